@@ -1,6 +1,7 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
 # make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
-# make test    lint, types, layers, the site, and all tests
+# make test   lint, types, layers, the site, and all tests
+# make floor  the kernels' tests with the oldest Numba that is allowed
 # make docs    the site, in docs/_build
 # MPI=system   use the MPI that is installed instead of the mpich wheel
 # TORCH_INDEX_URL=...   where pip finds the torch build you want; by default its own index
@@ -15,7 +16,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test lint docs fuzz lock audit sbom bench clean
+.PHONY: setup run test floor lint docs fuzz lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -23,7 +24,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --group dev --editable '.[$(MPI_EXTRA),opt,chakra,packets,plot,testbed,serve,yaml,data,dask,loky,graph,perfetto,complete]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --group dev --editable '.[$(MPI_EXTRA),opt,chakra,packets,report,plot,testbed,serve,yaml,data,dask,graph,perfetto,complete]'
 	-$(BIN)/commsim warmup
 	touch $@
 
@@ -35,6 +36,16 @@ test: setup
 	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m mpi
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n 2 --dist loadfile
+
+# Kernels with the oldest Numba that pyproject.toml allows, in an environment of its own.
+NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+floor:
+	$(PYTHON) -m venv $(VENV)_floor
+	$(VENV)_floor/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)_floor/bin/pip install --quiet 'numba==$(NUMBA_FLOOR)' --editable . pytest pytest-xdist pytest-benchmark hypothesis scipy networkx
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)_floor/kernels $(VENV)_floor/bin/python -m pytest -m nojit tests/core tests/engine \
+	  tests/synthesis/trees tests/switch_model/test_replay.py
+	$(VENV)_floor/bin/python -m pytest tests/core/compiling tests/core/test_jit.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -52,7 +63,7 @@ fuzz: setup
 
 # Versions and hashes of all that `make setup` installs but torch, for this Python and system, in requirements.lock.
 lock: setup
-	$(BIN)/pip lock --quiet --constraint constraints.txt --group dev --editable '.[mpich,opt,chakra,packets,plot,testbed,serve,yaml,data,dask,loky,graph,perfetto,complete]' -o pylock.toml
+	$(BIN)/pip lock --quiet --constraint constraints.txt --group dev --editable '.[mpich,opt,chakra,packets,report,plot,testbed,serve,yaml,data,dask,graph,perfetto,complete]' -o pylock.toml
 	$(BIN)/python .ci/lock.py pylock.toml > requirements.lock
 	rm pylock.toml
 
@@ -70,4 +81,4 @@ bench: setup
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build docs/_build docs/_generated *.egg-info
+	rm -rf $(VENV) $(VENV)_floor .mypy_cache .ruff_cache .pytest_cache .hypothesis build docs/_build docs/_generated *.egg-info

@@ -62,9 +62,10 @@ def collective(
     operation : str
         What it implements; decides the post-condition and the bus-bandwidth factor.
     cost : callable, optional
-        ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, alone on a star.
+        ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, on a star without other
+        traffic.
     bounds : callable, optional
-        The same for a lower and an upper bound, where there is no closed form.
+        The same for a lower and an upper bound, without a closed form.
     needs : tuple of str
         What its builder takes from network and placement, some of ``NEEDS``.
     systems : tuple of str

@@ -51,7 +51,7 @@ def sized_parameters(entry: Entry[Schedule], n_ranks: int, size: float, given: d
     n_ranks : int
         Ranks.
     size : float, bytes
-        Of the operation.
+        Size of the operation.
     given : dict
         Its parameters so far.
     """

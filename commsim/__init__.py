@@ -18,18 +18,14 @@ if TYPE_CHECKING:
     from collectives import COLLECTIVES as COLLECTIVES
     from topologies import TOPOLOGIES as TOPOLOGIES
 
-    from .api import Comparison as Comparison
     from .api import NetworkBuilder as NetworkBuilder
     from .api import Predicted as Predicted
-    from .api import advise_for as advise_for
-    from .api import compare_with as compare_with
     from .api import from_networkx as from_networkx
-    from .api import lower_bound as lower_bound
     from .api import predict as predict
     from .api import rank as rank
-    from .api import synthesize as synthesize
+    from .api import scenario_of as scenario_of
+    from .api import solve as solve
     from .api import to_networkx as to_networkx
-    from .api import write_report as write_report
     from .core.checking.check import check as check
     from .core.cost import Framing as Framing
     from .core.cost import LogGP as LogGP
@@ -49,18 +45,24 @@ if TYPE_CHECKING:
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
+    from .files.result_file import read_result as read_result
+    from .files.schedule_file import read_schedule as read_schedule
     from .files.store import read_network as read_network
     from .files.store import read_placement as read_placement
-    from .files.store import read_result as read_result
-    from .files.store import read_schedule as read_schedule
     from .files.store import save as save
     from .placement.cluster import read_cluster as read_cluster
     from .placement.place import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
-    from .run import prepare as prepare
-    from .run.inputs import load_network as load_network
-    from .run.inputs import load_placement as load_placement
+    from .questions import advise_for as advise_for
+    from .questions import compare_with as compare_with
+    from .questions import lower_bound as lower_bound
+    from .questions import synthesize as synthesize
+    from .questions import write_report as write_report
+    from .real.comparison.comparison import Comparison as Comparison
+    from .scenario.bind import prepare as prepare
+    from .scenario.inputs import load_network as load_network
+    from .scenario.inputs import load_placement as load_placement
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
@@ -85,17 +87,22 @@ _MODULES = {
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result",),
     "commsim.core.schedule": ("Schedule",),
-    "commsim.files.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
+    "commsim.files.result_file": ("read_result",),
+    "commsim.files.schedule_file": ("read_schedule",),
+    "commsim.files.store": ("read_network", "read_placement", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
-    "commsim.run.inputs": ("load_network", "load_placement"),
+    "commsim.scenario.inputs": ("load_network", "load_placement"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.place": ("evaluate", "place_jobs",),
     "commsim.placement.score": ("score_link",),
     "commsim.api": (
-        "Comparison", "NetworkBuilder", "Predicted", "advise_for", "compare_with", "from_networkx", "lower_bound",
-        "predict", "rank", "synthesize", "to_networkx", "write_report",
+        "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
     ),
-    "commsim.run": ("prepare",),
+    "commsim.real.comparison.comparison": ("Comparison",),
+    "commsim.questions": (
+        "advise_for", "compare_with", "lower_bound", "synthesize", "write_report",
+    ),
+    "commsim.scenario.bind": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
@@ -114,6 +121,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def register_services() -> None:
+    """Register what higher packages offer to lower ones; asked for by the first that needs a service."""
+    from .registrations import register
+
+    register()
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
 """Finder of the packages beside commsim: by their place, whatever else of the same name is found first.
 
 A script may have a ``topologies.py`` or a folder ``collectives`` of its own, which comes first on the path. Until a
-module of commsim is imported (``import commsim`` alone imports none), a name means what Python finds. From then on it
-means ours: a module of that name that is loaded already is taken out of ``sys.modules``, and goes on serving those who
-imported it.
+module of commsim is imported (``import commsim`` by itself imports none), a name means what Python finds. From then on
+it means ours: a module of that name that is loaded already is taken out of ``sys.modules``, and goes on serving those
+who imported it.
 """
 
 from __future__ import annotations

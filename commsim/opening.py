@@ -20,7 +20,7 @@ from .core.errors import InputError
 def opening(path: str | Path) -> Iterator[BufferedReader]:
     """Open a regular file to read its bytes.
 
-    What is opened is looked at, not only what stood there before: a name may become a pipe in between.
+    What is opened is looked at, not only what was there before: a name may become a pipe in between.
 
     Parameters
     ----------
@@ -89,5 +89,5 @@ def read_regular(path: str | Path, limit: int, whole: bool = True) -> bytes:
 
 
 def shown(limit: int) -> str:
-    """Say a number of bytes as people do."""
+    """Format a number of bytes as people write it."""
     return f"{limit >> 20} MiB" if limit >= 2**20 else f"{limit} bytes"

@@ -58,7 +58,7 @@ class Recorder:
     Parameters
     ----------
     rank : int
-        Whose.
+        Rank that makes the calls.
     """
 
     def __init__(self, rank: int) -> None:
@@ -115,7 +115,7 @@ def recording(kind: type[Any], recorder: Recorder) -> type[Any]:
     kind : type
         ``MPI.Intracomm``.
     recorder : Recorder
-        That keeps the calls.
+        Recorder that keeps the calls.
     """
     methods = {}
     for name in dir(kind):

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from commsim.api.given import NetworkLike, SizeLike
-from commsim.api.predicted import predict
+from commsim.api import predict
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.formats.measured_text import nccl_tests_text, osu_text
+from commsim.scenario.given import NetworkLike, SizeLike
 
 SIZES = tuple(2**i for i in range(10, 31, 2))
 
@@ -37,11 +37,11 @@ def fake_nccl_tests(
     Parameters
     ----------
     network : str, Network or NetworkBuilder
-        Where.
+        Network to predict for.
     collective : str, optional
-        Algorithm; what runs on such machines unless given.
+        Algorithm; by default what runs on such machines.
     operation : str
-        Of the algorithm, where none is given.
+        Operation of the algorithm, where none is given.
     sizes : sequence of float or str
         Bytes or text such as ``64MiB``.
     n_ranks : int, optional
@@ -49,7 +49,7 @@ def fake_nccl_tests(
     noise : float
         Standard deviation of the logarithm of the times; out of place and in place are drawn apart.
     seed : int
-        Of the noise: the same seed gives the same table.
+        Seed of the noise: the same seed gives the same table.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def fake_osu(
     Parameters
     ----------
     network, collective, operation, sizes, n_ranks, noise, seed
-        As in :func:`fake_nccl_tests`.
+        Same as in :func:`fake_nccl_tests`.
     """
     results = _results(network, collective, operation, sizes, n_ranks)
     return osu_text(_scaled(results, _noise(len(results), noise, seed)))
@@ -91,8 +91,8 @@ def fake_osu(
 def _results(
     network: NetworkLike, collective: str | None, operation: str, sizes: Sequence[SizeLike], n_ranks: int | None
 ) -> list[Result]:
-    from commsim.api.given import network_of
-    from commsim.run.usual import usual_collective
+    from commsim.scenario.given import network_of
+    from commsim.scenario.usual import usual_collective
 
     where = network_of(network)
     spec = collective or usual_collective(where, operation)[0]

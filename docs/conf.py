@@ -46,7 +46,7 @@ reference_pages.write(HERE)
 
 def setup(app: Any) -> None:
     """Fill the tables of collectives and topologies while pages are read: a page in the repository may lack a row."""
-    from benchmarks.tables import filled
+    from benchmarks.house.tables import filled
 
     def fill(_: Any, name: str, source: list[str]) -> None:
         source[0] = filled(name, source[0])

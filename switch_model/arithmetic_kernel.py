@@ -89,7 +89,7 @@ def add_blocks(total: Sums, values: Numbers, starts: NDArray[np.int64], length: 
     total : int32[k], int64[k] or float64[k]
         Changed in place; its type decides how exact the sum is.
     values : int32[n] or float32[n]
-        Where the blocks are.
+        Array of all blocks.
     starts : int64[n_workers]
         First element of each worker's block.
     length : int

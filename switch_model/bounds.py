@@ -32,7 +32,7 @@ def line_rate(system: System, bandwidth: float, *, between_frames: bool = True) 
     system : System
         Packets of k elements that take L_w bytes on the wire, on average over a message.
     bandwidth : float, bytes/s
-        Of the link.
+        Bandwidth of the link.
     between_frames : bool
         Whether L_w counts frame check sequence, preamble and gap, which some publications leave out.
     """
@@ -48,11 +48,11 @@ def slots_for(system: System, bandwidth: float, round_trip: float) -> int:
     Parameters
     ----------
     system : System
-        Whose packets.
+        System that sends the packets.
     bandwidth : float, bytes/s
-        Of the link.
+        Bandwidth of the link.
     round_trip : float, s
-        From sending a packet to having its result, hosts' time included.
+        Time from sending a packet to having its result, hosts' time included.
     """
     _check(bandwidth=bandwidth, round_trip=round_trip)
     packets = bandwidth * round_trip * system.packets_per_message / system.message_bytes
@@ -65,9 +65,9 @@ def throughput(system: System, bandwidth: float, round_trip: float, n_slots: int
     Parameters
     ----------
     system, bandwidth, round_trip
-        As in :func:`slots_for`.
+        Same as in :func:`slots_for`.
     n_slots : int, optional
-        Packets that a worker has outstanding; the system's window unless given.
+        Packets that a worker has outstanding; by default the system's window.
     """
     _check(bandwidth=bandwidth, round_trip=round_trip)
     slots = system.window if n_slots is None else n_slots
@@ -83,13 +83,13 @@ def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element
     Parameters
     ----------
     bandwidth : float, bytes/s
-        Of each worker, each way.
+        Bandwidth of each worker, one way.
     n_workers : int
         n, at least 2.
     efficiency : float
         Share of the bytes on the wire that is payload.
     element_bytes : int
-        Of one element.
+        Size of one element.
     """
     return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) / ring_disadvantage(n_workers)
 
@@ -110,11 +110,11 @@ def server_rate(
     Parameters
     ----------
     bandwidth : float, bytes/s
-        Of each worker and each server, each way.
+        Bandwidth of each worker and each server, one way.
     n_workers, n_servers : int
         n and m.
     efficiency, element_bytes
-        As in :func:`ring_rate`.
+        Same as in :func:`ring_rate`.
     """
     _check(n_servers=n_servers)
     return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) * min(1.0, n_servers / n_workers)
@@ -126,11 +126,11 @@ def goodput(n_elements: int, seconds: float, element_bytes: int = 4) -> float:
     Parameters
     ----------
     n_elements : int
-        Of the tensor.
+        Number of elements of the tensor.
     seconds : float, s
-        Of the all-reduce.
+        Time of the all-reduce.
     element_bytes : int
-        Of one element.
+        Size of one element.
 
     Returns
     -------
@@ -147,7 +147,7 @@ class LossEstimate:
     Parameters
     ----------
     timeout_chance : float
-        That at least one of a round's 2n packets on a slot is lost: 1 - (1 - p)^(2n).
+        Probability that at least one of a round's 2n packets on a slot is lost: 1 - (1 - p)^(2n).
     rounds : int
         Packets that each slot sums in turn.
     timeouts : float
@@ -155,7 +155,7 @@ class LossEstimate:
     worst_timeouts : float
         Expected on the slot that has most of them.
     time : float, s
-        Of the all-reduce: the rounds, and the timeouts of that slot.
+        Time of the all-reduce: the rounds, and the timeouts of that slot.
     """
 
     timeout_chance: float
@@ -175,15 +175,15 @@ def loss_estimate(
     Parameters
     ----------
     system : System
-        With its window as the number of slots in use, and its timeout.
+        System with its window as the number of slots in use, and its timeout.
     n_elements : int
-        Of the tensor.
+        Number of elements of the tensor.
     n_workers : int
         n.
     bandwidth : float, bytes/s
-        Of each worker's link.
+        Bandwidth of each worker's link.
     round_trip : float, s
-        Of a packet and its result.
+        Round-trip time of a packet and its result.
     loss : float
         p, in [0, 1).
 
@@ -207,6 +207,51 @@ def loss_estimate(
     worst = _largest_of(slots, rounds, chance)
     lossless = chunks * system.elements / throughput(system, bandwidth, round_trip, slots)
     return LossEstimate(chance, rounds, rounds * chance, worst, lossless + worst * system.rto)
+
+
+def rates(
+    system: System,
+    n_workers: int,
+    bandwidth: float,
+    round_trip: float,
+    pool_size: int,
+    loss: float = 0.0,
+    size: float = 0.0,
+) -> dict[str, float]:
+    """Return all bounds on the rate of a job and of those that use no switch, by name, and what losses cost.
+
+    Parameters
+    ----------
+    system : System
+        System that sends the packets.
+    n_workers, pool_size : int
+        Workers of the job, and its slots.
+    bandwidth : float, bytes/s
+        Rate of each worker.
+    round_trip : float, s
+        Time of a packet and its result.
+    loss : float
+        Probability that a link loses a packet.
+    size : float, bytes
+        Size of each worker's tensor, for the cost of losses.
+    """
+    found = {
+        "slots_for_line_rate": slots_for(system, bandwidth, round_trip),
+        "line_rate_elements_per_s": line_rate(system, bandwidth),
+        "bound_elements_per_s": throughput(system, bandwidth, round_trip, min(system.window, pool_size)),
+    }
+    if n_workers > 1:
+        found["ring_elements_per_s"] = ring_rate(bandwidth, n_workers)
+        found["server_elements_per_s"] = server_rate(bandwidth, n_workers)
+    if loss:
+        n_elements = math.ceil(size / system.element_bytes)
+        cost = loss_estimate(system, n_elements, n_workers, bandwidth, round_trip, loss)
+        found |= {
+            "timeouts_of_a_slot": cost.timeouts,
+            "timeouts_of_the_worst_slot": cost.worst_timeouts,
+            "estimated_time_s": cost.time,
+        }
+    return found
 
 
 def _largest_of(n_draws: int, n: int, chance: float) -> float:

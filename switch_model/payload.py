@@ -1,4 +1,4 @@
-"""What workers contribute: real tensors, or windows into one array of random numbers that stand for any size."""
+"""What workers contribute: real tensors, or windows into one array of random numbers for any size."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Payload:
     Parameters
     ----------
     values : int32[m] or float32[m]
-        Where all blocks are; must not be changed.
+        Array of all blocks; must not be changed.
     base, offset, span : int64[n_workers]
-        As above.
+        Layout of each worker's tensor, see above.
     n_elements : tuple of tuple of int
         Elements of each tensor, per job.
     first_worker : int64[n_jobs + 1]
@@ -95,7 +95,7 @@ def given_payload(jobs: Sequence[Sequence[NDArray[Any]]], system: System) -> Pay
     whole = [job[0] if len(job) == 1 else np.concatenate(job, axis=1) for job in jobs]
     values = whole[0].reshape(-1) if len(whole) == 1 else np.concatenate([w.reshape(-1) for w in whole])
     if dtype == np.float32 and system.element_bytes == 2:
-        from switch_model.quantize import from_bfloat16, to_bfloat16
+        from switch_model.bfloat16 import from_bfloat16, to_bfloat16
 
         values = from_bfloat16(to_bfloat16(values))
     if not np.isfinite(values).all():
@@ -120,7 +120,7 @@ def drawn_payload(jobs: Sequence[tuple[int, Sequence[int]]], system: System, see
     system : System
         Says what the registers hold, and how large a block is.
     seed : int
-        Of the numbers.
+        Seed of the numbers.
 
     Raises
     ------

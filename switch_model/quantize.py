@@ -8,12 +8,6 @@ References
 ----------
 Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021, section 3.7 (SwitchML).
 Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021; factor and limit from its public code.
-
-Two bytes per value: bfloat16 as payload.
-
-References
-----------
-Kalamkar et al., "A study of bfloat16 for deep learning training", arXiv 1905.12322.
 """
 
 from __future__ import annotations
@@ -86,7 +80,7 @@ def quantize(values: ArrayLike, exponents: ArrayLike, block: int, n_workers: int
     exponents : int32[ceil(n / block)]
         The largest over all workers.
     block, n_workers : int
-        As above.
+        Layout of the blocks, see above.
 
     Returns
     -------
@@ -112,7 +106,7 @@ def dequantize(sums: ArrayLike, exponents: ArrayLike, block: int, n_workers: int
     sums : int32[n]
         Sum over the workers.
     exponents, block, n_workers
-        As in :func:`quantize`.
+        Same as in :func:`quantize`.
     """
     sums = np.asarray(sums, np.int32)
     return (sums / np.repeat(scale(exponents, n_workers), block)[: len(sums)]).astype(np.float32)
@@ -166,7 +160,7 @@ def dequantize_fixed(sums: ArrayLike, factor: float = FIXED_FACTOR) -> NDArray[n
     sums : int32[n]
         Sum over the workers.
     factor : float
-        As in :func:`quantize_fixed`.
+        Same as in :func:`quantize_fixed`.
     """
     return (np.asarray(sums, np.int32) / factor).astype(np.float32)
 
@@ -177,42 +171,7 @@ def saturated(sums: ArrayLike) -> NDArray[np.bool_]:
     Parameters
     ----------
     sums : int32[n]
-        As a saturating switch returns them.
+        Sums returned by a saturating switch.
     """
     sums = np.asarray(sums, np.int32)
     return np.asarray((sums == INT32_MAX) | (sums == -INT32_MAX - 1))
-
-
-# Largest relative error of rounding a normal number to bfloat16's 8 significant bits: half of the spacing at 1.
-BFLOAT16_ROUNDING = 2.0**-8
-
-
-def to_bfloat16(values: ArrayLike) -> NDArray[np.uint16]:
-    """Round to the nearest bfloat16, ties to even.
-
-    Parameters
-    ----------
-    values : float32[n]
-        NaN stays NaN; what is beyond the largest bfloat16 becomes infinity.
-
-    Returns
-    -------
-    uint16[n]
-        Bits of the bfloat16.
-    """
-    from switch_model.arithmetic_kernel import round_to_bfloat16
-
-    bits = np.array(values, np.float32, order="C", ndmin=1).view(np.uint32)
-    round_to_bfloat16(bits.reshape(-1))
-    return (bits >> 16).astype(np.uint16)
-
-
-def from_bfloat16(bits: ArrayLike) -> NDArray[np.float32]:
-    """Return the float32 of the same value; nothing is lost.
-
-    Parameters
-    ----------
-    bits : uint16[n]
-        Bits of the bfloat16.
-    """
-    return (np.atleast_1d(np.asarray(bits, np.uint16)).astype(np.uint32) << 16).view(np.float32)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from switch_model.bfloat16 import BFLOAT16_ROUNDING
 from switch_model.payload import Payload
-from switch_model.quantize import BFLOAT16_ROUNDING
 from switch_model.slot_sequence import LOG_ROW, REASONS
 from switch_model.system import System
 
@@ -40,7 +40,7 @@ class Replay:
     missing_elements : int
         Elements of results that a worker never received.
     wrong_of_worker, missing_of_worker : int64[n_workers]
-        The same for each worker, so that jobs can be told apart.
+        The same for each worker, so that jobs can be distinguished.
     elements_added : int
         Elements that contributions put into registers or added to them.
     messages_held : int
@@ -75,7 +75,7 @@ def replay(log: NDArray[Any], payload: Payload, system: System, n_registers: int
     system : System
         Elements of a packet, and the arithmetic of the registers.
     n_registers, n_messages : int
-        Of the whole run.
+        Counts of the whole run.
 
     Raises
     ------

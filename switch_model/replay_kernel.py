@@ -29,9 +29,9 @@ def scan_log(
     log : LOG_ROW[n]
         What happened.
     workers : WORKER_ROW[n_workers]
-        Which chunks each has.
+        Chunks that each worker has.
     n_registers, n_messages : int
-        Of the whole run.
+        Counts of the whole run.
     readers : int32[n_messages]
         Receives how often each message is added or received; zeros before.
 
@@ -81,7 +81,7 @@ class Tensors(NamedTuple):
     values : int32[m] or float32[m]
         The workers' tensors.
     workers : WORKER_ROW[n_workers]
-        Where they are.
+        Position of each worker's tensor.
     bounds : int64[...]
         Bounds of the chunks of all jobs, one after the other.
     saturating, half : bool
@@ -112,7 +112,7 @@ class Memory(NamedTuple):
     readers : int32[n_messages]
         Counted down.
     compared : COMPARED[held]
-        Of each buffer.
+        Chunk that each buffer was last compared with, and how many elements differed.
     expected : int32[k], int64[k] or float64[k]
         Work space, of the type of exact sums.
     starts : int64[n_workers]
@@ -146,7 +146,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
     tensors : Tensors
         What is added.
     memory : Memory
-        Where; changed in place.
+        Memory of the replay; changed in place.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def _compare(message: Numbers, tensors: Tensors, memory: Memory, receiver: np.vo
 
 @kernel
 def _fault(row: np.void, workers: Rows, n_registers: int, n_messages: int, made: NDArray[np.bool_]) -> int:
-    """Say why a row makes no sense, or 0."""
+    """Return why a row makes no sense, or 0."""
     action, source, worker, chunk = row["action"], row["in_message"], row["worker"], row["chunk"]
     takes = action & TAKE
     if action != RECEIVE and (action <= 0 or action > (TAKE | READ) or takes == TAKE):

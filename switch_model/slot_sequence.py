@@ -20,6 +20,30 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
+RECEIVE = 1 << 10
+
+LOG_ROW = np.dtype(
+    [
+        ("action", np.int32),
+        ("register", np.int32),  # over all switches and servers; -1 for a RECEIVE
+        ("worker", np.int32),  # over all jobs; -1 when the values are a message's
+        ("chunk", np.int32),  # a packet's worth of elements, over all tensors of the job
+        ("in_message", np.int32),  # -1 when the values are a worker's
+        ("out_message", np.int32),  # -1 without READ
+    ],
+    align=True,
+)
+# why a row makes no sense
+ACTION, REGISTER, SOURCE, CHUNK, UNMADE, REMADE = range(1, 7)
+REASONS = {
+    ACTION: "needs OVERWRITE or ADD, READ, or both, or only RECEIVE",
+    REGISTER: "names a register that does not exist",
+    SOURCE: "needs a worker or a message to take values from, and not both",
+    CHUNK: "names a worker that does not exist, or a chunk that the worker does not have",
+    UNMADE: "takes values from a message that was not made before",
+    REMADE: "makes a message that does not exist or was made before",
+}
+
 
 def slot_and_version(chunk: int, shift: int, n_slots: int) -> tuple[int, int]:
     """Slot and version of a chunk.
@@ -27,10 +51,10 @@ def slot_and_version(chunk: int, shift: int, n_slots: int) -> tuple[int, int]:
     Parameters
     ----------
     chunk : int
-        Of the tensor, from 0; of a worker's thread, if its slots are divided among threads. Packets that carry
-        exponents only count as chunks.
+        Number of the chunk in the tensor, from 0; in a worker's thread, if its slots are divided among threads. Packets
+        that carry exponents only count as chunks.
     shift : int
-        Where the sequence stands at the tensor's first chunk.
+        Position of the sequence at the tensor's first chunk.
     n_slots : int
         Slots of the sequence, s: a chunk follows, on its slot, the one s before it.
 
@@ -44,7 +68,7 @@ def slot_and_version(chunk: int, shift: int, n_slots: int) -> tuple[int, int]:
 
 
 def next_shift(shift: int, n_packets: int, n_slots: int) -> int:
-    """Where the sequence stands after a tensor of `n_packets` packets."""
+    """Position of the sequence after a tensor of `n_packets` packets."""
     return (shift + n_packets) % (2 * n_slots)
 
 
@@ -57,9 +81,9 @@ def packets_needed(n_elements: int, elements: int, window: int, floats: bool) ->
     Parameters
     ----------
     n_elements : int
-        Of the tensor, at least 1.
+        Number of elements of the tensor, at least 1.
     elements : int
-        Per packet, k.
+        Elements of a packet, k.
     window : int
         Packets outstanding, s.
     floats : bool
@@ -80,29 +104,3 @@ def packets_needed(n_elements: int, elements: int, window: int, floats: bool) ->
                          f"got {n_elements}, {elements} and {window}")  # fmt: skip
     packets = -(-n_elements // elements)
     return packets + min(window, packets) if floats else packets
-
-
-RECEIVE = 1 << 10
-
-LOG_ROW = np.dtype(
-    [
-        ("action", np.int32),
-        ("register", np.int32),  # over all switches and servers; -1 for a RECEIVE
-        ("worker", np.int32),  # over all jobs; -1 when the values are a message's
-        ("chunk", np.int32),  # a packet's worth of elements, over all tensors of the job
-        ("in_message", np.int32),  # -1 when the values are a worker's
-        ("out_message", np.int32),  # -1 without READ
-    ],
-    align=True,
-)
-
-# why a row makes no sense
-ACTION, REGISTER, SOURCE, CHUNK, UNMADE, REMADE = range(1, 7)
-REASONS = {
-    ACTION: "needs OVERWRITE or ADD, READ, or both, or RECEIVE alone",
-    REGISTER: "names a register that does not exist",
-    SOURCE: "needs a worker or a message to take values from, and not both",
-    CHUNK: "names a worker that does not exist, or a chunk that the worker does not have",
-    UNMADE: "takes values from a message that was not made before",
-    REMADE: "makes a message that does not exist or was made before",
-}

@@ -33,7 +33,7 @@ class System:
     packets_per_message : int
         Packets that are sent, acknowledged and repeated together; each has a slot of its own.
     header : int, bytes
-        Beside the payload of each packet on the wire, with frame check sequence, preamble and gap.
+        Size of each packet on the wire beside its payload, with frame check sequence, preamble and gap.
     first_header, last_header : int, bytes
         More on the first and on the last packet of a message.
     pool_size : int
@@ -51,7 +51,7 @@ class System:
     ecn_window : bool
         A sliding window shrinks on marks; else it stays.
     gain : float
-        Of the running estimate of marks by which the window shrinks, once per window; 1 halves it on any mark.
+        Gain of the running estimate of marks by which the window shrinks, once per window; 1 halves it on any mark.
     window_growth : float, bytes
         What a window without marks grows by.
     max_window : int
@@ -59,7 +59,7 @@ class System:
     lossless : bool
         Links lose nothing and workers never repeat (SHARP, NVLS).
     rto : float, s
-        After which a worker repeats a message.
+        Timeout after which a worker repeats a message.
     arithmetic : {"wrap", "saturate", "float"}
         What the registers do when a sum does not fit in int32, or that they hold floats.
     quantizer : {"block_exponent", "fixed", "none"}
@@ -73,9 +73,9 @@ class System:
     adding_time : float, s
         How long each packet that is added to it does, so that a sum of many packets takes longer (Flare, iSwitch).
     switch_latency : float, s
-        From the last packet's arrival to the result's departure; occupies nothing.
+        Time from the last packet's arrival to the result's departure; occupies nothing.
     host_latency : float, s
-        Of a worker, per operation; occupies nothing.
+        Latency of a worker, per operation; occupies nothing.
     max_fan_in : int
         Children of one switch, workers and switches below it: bits of a slot's bitmap. A job over several switches may
         have more workers.
@@ -86,7 +86,7 @@ class System:
     cores : int
         Shares of a tensor, each with as many slots, when only blocks that are not all zero are sent (OmniReduce).
     smallest : int, bytes
-        On the wire, of any packet.
+        Smallest size of a packet on the wire.
     """
 
     name: str

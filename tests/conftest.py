@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 # test of another file bears the mark itself; one of these that needs the JIT is marked `jit`.
 NOJIT_FILES = {
     "benchmarks": "queue_kernels",
-    "cluster": "contention_kernel",
+    "placement/clusters": "contention_kernel",
     "collectives/dense": "all_to_all gather_scatter halving_doubling torus",
     "collectives/servers": "parameter_server",
     "collectives/sparse": "hitopk_comm ok_topk topk_a",
@@ -34,7 +34,7 @@ NOJIT_FILES = {
     "switch_model/live": "authentication",
     "synthesis": "greedy latency optimal",
     "synthesis/trees": "max_flow_kernel trimming",
-    "testbed": "layout",
+    "real/testbed": "layout",
     "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
     "rail_optimized ring star three_tier torus",
     "topologies/hosts": "host_types mesh_host nvswitch_host pcie_host",
@@ -52,7 +52,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @functools.cache
 def lacking(feature):
-    from commsim.testbed import places as testbed
+    from commsim.real.testbed import places as testbed
     from switch_model.bpf import requirements  # whether our own program loads is for the tests to say
 
     look = {

@@ -219,7 +219,7 @@ def test_pages_and_their_tables_need_no_change(tree):
         tree, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", "tests/docs", "tests/benchmarks/test_tables.py",
         "-k", "tutorial or cluster_engineer or up_to_date or one_row",
     )  # fmt: skip
-    code = "from benchmarks.tables import pages, page; print(*map(page, pages()))"
+    code = "from benchmarks.house.tables import pages, page; print(*map(page, pages()))"
     built = run(tree, "-c", code)
     assert "`relay_all_reduce`" in built
     assert "`wheel`" in built

@@ -25,7 +25,7 @@ def test_the_conda_recipe_has_version_and_dependencies():
     text = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
     assert f'version = "{commsim.__version__}"' in text
     run = text.split("  run:\n")[1].split("\n\n")[0]
-    found = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", run))
+    found = dict(re.findall(r"- ([\w-]+) >=(\S+)", run))
     assert found == NEEDED | {"python": PROJECT["requires-python"].removeprefix(">=")}
     script = next(iter(PROJECT["scripts"].items()))
     assert f"- {script[0]} = {script[1]}" in text
@@ -35,8 +35,14 @@ def test_the_spack_package_has_version_and_dependencies():
     text = (ROOT / "packaging" / "spack" / "package.py").read_text()
     ast.parse(text)
     assert f'version("{commsim.__version__}")' in text
-    found = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):", type=\("build", "run"\)\)', text))
-    assert found == NEEDED
+    ranges = re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):([\d.]*)", type=\("build", "run"\)\)', text)
+    assert {name: floor + below(last) for name, floor, last in ranges} == NEEDED
+
+
+def below(last):
+    """Write the last minor version that Spack takes as the first one that pip does not."""
+    major, _, minor = last.partition(".")
+    return f",<{major}.{int(minor) + 1}" if last else ""
 
 
 def test_the_container_copies_every_package_that_is_shipped():

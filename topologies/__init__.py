@@ -19,10 +19,10 @@ from commsim.core.spec import check_arguments, write_spec
 P = ParamSpec("P")
 TOPOLOGIES: Registry[Network] = Registry("topology", __name__, listed="commsim topo list")
 
-# Bytes per second of a link unless given: 100 Gb/s.
+# Default bandwidth of a link, bytes/s: 100 Gb/s.
 LINK_BANDWIDTH = 12.5e9
 
-# Seconds along one link unless given: some metres of cable and half of the switches at its two ends.
+# Default latency of a link, s: some metres of cable and half of the switches at its two ends.
 LINK_LATENCY = 500e-9
 
 MAX_NODES, MAX_LINKS = 2**22, 2**25
@@ -81,7 +81,7 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
     Parameters
     ----------
     name : str
-        Of the topology.
+        Name of the topology.
     n_nodes, n_links : int
         What it would have.
 
@@ -102,9 +102,9 @@ def bounded_power(name: str, base: int, exponent: int) -> int:
     Parameters
     ----------
     name : str
-        Of the topology.
+        Name of the topology.
     base, exponent : int
-        Of the power.
+        Base and exponent of the power.
 
     Raises
     ------

@@ -21,9 +21,9 @@ def bcube(n: int, k: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Second
     k : int
         Highest level, at least 0; BCube(n, 0) is a star.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; two of them lie between hosts for every digit in which their addresses differ.
+        Latency of each link; two links lie between hosts for every digit in which their addresses differ.
 
     Returns
     -------

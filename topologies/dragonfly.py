@@ -31,16 +31,16 @@ def dragonfly(
         Hosts per router, routers per group, and cables to other groups per router; at least 1 each. The paper
         recommends a = 2p = 2h.
     n_groups : int, optional
-        From 1 to ``a h + 1``, and that unless given. With fewer, the cables to other groups are shared out evenly, so
-        that two groups have several; one that is then left over in every group is not laid.
+        Number of groups, from 1 to ``a h + 1``, the default. With fewer, the cables to other groups are shared out
+        evenly, so that two groups have several; one that is then left over in every group is not laid.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     global_bandwidth : float, bytes/s, optional
-        Of the links between groups; that of the others unless given.
+        Bandwidth of each link between groups; by default that of the others.
     latency : float, s
-        Of every link.
+        Latency of each link.
     global_latency : float, s, optional
-        Of the links between groups; that of the others unless given.
+        Latency of each link between groups; by default that of the others.
 
     Returns
     -------

@@ -24,18 +24,19 @@ def dual_tor(
     Parameters
     ----------
     n_racks, n_spines, hosts_per_rack : int
-        At least 1 each. Hosts of one rack are numbered consecutively.
+        Number of racks, of spines and of hosts of a rack, at least 1 each. Hosts of one rack are numbered
+        consecutively.
     bandwidth : float, bytes/s
-        Of every link between host and switch, in each direction; a host has two of them.
+        Bandwidth of each link between host and switch, one way; a host has two of them.
     uplink_bandwidth : float, bytes/s, optional
-        Of every link to a spine; that of a host's one port unless given.
+        Bandwidth of each link to a spine; by default that of a host's one port.
     latency : float, s
-        Of every link; two of them lie between hosts of one rack, four between others.
+        Latency of each link; two links lie between hosts of one rack, four between others.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, ``tor0 …`` of which 2r and 2r + 1 are those of rack r, and ``spine0 …``. With one plane of
+        Hosts ``h0 …``, ``tor0 …`` (2r and 2r + 1 are those of rack r), and ``spine0 …``. With one plane of
         spines for the first and another for the second switch of each rack, it is ``multi_plane:n_planes=2``.
 
     Raises

@@ -20,9 +20,9 @@ def fat_tree(k: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds = L
     k : int
         Ports per switch; even, at least 2.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; two lie between hosts of one edge switch, four inside a pod, six between pods.
+        Latency of each link; two links lie between hosts of one edge switch, four inside a pod, six between pods.
 
     Returns
     -------

@@ -19,14 +19,14 @@ def fully_connected(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency
     n_hosts : int
         Hosts, at least 1.
     bandwidth : float, bytes/s
-        Of every link, in each direction; a host has one link for each of the others.
+        Bandwidth of each link, one way; a host has one link for each of the others.
     latency : float, s
-        Of every link; one of them lies between any two hosts.
+        Latency of each link; one link lies between any two hosts.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, all of which forward; each is a group of its own, for Valiant routing over a third one.
+        Hosts ``h0 …``, which all forward; each is a group of its own, for Valiant routing over a third one.
 
     Raises
     ------

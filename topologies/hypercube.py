@@ -19,14 +19,14 @@ def hypercube(dimension: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Se
     dimension : int
         Cables per host, at least 1.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; as many of them lie between two hosts as their numbers differ in bits.
+        Latency of each link; as many links lie between two hosts as their numbers differ in bits.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, all of which forward; coordinates are their bits, the lowest first, which is also the order in
+        Hosts ``h0 …``, which all forward; coordinates are their bits, the lowest first, which is also the order in
         which they are routed (e-cube).
 
     Raises

@@ -11,7 +11,7 @@ from commsim.core.units import Bandwidth, Seconds
 
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
-_ROUNDS = 20  # of swaps, each of which touches most cables: by then nothing is left of the regular start
+_ROUNDS = 20  # of swaps that each touch most cables: by then nothing is left of the regular start
 
 
 @topology(sized_by=("hosts_per_switch", "n_switches"))
@@ -34,15 +34,15 @@ def jellyfish(
         Cables from each switch to others, below `n_switches`; `n_switches` or `degree` is even. Above 1, except that
         one or two switches may have fewer.
     hosts_per_switch : int
-        At least 1; hosts of one switch are numbered consecutively.
+        Number of hosts of a switch, at least 1; they are numbered consecutively.
     seed : int
-        Of the cables; another seed gives another network.
+        Seed of the cables; another seed gives another network.
     bandwidth : float, bytes/s
-        Of every link between host and switch, in each direction.
+        Bandwidth of each link between host and switch, one way.
     uplink_bandwidth : float, bytes/s, optional
-        Of every link between switches; that of the hosts unless given.
+        Bandwidth of each link between switches; by default that of the hosts.
     latency : float, s
-        Of every link.
+        Latency of each link.
 
     Returns
     -------

@@ -29,17 +29,18 @@ def leaf_spine(
     Parameters
     ----------
     n_leaves, n_spines, hosts_per_leaf : int
-        At least 1 each. Hosts of one leaf are numbered consecutively.
+        Number of leaves, of spines and of hosts of a leaf, at least 1 each. Hosts of one leaf are numbered
+        consecutively.
     bandwidth : float, bytes/s
-        Of every link between host and leaf, in each direction.
+        Bandwidth of each link between host and leaf, one way.
     uplink_bandwidth : float, bytes/s, optional
-        Of every link between leaf and spine; that of the hosts unless given, or set by `oversubscription`.
+        Bandwidth of each link between leaf and spine; by default that of the hosts, or set by `oversubscription`.
     oversubscription : float, optional
         Capacity of a leaf's links to hosts over that of its links to spines: 2 for 2:1.
     uplinks_per_spine : int
         Parallel cables between each leaf and each spine.
     latency : float, s
-        Of every link; two of them lie between hosts of one leaf, four between others.
+        Latency of each link; two links lie between hosts of one leaf, four between others.
 
     Returns
     -------

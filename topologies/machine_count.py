@@ -1,4 +1,4 @@
-"""``machines=N`` in the name of a fabric: how many machines stand on it, whatever the fabric itself counts.
+"""``machines=N`` in the name of a fabric: how many machines are on it, whatever the fabric itself counts.
 
 A fabric counts hosts, and each NIC of a machine takes the place of one: ``dgx-h100@star:n_hosts=16`` would be two
 machines. ``rail_optimized`` counts machines already. So the key ``machines`` means the same everywhere, and hosts of a
@@ -21,14 +21,14 @@ KEY = "machines"
 
 
 def fabric_of(text: str, machine: Network, called: str) -> str:
-    """Write a fabric's ``name:key=value,...`` for the machines that will stand on it.
+    """Write a fabric's ``name:key=value,...`` for the machines that will be on it.
 
     Parameters
     ----------
     text : str
         What the user wrote after ``@``; of a file, and of a function of the user's own, nothing changes.
     machine : Network
-        What stands on it.
+        Machines on it.
     called : str
         The machine, as the user wrote it.
 
@@ -68,7 +68,7 @@ def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, 
     Parameters
     ----------
     name : str
-        Of a registered topology.
+        Name of a registered topology.
     raw : mapping of str to str
         Its arguments, as they were written.
     n_nics : int
@@ -124,7 +124,7 @@ def _value(what: str, key: str, wanted: int, count: Callable[[int], int]) -> int
     step = 1
     try:
         low = count(1)
-    except InputError:  # such as an odd number of ports: then even ones are tried, and other reasons are told
+    except InputError:  # such as an odd number of ports: then even ones are tried, and other reasons are reported
         step = 2
         low = count(2)
     if low > wanted:
@@ -147,7 +147,7 @@ def _value(what: str, key: str, wanted: int, count: Callable[[int], int]) -> int
 
 
 def _two_spellings(called: str, text: str, n_nics: int) -> str:
-    """Say that ``n_hosts`` may mean either, and how each is written."""
+    """Return the hint that ``n_hosts`` may mean either, and how each is written."""
     head = f"{called}: n_hosts={text} counts the ports of the fabric, and each machine takes {n_nics} of them"
     if not (text.isascii() and text.isdecimal() and len(text) < 9) or int(text) % n_nics:
         return f"{head}; {KEY}=N counts machines, such as {KEY}=2 for {2 * n_nics} ports"

@@ -29,13 +29,13 @@ def multi_plane(
     n_planes : int
         Planes, at least 1; with two, hosts are dual-homed and nothing that fails in one plane is felt in the other.
     n_leaves, n_spines, hosts_per_leaf : int
-        Of every plane, at least 1 each.
+        Number of leaves, of spines and of hosts of a leaf in every plane, at least 1 each.
     bandwidth : float, bytes/s
-        Of every link between host and leaf, in each direction: of one port, not of all ports of a host.
+        Bandwidth of each link between host and leaf, one way: of one port, not of all ports of a host.
     uplink_bandwidth : float, bytes/s, optional
-        Of every link between leaf and spine; that of the hosts' ports unless given.
+        Bandwidth of each link between leaf and spine; by default that of the hosts' ports.
     latency : float, s
-        Of every link; two of them lie between hosts of one leaf, four between others.
+        Latency of each link; two links lie between hosts of one leaf, four between others.
 
     Returns
     -------

@@ -22,11 +22,11 @@ class Rate:
     Parameters
     ----------
     parameter : str
-        Of the function that builds it.
+        Parameter of the function that builds it.
     spec, effective : str or None
-        As sold, and as measured or as those who measured take it; one of the two may be unknown.
+        Rate as sold, and as measured or as those who measured take it; one of the two may be unknown.
     source : str
-        Where both are from.
+        Source of both.
     """
 
     parameter: str
@@ -47,7 +47,7 @@ class Preset:
     Parameters
     ----------
     name : str
-        As people write it: ``dgx-h100``.
+        Name as people write it: ``dgx-h100``.
     summary : str
         What it is, in one line.
     builder : str
@@ -57,11 +57,11 @@ class Preset:
     rates : tuple of Rate
         The others.
     sources : tuple of str
-        Where the counts are from, and what was assumed.
+        Sources of the counts, and what was assumed.
     host : str, optional
         Machine that is attached to the topology, where the topology is one of plain hosts.
     hardware : mapping of str to str
-        What no link shows: generation of the GPUs, vendor of the CPUs, network (:mod:`commsim.core.hardware`).
+        What no link shows: generation of the GPUs, vendor of the CPUs, network (:mod:`commsim.core.machines.hardware`).
     """
 
     name: str

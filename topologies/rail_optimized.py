@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.machine import attach_machines
+from commsim.core.machines.attach import attach_machines
 from commsim.core.network import NIC, Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Seconds
 
@@ -50,15 +50,15 @@ def rail_optimized(
         Ports of each NIC, each on a leaf of its own; the leaves and spines of different planes are not joined
         (dual-ToR, dual-plane for 2).
     bandwidth : float, bytes/s, optional
-        Of all ports of a NIC together, in each direction; by default that of the NIC's link inside the machine.
+        Bandwidth of all ports of a NIC together, one way; by default that of the NIC's link inside the machine.
     latency : float, s
-        Of every link outside of the machines.
+        Latency of each link outside of the machines.
     groups_per_pod : int, optional
-        Groups whose leaves share spines; a divisor of the number of groups. By default all, and there is no third tier.
+        Groups whose leaves share spines; a divisor of the number of groups. By default all, without a third tier.
     cores_per_spine : int, optional
-        With pods, core switches that each spine has a cable to; by default as many as a pod has leaves of one plane.
+        Core switches that each spine has a cable to, with pods; by default as many as a pod has leaves of one plane.
     pod_oversubscription : float
-        With pods, capacity of a spine's links to leaves over that of its links to core switches.
+        Capacity of a spine's links to leaves over that of its links to core switches, with pods.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def rail_optimized(
     )  # fmt: skip
     rate = (nic if bandwidth is None else bandwidth) / planes
     uplink = group * rate / (n_spines * oversubscription)
-    # NIC ports: host m has the rails m * rails + r; leaves stand for (group, rail, plane), spines for (pod, plane, i).
+    # NIC ports: host m has the rails m * rails + r; leaves are (group, rail, plane), spines for (pod, plane, i).
     cable = np.arange(n_ports * planes)
     port, plane = cable // planes, cable % planes
     leaf = n_ports + (port // rails // group * rails + port % rails) * planes + plane

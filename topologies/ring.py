@@ -19,14 +19,14 @@ def ring(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds =
     n_hosts : int
         Hosts, at least 1; two hosts share one cable, and one host has none.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; up to ``n_hosts // 2`` of them lie between two hosts.
+        Latency of each link; up to ``n_hosts // 2`` links lie between two hosts.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, all of which forward, with their place as coordinate; two directed links per cable.
+        Hosts ``h0 …``, which all forward, with their place as coordinate; two directed links per cable.
 
     Raises
     ------

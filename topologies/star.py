@@ -19,9 +19,9 @@ def star(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds =
     n_hosts : int
         Hosts, at least 1.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; two of them lie between two hosts.
+        Latency of each link; two links lie between two hosts.
 
     Returns
     -------

@@ -30,13 +30,14 @@ def three_tier(
     Parameters
     ----------
     n_pods, racks_per_pod, hosts_per_rack, switches_per_pod, n_cores : int
-        At least 1 each. Hosts of one rack are numbered consecutively, and racks of one pod.
+        Number of pods, of racks and switches of a pod, of hosts of a rack, and of core switches, at least 1 each. Hosts
+        of one rack are numbered consecutively, and racks of one pod.
     bandwidth : float, bytes/s
-        Of every link between host and rack switch, in each direction.
+        Bandwidth of each link between host and rack switch, one way.
     rack_oversubscription, pod_oversubscription : float
         Capacity of a rack (pod) switch's links down over that of its links up: 7 for 7:1, below 1 for more up.
     latency : float, s
-        Of every link; two lie between hosts of one rack, four inside a pod, six between pods.
+        Latency of each link; two links lie between hosts of one rack, four inside a pod, six between pods.
 
     Returns
     -------

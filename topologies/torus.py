@@ -28,19 +28,19 @@ def torus(
     wrap : bool
         Whether the last host along a dimension is cabled to the first. Two hosts share one cable either way.
     bandwidth : float, bytes/s
-        Of every link, in each direction.
+        Bandwidth of each link, one way.
     latency : float, s
-        Of every link; up to ``sum(dim // 2)`` of them lie between two hosts, ``sum(dim - 1)`` in a mesh.
+        Latency of each link; up to ``sum(dim // 2)`` links lie between two hosts, ``sum(dim - 1)`` in a mesh.
 
     Returns
     -------
     Network
-        Hosts ``h0 …``, all of which forward, with their coordinates; routed in dimension order.
+        Hosts ``h0 …``, which all forward, with their coordinates; routed in dimension order.
 
     Raises
     ------
     InputError
-        If there is no dimension, one is below 1, or the network would be too large.
+        Without a dimension, or if one is below 1, or the network would be too large.
 
     References
     ----------

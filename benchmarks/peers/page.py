@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.processes import machine_kind
-from benchmarks.scale_page import markdown
+from benchmarks.scale.page import markdown
 from commsim.files.whole_files import replacing
 
 from .works import WORKS

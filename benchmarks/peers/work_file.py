@@ -9,7 +9,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import HOST
 from commsim.routing.routing import find_routes
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 from .works import Messages, Work
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collectives import COLLECTIVES
-from commsim.run import Prepared, prepare, with_costs
+from commsim.scenario import Plan, prepare, with_costs
 from topologies.star import star
 
-from ..table_proofs import of_chunks
+from ..house.table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20
@@ -30,7 +30,7 @@ def rows(quick: bool) -> Iterator[Row]:
     """Compare; the quick subset has every collective once."""
     for name in COLLECTIVES:
         if COLLECTIVES[name].metadata["cost"] is None:
-            continue  # benchmarks.tables proves that these keep within their bounds
+            continue  # benchmarks.house.tables proves that these keep within their bounds
         for n_ranks in QUICK_RANKS if quick else RANKS:
             # a host more than ranks, which a server may take
             network = with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)
@@ -40,7 +40,7 @@ def rows(quick: bool) -> Iterator[Row]:
         yield from _compared(prepare(name, spec), spec.partition(":")[0], QUICK_SIZES if quick else SIZES)
 
 
-def _compared(ready: Prepared, network: str, sizes: tuple[int, ...]) -> Iterator[Row]:
+def _compared(ready: Plan, network: str, sizes: tuple[int, ...]) -> Iterator[Row]:
     schedule = ready.schedule
     for size in sizes:
         if schedule.operation == "barrier" and size != sizes[0]:

@@ -8,15 +8,15 @@ from typing import Any
 from collectives import COLLECTIVES
 from collectives.servers.byteps import byteps_split
 from commsim.core.schedule import Schedule
-from commsim.run import prepare
+from commsim.scenario import prepare
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import densification, densifications
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_bytes
 
-from .. import omnireduce_published
-from ..byteps_fig12 import colocated_time, dedicated_time
+from ..accuracy import omnireduce_published
+from ..accuracy.byteps_fig12 import colocated_time, dedicated_time
 from .row import Row
 
 GBPS = 1e9 / 8
@@ -56,7 +56,7 @@ def _served(model: str, spec: str, ranks_and_hosts: tuple[int, int], k: int, the
         reference=theory * SIZE / (NIC * GBPS),
         ours=ready.predict(SIZE).time,
         unit="s",
-        source=f"bytes of the busiest NIC: {formula} (benchmarks.byteps_fig12)",
+        source=f"bytes of the busiest NIC: {formula} (benchmarks.accuracy.byteps_fig12)",
         ranks=n,
         network="star",
         size=SIZE,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from collectives.dense.broadcast import chain_cost
 from commsim.core.cost import LogGP
-from commsim.run import predict, with_costs
-from commsim.run.inputs import load_network
+from commsim.scenario import predict, with_costs
+from commsim.scenario.inputs import load_network
 
 from .row import Row
 

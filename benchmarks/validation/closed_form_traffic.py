@@ -12,7 +12,7 @@ from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.run import predict
+from commsim.scenario import predict
 from commsim.workload.parallel.layer_parallel import shared_slow_down
 from commsim.workload.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
 from commsim.workload.systems.kungfu import kungfu_all_reduce

@@ -9,7 +9,7 @@ import numpy as np
 
 from commsim.core.cost import Framing, LogGP
 from commsim.core.network import HOST, Network
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs, network_costs
 from commsim.workload.data_parallel import train

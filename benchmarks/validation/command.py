@@ -13,9 +13,9 @@ from pathlib import Path
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import replacing, write_json
 from commsim.report.table import print_table
-from commsim.run.auto.known_error import REAL_FILE
+from commsim.scenario.auto.known_error import REAL_FILE
 
-from ..packet_grid import data_path, write_comparisons
+from ..accuracy.packet_grid import data_path, write_comparisons
 from .html_page import html
 from .makers import MAKERS, Maker
 from .page import markdown, percent

@@ -8,14 +8,14 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
-from commsim.run import prepare, with_costs
-from commsim.run.inputs import load_network
-from commsim.run.packet_job import aggregation_job
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 from topologies.star import star
 
-from .. import packet_vs_flow
-from ..table_proofs import of_chunks
+from ..accuracy import packet_vs_flow
+from ..house.table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20
@@ -29,7 +29,6 @@ NETWORKS = (
 NCCL_OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 NCCL_MACHINES = ("dgx-h100", "rail_optimized:n_hosts=2,preset=dgx-h100")
 NCCL_SIZES = (64 * 1024, MIB, 16 * MIB, 256 * MIB)
-TOGETHER = "channels that fill a link together wait for each other, which the closed form counts and no engine shows"
 MEET = "messages that meet at a port go one after the other here, and share it in the flow engine"
 
 
@@ -42,7 +41,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def flow_against_packets(quick: bool) -> Iterator[Row]:
-    """Flow engine against three transports; the reasons are measured, see benchmarks.packet_vs_flow."""
+    """Flow engine against three transports; the reasons are measured, see benchmarks.accuracy.packet_vs_flow."""
     star_only = {"star": packet_vs_flow.NETWORKS["star"]}
     found = packet_vs_flow.gaps(star_only, packet_vs_flow.CASES[:1], (100,)) if quick else packet_vs_flow.gaps()
     for gap in found:
@@ -118,7 +117,7 @@ def recurrence_against_events(networks: tuple[str, ...]) -> Iterator[Row]:
 
 
 def nccl_against_its_closed_form(sizes: tuple[int, ...]) -> Iterator[Row]:
-    """Messages of NCCL's primitives against the sum of their costs, which `commsim run` takes."""
+    """NCCL's messages event by event against the closed form, which is taken where no link can be in the way."""
     for where in NCCL_MACHINES:
         for operation in NCCL_OPERATIONS:
             ready = prepare(f"nccl_{operation}", where)
@@ -132,11 +131,10 @@ def nccl_against_its_closed_form(sizes: tuple[int, ...]) -> Iterator[Row]:
                     engine="flow",
                     operation=operation,
                     reference=launched.predict(size, engine="closed-form").time,
-                    ours=launched.predict(size, engine="flow").time,
+                    ours=launched.predict(size, method="events").time,
                     unit="s",
                     source="the costs of NCCL's primitives, added up",
                     ranks=ready.schedule.n_ranks,
                     network=where.partition(":")[0],
                     size=float(size),
-                    note=TOGETHER,
                 )

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.cluster.models import MODELS, profile
-from commsim.cluster.traffic import Traffic
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
+from commsim.placement.clusters.models import MODELS, profile
+from commsim.placement.clusters.traffic import Traffic
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import evaluate
 from commsim.workload.sharing.periodic import PeriodicJob

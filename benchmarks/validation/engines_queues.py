@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.cluster.machines import machines_of
-from commsim.cluster.models import Assumptions, Model
-from commsim.cluster.simulate import simulate_cluster
-from commsim.cluster.trace_file import TraceJob
 from commsim.placement.cluster import Cluster
+from commsim.placement.clusters.machines import machines_of
+from commsim.placement.clusters.models import Assumptions, Model
+from commsim.placement.clusters.simulate import simulate_cluster
+from commsim.placement.clusters.trace_job import TraceJob
 from commsim.workload.staleness import draw_compute, run_workers
 from topologies.star import star
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.report.chart import Axis, Series, draw_chart
-from commsim.report.paint import svg_text
-from commsim.report.picture import Picture
+from commsim.report.plots.chart import Axis, Chart, Series, chart_svg, draw_chart
 
 from .page import number, percent
 from .row import KINDS, Row
@@ -19,7 +17,7 @@ tr.miss td{background:#fdebd8}tr.aside td{color:#888;font-style:italic}summary{c
 # With a colour of their own: there are seven, one of them for what is left and one for the diagonal.
 MAX_ENGINES = 5
 ABOUT = """Made by <code>python -m benchmarks.validation -o DIR</code>. The error is ours / reference - 1. Misses have
-a coloured ground and their reason; rows in grey italics count nowhere. Rest the mouse on a mark to see its row."""
+a coloured ground and their reason; rows in grey italics count nowhere."""
 
 
 def html(rows: Sequence[Row], absent: Mapping[str, str]) -> str:
@@ -46,45 +44,36 @@ def plot(rows: Sequence[Row], title: str) -> str:
     """Return SVG of ours over the reference, one colour per engine; each row is in its own unit."""
     of_engine = groups([row for row in rows if row.counts], lambda row: row.engine)
     often = sorted(of_engine, key=lambda engine: -len(of_engine[engine]))[:MAX_ENGINES]
-    points: dict[str, list[tuple[float, float, str]]] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
     for engine, mine in of_engine.items():
         named = engine if engine in often else "others"
-        points.setdefault(named, []).extend((row.reference, row.ours, _tooltip(row)) for row in mine)
-    if not any(a > 0 and b > 0 for mine in points.values() for a, b, _ in mine):
+        points.setdefault(named, []).extend((row.reference, row.ours) for row in mine)
+    if not any(a > 0 and b > 0 for mine in points.values() for a, b in mine):
         return "<p>Nothing to draw.</p>"
-    picture = draw_scatter(title, "reference, in each row's unit", "ours", points)
-    return svg_text(picture).partition("\n")[2]  # without the XML declaration, which HTML does not take
+    return chart_svg(draw_scatter(title, "reference, in each row's unit", "ours", points))
 
 
-def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple[float, float, str]]]) -> Picture:
+def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Chart:
     """Draw groups of points over the diagonal.
 
     Parameters
     ----------
     title, x, y : str
         Above the chart, and of its axes.
-    points : mapping of str to sequence of (float, float, str)
-        By the group's name: what was measured, what was predicted, and what a mouse on the mark is told. Points that
-        are not positive are left out.
+    points : mapping of str to sequence of (float, float)
+        By the group's name: what was measured, and what was predicted. Points that are not positive are left out.
 
     Raises
     ------
     ValueError
         If there is no point to draw.
     """
-    groups = [
-        Series(name, tuple((a, b) for a, b, _ in marks), joined=False, titles=tuple(text for _, _, text in marks))
-        for name, marks in points.items()
-    ]
-    both = [value for marks in points.values() for a, b, _ in marks if a > 0 and b > 0 for value in (a, b)]
+    groups = [Series(name, tuple(marks), joined=False) for name, marks in points.items()]
+    both = [value for marks in points.values() for a, b in marks if a > 0 and b > 0 for value in (a, b)]
     if not both:
         raise ValueError("a scatter plot needs at least one point with both coordinates above 0")
     equal = Series("equal", ((min(both), min(both)), (max(both), max(both))), dashed=True)
     return draw_chart(title, Axis(x, True), Axis(y, True), [*groups, equal])
-
-
-def _tooltip(row: Row) -> str:
-    return f"{row.id}: {number(row.reference)} {row.unit}, ours {number(row.ours)} ({percent(row.error)})"
 
 
 def _summary(rows: Sequence[Row]) -> str:

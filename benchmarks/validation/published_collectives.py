@@ -10,10 +10,10 @@ from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.run import prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network
 
-from .. import byteps_fig12, published_rates
+from ..accuracy import byteps_fig12, published_rates
 from .row import Row
 
 Measured = functools.partial(Row, kind="published", against="measured", engine="flow")

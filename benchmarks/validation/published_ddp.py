@@ -10,7 +10,7 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-from .. import ddp_buckets
+from ..accuracy import ddp_buckets
 from .published_workload import TRACES
 from .row import Row
 

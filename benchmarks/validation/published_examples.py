@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.run import prepare
+from commsim.scenario import prepare
 from switch_model.bounds import goodput
 from switch_model.budget.jobs import budget
 from switch_model.budget.tofino import tofino_1

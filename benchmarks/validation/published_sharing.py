@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.cluster.allocation import Placing
-from commsim.cluster.machines import machines_of
-from commsim.cluster.models import MODELS, Assumptions
-from commsim.cluster.simulate import simulate_cluster
-from commsim.cluster.traces import load_trace
 from commsim.core.network import HOST, Network
 from commsim.placement.cluster import Cluster
+from commsim.placement.clusters.machines import machines_of
+from commsim.placement.clusters.models import MODELS, Assumptions
+from commsim.placement.clusters.placement_choices import Placing
+from commsim.placement.clusters.simulate import simulate_cluster
+from commsim.placement.clusters.traces import load_trace
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob
 from commsim.workload.sharing.shared_links import simulate_jobs

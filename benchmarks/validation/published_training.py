@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
 from commsim.workload.parallel.layer_parallel import shared_slow_down
@@ -18,8 +18,9 @@ from commsim.workload.setting import Setting
 from commsim.workload.staleness import draw_compute, run_workers
 from commsim.workload.systems.gemini import wasted_time
 from commsim.workload.task_graph import simulate_graph
+from commsim.workload.vector_add import read_vector_add
 
-from .. import netai20
+from ..accuracy import netai20
 from .published_workload import TRACES
 from .row import Row
 

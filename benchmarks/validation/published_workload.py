@@ -12,7 +12,7 @@ from commsim.workload.parallel.pipeline_orders import ORDERS
 from commsim.workload.systems.volumes import embedding_volume
 from commsim.workload.task_graph import simulate_graph
 
-from .. import netai20
+from ..accuracy import netai20
 from .row import Row
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"

@@ -62,7 +62,7 @@ def read_real(path: str | Path) -> list[Row]:
 
 def why_absent(path: str | Path | None) -> str:
     """Say why there may be no real runs; nothing when there should be some."""
-    from commsim.testbed.places import lacking
+    from commsim.real.testbed.places import lacking
 
     why = "" if path else lacking()
     return f"no file of real runs was given (--real FILE), and none can be made here: {why}" if why else ""

@@ -9,14 +9,15 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from commsim.core.errors import BackendError
-from commsim.run import prepare
-from commsim.run.auto.case import case_of
-from commsim.run.auto.known_error import Case
-from commsim.run.inputs import load_network
-from commsim.testbed.measure import Cell
-from commsim.testbed.places import lacking
-from commsim.testbed.runs import built, run_cells
-from commsim.testbed.share import Shared, share
+from commsim.real.testbed.measure import Cell
+from commsim.real.testbed.own_testbed import built
+from commsim.real.testbed.places import lacking
+from commsim.real.testbed.runs import run_cells
+from commsim.real.testbed.share import Shared, share
+from commsim.scenario import prepare
+from commsim.scenario.auto.case import case_of
+from commsim.scenario.auto.known_error import Case
+from commsim.scenario.inputs import load_network
 
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group
 from .row import Row

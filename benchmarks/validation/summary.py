@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commsim.run import ENGINES
-from commsim.run.auto.known_error import AGAINST, Comparison
+from commsim.scenario import ENGINES
+from commsim.scenario.auto.known_error import AGAINST, Comparison
 
 from .row import KINDS, Row
 

@@ -29,7 +29,7 @@ def direct_all_to_all(n_ranks: int) -> Schedule:
     Returns
     -------
     Schedule
-        p-1 messages from every rank, none of which waits for another.
+        p-1 messages from every rank that do not wait for each other.
 
     References
     ----------

@@ -12,7 +12,7 @@ from .. import collective
 
 
 def dissemination_cost(n_ranks: int, size: float, link: LogGP) -> float:
-    """Cost of ceil(log2 p) messages, each of which carries `size` bytes: 0 in a pure barrier."""
+    """Cost of ceil(log2 p) messages of `size` bytes each: 0 in a pure barrier."""
     return (n_ranks - 1).bit_length() * (link.message(size) + link.gamma * size)
 
 

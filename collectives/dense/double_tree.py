@@ -66,7 +66,7 @@ def double_tree_pieces(n_ranks: int, size: float) -> int:
 
 
 def double_tree_bounds(n_ranks: int, size: float, link: LogGP, n_chunks: int | None = None) -> tuple[float, float]:
-    """Bounds on the time alone on a star: 2(p-1)S/(pB) and (k - 1 + D) tau.
+    """Bounds on the time on an idle star: 2(p-1)S/(pB) and (k - 1 + D) tau.
 
     Every wire carries k messages of S/(2k) bytes, one after the other. At most w wires leave or enter a port, so by
     max-min fairness a message gets at least a w-th of it: it has left after w (o + S/(2kB)) and, with at most v

@@ -12,6 +12,8 @@ from commsim.core.schedule import INPUT, Schedule
 
 from .. import collective
 
+Order = Literal["nearest", "farthest"]
+
 
 def non_power_of_two(n_ranks: int) -> tuple[int, int]:
     """Split p into 2**k + r with r below 2**k: k rounds among 2**k ranks, r ranks that stand behind another."""
@@ -24,9 +26,6 @@ def real_ranks(n_ranks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     k, r = non_power_of_two(n_ranks)
     virtual = np.arange(2**k)
     return np.where(virtual < r, 2 * virtual + 1, virtual + r)
-
-
-Order = Literal["nearest", "farthest"]
 
 
 def halving_doubling_cost(
@@ -52,7 +51,7 @@ def halving_doubling_all_reduce(n_ranks: int, order: Order = "nearest") -> Sched
         p, at least 1; any. With p = 2^k + r, the first r even ranks hand their vector to their odd neighbours before
         and get the result after, which costs 2(o + L + S/B) + gamma S more.
     order : {"nearest", "farthest"}
-        Which partner gets the largest half: the one at distance 1, as in MPICH, or the one at p/2.
+        Partner that gets the largest half: the one at distance 1, as in MPICH, or the one at p/2.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def recursive_doubling_all_gather(n_ranks: int) -> Schedule:
     Returns
     -------
     Schedule
-        k rounds, in each of which partners exchange all that they have.
+        k rounds; in each, partners exchange all that they have.
 
     References
     ----------
@@ -167,7 +166,7 @@ def recursive_doubling_all_reduce(n_ranks: int) -> Schedule:
     Returns
     -------
     Schedule
-        k rounds, in each of which partners exchange their sums.
+        k rounds; in each, partners exchange their sums.
 
     References
     ----------

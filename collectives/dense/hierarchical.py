@@ -34,7 +34,7 @@ def hierarchical_cost(n_ranks: int, size: float, link: LogGP, groups: Groups | N
     Raises
     ------
     InputError
-        If the groups are not of equal size: then there is no closed form.
+        If the groups are not of equal size: then no closed form is known.
     """
     groups = groups or default_groups(n_ranks)
     if len({len(g) for g in groups}) > 1:

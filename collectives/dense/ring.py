@@ -38,7 +38,7 @@ def ring_all_reduce(n_ranks: int) -> Schedule:
     Returns
     -------
     Schedule
-        2(p-1) rounds, in each of which every rank passes on the chunk that it has just received.
+        2(p-1) rounds; in each, every rank passes on the chunk that it has just received.
 
     References
     ----------

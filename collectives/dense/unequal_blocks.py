@@ -57,7 +57,7 @@ def ring_all_gather_v(n_ranks: int, counts: Counts | None = None) -> Schedule:
 
 
 def direct_v_bounds(n_ranks: int, size: float, link: LogGP, counts: Counts | None = None) -> tuple[float, float]:
-    """Bounds on the time alone on a star: the busiest port, and the busiest pair of ports one after the other.
+    """Bounds on the time on an idle star: the busiest port, and the busiest pair of ports one after the other.
 
     At any time a message is held up by its sender's or its receiver's port, which then is full (max-min fairness);
     so it takes at most the time that both need for all that passes them.

@@ -29,7 +29,7 @@ def atp_cost(
     Raises
     ------
     InputError
-        If chunks collide: then many paths of unequal length share the server's link, and there is no closed form.
+        If chunks collide: then many paths of unequal length share the server's link, and no closed form is known.
     """
     if n_collisions(n_chunks, collision) and n_ranks > 1:
         raise InputError("atp has a closed form without collisions only; use --engine flow")
@@ -66,13 +66,13 @@ def atp(
     n_chunks : int
         k.
     pool : int, optional
-        Chunks that a rank may have under way, as many as there are unless given. Marks do not shrink it here.
+        Chunks that a rank may have under way; by default as many as there are. Marks do not shrink it here.
     collision : float
         Share of the chunks whose aggregators other jobs hold, rounded to whole chunks and spread evenly. Every rank
         sends these straight to the server, which sums them.
     tree : tuple of int, optional
-        Parent of each rank and then of each helper, -1 for the topmost, which is the server. One aggregator and the
-        server unless given; ``commsim run`` makes the tree of the ranks' first switches and the server's.
+        Parent of each rank and then of each helper, -1 for the topmost, which is the server. By default one aggregator
+        and the server; ``commsim run`` makes the tree of the ranks' first switches and the server's.
 
     Returns
     -------

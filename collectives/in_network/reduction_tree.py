@@ -55,7 +55,7 @@ class ReductionTree:
 
 
 def read_tree(name: str, n_ranks: int, tree: Tree | None, n_helpers: int = 1) -> ReductionTree:
-    """Check a tree; unless given, all ranks are below the first of a chain of `n_helpers`.
+    """Check a tree; by default all ranks are below the first of a chain of `n_helpers`.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def read_tree(name: str, n_ranks: int, tree: Tree | None, n_helpers: int = 1) ->
 def aggregate(p: Program, tree: ReductionTree, buffer: int = INPUT) -> None:
     """Write the hops of chunk 0 up the tree, level by level; the ranks send from `buffer`.
 
-    Where a participant has one child there is nothing to add: it takes a copy.
+    Where a participant has one child nothing is added: it takes a copy.
     """
     for level in range(int(tree.depth.max()), 0, -1):
         below = np.flatnonzero(tree.depth == level)
@@ -182,9 +182,9 @@ def register_tree(system: str) -> None:
         n_chunks : int
             k; ``commsim run`` makes chunks of packets.
         pool : int, optional
-            Chunks that a rank may have under way; as many as there are, unless given.
+            Chunks that a rank may have under way; by default as many as there are.
         tree : tuple of int, optional
-            Parent of each rank and then of each helper, -1 for the topmost; one aggregator above all unless given.
+            Parent of each rank and then of each helper, -1 for the topmost; by default one aggregator above all.
 
         Returns
         -------

@@ -29,10 +29,10 @@ def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: T
         the links need. ``commsim run`` makes chunks of packets, as few in each as it can afford.
     pool : int, optional
         Chunks that a rank may have under way: it sends chunk c when the result of chunk c - pool has arrived, and
-        below a round trip's worth of bytes this decides. As many as there are, unless given; ``commsim run`` takes the
+        below a round trip's worth of bytes this decides. By default as many as there are; ``commsim run`` takes the
         window of the system.
     tree : tuple of int, optional
-        Parent of each rank and then of each helper, -1 for the topmost. One aggregator above all ranks unless given;
+        Parent of each rank and then of each helper, -1 for the topmost. By default one aggregator above all ranks;
         ``commsim run`` makes the tree of the network's switches.
 
     Returns

@@ -21,11 +21,11 @@ algorithm : {{{algorithms}}}
 protocol : {{"auto", "ll", "ll128", "simple"}}
     Decides chunks, and in ``commsim run`` bytes on the wire; {protocol}.
 channels : int, optional
-    C of the communicator, of which small calls use fewer. {channels}, else 2.
+    C of the communicator; small calls use fewer. {channels}, else 2.
 {own}n_bytes : int
-    Of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
+    Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
-    Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+    Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 {root}
 Returns
 -------
@@ -45,32 +45,32 @@ _NCCL = {
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
-    "own": "version : str\n    Of NCCL, 2.8 to 2.30.\n",
+    "own": "version : str\n    Version of NCCL, 2.8 to 2.30.\n",
 }
 _RCCL = {
-    "chooses": "A ring unless given.",
-    "protocol": "Simple unless given, since RCCL's choice is not modelled",
+    "chooses": "Default: a ring.",
+    "protocol": "Simple by default, since RCCL's choice is not modelled",
     "channels": "Seven for each GPU of a mesh, 56 of eight MI300X",
-    "own": 'rings : {"mesh", "rails"}\n    Over all links of a full mesh of GPUs, or through each machine in order.\n',
+    "own": 'rings : {"mesh", "rails"}\n    Layout: over all links of a full mesh of GPUs, or through each machine.\n',
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a collective's description says of it alone.
+    """Parts of a collective's description that are its own.
 
     Parameters
     ----------
     summary : str
         First line, with the cost.
     algorithms : tuple of str
-        That the operation has.
+        Algorithms that the operation has.
     returns : str
         What is sent; lines are indented by four spaces.
     source : str
         What it is described by.
     root : str
-        Of the rank that is the root; empty where there is none.
+        Description of the root; empty without one.
     """
 
     summary: str
@@ -95,7 +95,7 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     Parameters
     ----------
     name, operation : str
-        Of the collective.
+        Name and operation of the collective.
     text : Text
         Its description.
     """

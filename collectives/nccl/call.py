@@ -30,28 +30,28 @@ ALLOWED = {
     "broadcast": ("ring",),
     "reduce": ("ring",),
 }
-# Operations of which every rank has a part of the array of its own: NCCL counts, and cuts, one part.
+# Operations where every rank has a part of the array of its own: NCCL counts, and cuts, one part.
 BY_RANK = ("all_gather", "reduce_scatter")
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How bytes stand in a connection's buffer.
+    """Layout of bytes in a connection's buffer.
 
     Parameters
     ----------
     name : str
-        In lower case.
+        Name in lower case.
     buffer : int, bytes
-        Of a connection, of which a step is an eighth.
+        Size of a connection's buffer; a step is an eighth of it.
     payload, wire : int, bytes
-        Of each `wire` bytes that are sent, `payload` are data.
+        Payload of each `wire` bytes that are sent.
     grain : int, bytes
         What chunks are multiples of.
     threads : int
-        At most, of a channel of a ring or tree.
+        Largest number of threads of a channel of a ring or tree.
     threshold : int, bytes
-        For each thread, below which a call takes fewer channels.
+        Size per thread below which a call takes fewer channels.
     """
 
     name: str
@@ -133,21 +133,21 @@ class Call:
     Parameters
     ----------
     operation : str
-        By name.
+        Name of the operation.
     size : int, bytes
-        As nccl-tests counts it: of the whole array.
+        Size as nccl-tests counts it: of the whole array.
     n_ranks, n_nodes : int
         Ranks, and machines (or NVLink domains) that they are in.
     algorithm, protocol : str
-        As NCCL calls them, in lower case.
+        Names as NCCL writes them, in lower case.
     n_channels : int
-        That the topology search found for the algorithm, after doubling.
+        Number of channels that the topology search found for the algorithm, after doubling.
     version : (int, int)
-        Of NCCL.
+        Version of NCCL.
     slow : bool
         Whether the rings together carry at most 12 GB/s, as over PCIe: then they have fewer threads.
     heads : int
-        Of NVLink SHARP: GPUs of a machine. 0 means ranks over nodes.
+        Number of heads of NVLink SHARP: GPUs of a machine. 0 means ranks over nodes.
     slow_network : bool
         Whether NVLink SHARP over several nodes carries less than 150 GB/s.
 

@@ -50,13 +50,13 @@ def nccl_all_to_all(
     n_ranks : int
         p, at least 1.
     channels : int, optional
-        Of a rank. What NCCL's search finds on the network, else 16.
+        Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Of NCCL; all known ones cut messages alike.
+        Version of NCCL; all known ones cut messages alike.
     n_bytes : int
-        Of the array; ``commsim run`` takes each size that it runs.
+        Size of the array; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+        Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 
     Returns
     -------
@@ -107,13 +107,13 @@ def nccl_send_recv(
     n_ranks : int
         p, at least 1.
     channels : int, optional
-        Of a rank. What NCCL's search finds on the network, else 16.
+        Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Of NCCL; all known ones cut messages alike.
+        Version of NCCL; all known ones cut messages alike.
     n_bytes : int
-        Of the message; ``commsim run`` takes each size that it runs.
+        Size of the message; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+        Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 
     Returns
     -------

@@ -18,9 +18,9 @@ from .call import BY_RANK, NEWEST, Call, read_version
 from .mesh_rings import mesh_order
 from .nvls import write_nvls
 from .pat import write_pat
-from .pieces import Pieces, pieces_of
+from .pieces import pieces_of
 from .rings import ring_all_reduce, ring_half
-from .rules import cut
+from .rules import Part, cut, first_loops
 from .trees import Tree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
@@ -42,11 +42,13 @@ class Asked:
     Parameters
     ----------
     name, operation : str
-        Of the collective.
+        Name and operation of the collective.
     n_ranks : int
         Ranks.
     algorithm, protocol, channels, version, n_bytes, machines, rings
-        As the collectives have them; rings of NCCL go by rails.
+        Parameters of the collectives themselves; rings of NCCL go by rails.
+    loops : int
+        Loops of each channel that are built, all full; 0 for those of the call.
     """
 
     name: str
@@ -59,11 +61,17 @@ class Asked:
     n_bytes: int = SIZE
     machines: Machines | None = None
     rings: Rings = "rails"
+    loops: int = 0
 
     @property
     def units(self) -> Machines:
-        """Ranks of each machine; all in one unless given."""
+        """Ranks of each machine; by default all in one."""
         return (tuple(range(self.n_ranks)),) if self.machines is None else self.machines
+
+    def parts(self, call: Call) -> tuple[Part, ...]:
+        """Return what each channel does, in the loops that are built."""
+        parts = cut(call)
+        return tuple(first_loops(part, self.loops) for part in parts) if self.loops else parts
 
     def call(self) -> Call:
         """Return the call, with a ring and Simple where NCCL's choice is not known.
@@ -108,7 +116,7 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     asked : Asked
         The call.
     root : int
-        Of a broadcast or a reduce.
+        Root of a broadcast or a reduce.
 
     Raises
     ------
@@ -119,26 +127,29 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     if n == 1:
         return Program(1, 1).build()
     if call.algorithm == "ring":
-        return _rings(call, units, root, mesh_order if asked.rings == "mesh" else ring_order)
+        return _rings(call, asked.parts(call), units, root, mesh_order if asked.rings == "mesh" else ring_order)
     if call.algorithm in ("nvls", "nvls_tree"):
-        return _nvls(asked.name, call, units)
+        return _nvls(asked.name, call, asked.parts(call), units)
     if call.algorithm == "pat":
         if len(units) not in (1, n):
             raise InputError(f"{asked.name}: algorithm=pat has one rank in each machine, got {len(units)} machines")
-        pieces = pieces_of(cut(call), n)
+        pieces = pieces_of(asked.parts(call), n)
         p = Program(n, n * pieces.width)
         write_pat(p, pieces, reduces=call.operation == "reduce_scatter")
         return p.build()
     if call.algorithm == "collnet_direct" and call.operation in BY_RANK:
         raise InputError(f"{asked.name}: algorithm=collnet_direct is built for all_reduce only; take ring")
-    return _trees(call, units)
+    return _trees(call, asked.parts(call), units)
 
 
-def _rings(call: Call, units: Machines, root: int, order_of: Callable[[Machines, int], NDArray[np.int64]]) -> Schedule:
-    parts = cut(call)
+def _rings(
+    call: Call, parts: tuple[Part, ...], units: Machines, root: int,
+    order_of: Callable[[Machines, int], NDArray[np.int64]],
+) -> Schedule:  # fmt: skip
     orders = [order_of(units, channel) for channel in range(len(parts))]
-    n, pieces = call.n_ranks, _ring_pieces(call)
-    if call.operation in ("broadcast", "reduce"):
+    n, is_chain = call.n_ranks, call.operation in ("broadcast", "reduce")
+    pieces = pieces_of(parts, 1 if is_chain else n)
+    if is_chain:
         p = Program(n, pieces.width)
         # To the root the ring is gone through backwards, so that the last chain link is its predecessor's.
         trees = [
@@ -155,13 +166,9 @@ def _rings(call: Call, units: Machines, root: int, order_of: Callable[[Machines,
     return p.build()
 
 
-def _ring_pieces(call: Call) -> Pieces:
-    return pieces_of(cut(call), 1 if call.operation in ("broadcast", "reduce") else call.n_ranks)
-
-
-def _trees(call: Call, units: Machines) -> Schedule:
+def _trees(call: Call, parts: tuple[Part, ...], units: Machines) -> Schedule:
     """Trees and chains, above which CollNet's network adds: a helper."""
-    parts, n = cut(call), call.n_ranks
+    n = call.n_ranks
     helpers = int(call.algorithm != "tree")
     direct = call.algorithm == "collnet_direct"
     heads = len(units[0]) if direct else 1
@@ -200,7 +207,7 @@ def _below_heads(units: Machines, place: int, n: int) -> NDArray[np.int64]:
     return parent
 
 
-def _nvls(name: str, call: Call, units: Machines) -> Schedule:
+def _nvls(name: str, call: Call, parts: tuple[Part, ...], units: Machines) -> Schedule:
     if len({len(unit) for unit in units}) > 1:
         raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
     if call.algorithm == "nvls" and len(units) > 1:
@@ -208,7 +215,7 @@ def _nvls(name: str, call: Call, units: Machines) -> Schedule:
     if call.algorithm == "nvls_tree" and len(units) == 1:
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK
-    pieces = pieces_of(cut(call), call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
+    pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
     p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=len(units))
     up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
     write_nvls(p, units, pieces, call.n_channels, up=up, down=down)

@@ -31,13 +31,13 @@ def write_nvls(p: Program, machines: Machines, pieces: Pieces, n_channels: int, 
     Parameters
     ----------
     p : Program
-        With a helper for each machine, its switch.
+        Program with a helper for each machine, its switch.
     machines : sequence of sequence of int
         Ranks of each, all as many.
     pieces : Pieces
-        In an all-reduce, a piece for each head one behind the other; else a place for each rank.
+        Pieces: for each head one behind the other in an all-reduce; else a place for each rank.
     n_channels : int
-        Of the communicator, half of which take the second tree.
+        Number of channels of the communicator, half of which take the second tree.
     up, down : bool
         Whether the sum goes to the heads, and from the heads to all.
     """

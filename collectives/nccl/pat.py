@@ -20,7 +20,7 @@ def write_pat(p: Program, pieces: Pieces, *, reduces: bool) -> None:
     Parameters
     ----------
     p : Program
-        Of as many chunks as ranks times `pieces.width`.
+        Program of as many chunks as ranks times `pieces.width`.
     pieces : Pieces
         A place for each rank.
     reduces : bool

@@ -37,7 +37,7 @@ class Loop:
     channel : int
         Number.
     first : int
-        Of the schedule's chunks, where the loop begins; each of its pieces has the same place in a part of its own.
+        First of the schedule's chunks in the loop; each of its pieces has the same place in a part of its own.
     count : int
         The schedule's chunks in each piece.
     slices : tuple of (int, int)
@@ -59,7 +59,7 @@ class Pieces:
     width : int
         The schedule's chunks in all pieces of one place: with n pieces in a loop the schedule has n times as many.
     loops : tuple of tuple of Loop
-        By number of the loop, those of the channels that have so many.
+        Loops by number, each with those of the channels that have so many.
     """
 
     width: int

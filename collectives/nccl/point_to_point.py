@@ -1,4 +1,4 @@
-"""NCCL's rules for sends and receives, of which its all-to-all is made: channels, parts and chunks of one message.
+"""NCCL's rules for sends and receives, as in its all-to-all: channels, parts and chunks of one message.
 
 References
 ----------
@@ -25,13 +25,13 @@ class Message:
     Parameters
     ----------
     n_bytes : int
-        Of the message.
+        Size of the message.
     n_channels : int
         Parts, each on a channel of its own.
     protocol : str
         ``ll`` or ``simple``.
     chunk : int, bytes
-        Of data, that are sent at once on a channel.
+        Size of the data sent at once on a channel.
     """
 
     n_bytes: int
@@ -56,7 +56,7 @@ def peer_channels(n_channels: int, n_ranks: int, nic: float | None = None) -> tu
     Parameters
     ----------
     n_channels : int
-        For messages, of a rank: a power of two.
+        Number of channels of a rank for messages: a power of two.
     n_ranks : int
         Ranks.
     nic : float, bytes/s, optional
@@ -79,7 +79,7 @@ def message(n_bytes: int, least: int, most: int, *, network: bool, many_nodes: b
     Parameters
     ----------
     n_bytes : int
-        Of the message; 0 is only a signal.
+        Size of the message; 0 is only a signal.
     least, most : int
         Channels to one peer, of :func:`peer_channels`.
     network : bool

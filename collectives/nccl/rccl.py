@@ -52,11 +52,11 @@ def rccl_all_to_all(
     n_ranks : int
         p, at least 1.
     channels : int, optional
-        Of a rank, else 16.
+        Channels of a rank; default 16.
     n_bytes : int
-        Of the array; ``commsim run`` takes each size that it runs.
+        Size of the array; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+        Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 
     Returns
     -------
@@ -81,11 +81,11 @@ def rccl_send_recv(
     n_ranks : int
         p, at least 1.
     channels : int, optional
-        Of a rank, else 16.
+        Channels of a rank; default 16.
     n_bytes : int
-        Of the message; ``commsim run`` takes each size that it runs.
+        Size of the message; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+        Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 
     Returns
     -------

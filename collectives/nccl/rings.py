@@ -23,7 +23,7 @@ def ring_all_reduce(p: Program, orders: Sequence[Order], pieces: Pieces) -> None
     Parameters
     ----------
     p : Program
-        Of as many chunks as ranks times `pieces.width`.
+        Program of as many chunks as ranks times `pieces.width`.
     orders : sequence of int64[n_ranks]
         Ranks in the order of the ring of each channel.
     pieces : Pieces

@@ -10,6 +10,7 @@ NCCL 2.30.7, ``src/enqueue.cc`` (channels of a call, work split, chunks), ``src/
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
@@ -39,9 +40,9 @@ class Part:
     Parameters
     ----------
     n_bytes : int
-        Of ``Call.count``, that the channel carries.
+        Share of ``Call.count`` that the channel carries.
     chunk, last_chunk : int, bytes
-        Of all loops but the last, and of the last.
+        Chunk of all loops but the last, and of the last.
     n_loops : int
         Loops.
     by_loop : int
@@ -212,6 +213,21 @@ def cut(call: Call) -> tuple[Part, ...]:
         One for each channel that has work.
     """
     return tuple(_part(call, part) for part in split(call))
+
+
+def first_loops(part: Part, n_loops: int) -> Part:
+    """Return the first loops of a part, all with full chunks; the part itself if it has no more."""
+    if part.n_loops <= n_loops:
+        return part
+    n_bytes, n_steps = (number * n_loops // part.n_loops for number in (part.n_bytes, part.n_steps))
+    return dataclasses.replace(
+        part, n_bytes=n_bytes, last_chunk=part.chunk, n_loops=n_loops, last_slices=part.slices, n_steps=n_steps
+    )
+
+
+def loops_of(part: Part) -> float:
+    """Return the loops of a part, the last one counted by its bytes."""
+    return part.n_loops - 1 + part.last_chunk / part.chunk if part.n_loops > 1 else 1.0
 
 
 def _part(call: Call, n_bytes: int) -> Part:

@@ -29,11 +29,11 @@ class Tree:
     Parameters
     ----------
     parent : int64[n_participants]
-        Of each; -1 for the root, and -2 for who is not in it.
+        Parent of each participant; -1 for the root, and -2 for those outside the tree.
     channel : int
-        Of the pieces.
+        Channel of the pieces.
     place : int
-        Of the pieces of a loop, which one.
+        Index of the piece within a loop.
     """
 
     parent: Parents
@@ -61,7 +61,7 @@ def over_machines(machines: Sequence[Sequence[int]], nodes: Parents, rail: int, 
     nodes : int64[n_machines]
         Parent of each machine.
     rail : int
-        Where a chain begins.
+        Rail at which a chain begins.
     n : int
         Participants.
     """
@@ -87,13 +87,13 @@ def write_trees(p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, 
     Parameters
     ----------
     p : Program
-        To write to.
+        Program to write to.
     trees : sequence of Tree
         Every channel has one, or one for each place of a piece.
     pieces : Pieces
         Places of a loop lie one behind the other.
     up, down : bool
-        Which of the two is done.
+        Whether to write the way up, and the way down.
     """
     depth = [np.where(tree.parent == -2, 0, depths(np.maximum(tree.parent, -1))) for tree in trees]
     for loops, times in runs(pieces):

@@ -34,7 +34,7 @@ def all_to_all_v_bounds(
     n_ranks: int, size: float, link: LogGP, counts: Counts | None = None, channels: int | None = None,
     version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
-    """Bounds on the time alone on a star: the busiest port; and batch by batch, two ports one after the other.
+    """Bounds on the time on an idle star: the busiest port; and batch by batch, two ports one after the other.
 
     Returns
     -------
@@ -74,13 +74,13 @@ def nccl_all_to_all_v(
         Chunks from rank i to rank j, row by row of i, p times p of them, 0 or more; by default one each. k is the
         most that any rank sends or receives, and S the bytes of these.
     channels : int, optional
-        Of a rank. What NCCL's search finds on the network, else 16.
+        Channels of a rank. Default: what NCCL's search finds on the network, else 16.
     version : str
-        Of NCCL; all known ones cut messages alike.
+        Version of NCCL; all known ones cut messages alike.
     n_bytes : int
         S; ``commsim run`` takes each size that it runs.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+        Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
 
     Returns
     -------

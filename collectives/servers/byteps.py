@@ -70,7 +70,7 @@ def byteps_split(n: int, k: int) -> BytePSSplit:
     Raises
     ------
     InputError
-        If there is no GPU machine, or there are more CPU machines than GPU machines: then the optimum is k = n, and
+        Without a GPU machine, or with more CPU machines than GPU machines: then the optimum is k = n, and
         the other CPU machines have nothing to do.
     """
     if n < 1:
@@ -101,7 +101,7 @@ def byteps_bounds(
     """Bounds with one GPU per machine: what the busiest NIC needs, and what no message can exceed.
 
     Below: a NIC's messages and bytes, and L. Above: N parts share a NIC, so that each gets 1/N of it at least, and one
-    of v bytes takes N (o + v/B) at most. A lane sends k of them in turn, each of which is added within gamma R bytes
+    of v bytes takes N (o + v/B) at most. A lane sends k of them in turn; each is added within gamma R bytes
     when R arrive at a server together; then the last one is pulled: (k+1) N (o + v/B) + 2L + k gamma R. Without costs
     per message the two differ by a part in k, and by how far the messages to CPU and GPU machines are from equal.
 
@@ -150,10 +150,10 @@ def byteps(
         k, CPU machines, at most n: helpers on hosts of their own. With 0 it sends what a ring sends, with n no GPU
         machine sums anything.
     n_partitions : int, optional
-        Pieces that follow each other, so that one is pulled while the next is pushed. 64 unless given; 1 without CPU
+        Pieces that follow each other, so that one is pulled while the next is pushed. By default 64; 1 without CPU
         machines and with one GPU per machine, since pushing and pulling then keep every NIC busy anyway.
     machines : tuple of tuple of int, optional
-        Ranks of each machine; ``commsim run`` takes them from the network. Every rank is its own machine unless given;
+        Ranks of each machine; ``commsim run`` takes them from the network. By default every rank is its own machine;
         with other roots or with switches all are in one.
     roots : tuple of int
         Places in a machine of the GPUs that go to the network, each for an equal part, for all GPUs of the machine.

@@ -34,7 +34,7 @@ class Roots:
     machines : tuple of tuple of int
         Ranks of each machine.
     place : int
-        Which of a machine's ranks is its root.
+        Index of the root among a machine's ranks.
     """
 
     machines: Groups
@@ -70,7 +70,7 @@ class Memories:
     agents : int[n_machines]
         The helpers.
     switches : tuple of tuple of tuple of int
-        Of each machine, the ranks below each of its PCIe switches.
+        Ranks below each PCIe switch of each machine.
     """
 
     agents: Participants
@@ -116,7 +116,7 @@ def read_machines(name: str, n_ranks: int, machines: Groups) -> Groups:
     Parameters
     ----------
     name : str
-        Of the collective.
+        Name of the collective.
     n_ranks : int
         Ranks.
     machines : tuple of tuple of int
@@ -139,7 +139,7 @@ def below_switches(name: str, machines: Groups, n_switches: int) -> tuple[Groups
     Parameters
     ----------
     name : str
-        Of the collective.
+        Name of the collective.
     machines : tuple of tuple of int
         Ranks of each machine.
     n_switches : int

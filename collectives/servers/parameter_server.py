@@ -12,7 +12,7 @@ from commsim.core.schedule import Schedule
 
 from .. import MAX_CHUNKS, collective
 
-# Partitions of each server's part unless given: then pushing and pulling overlap but for one part in 65.
+# Default partitions of each server's part: then pushing and pulling overlap but for one part in 65.
 PARTITIONS = 64
 
 
@@ -52,7 +52,7 @@ def served_cost(
     colocated: bool,
     pool: int | None = None,
 ) -> float:
-    """Cost of k partitions through s helpers that add, at most `pool` of them under way; all unless given.
+    """Cost of k partitions through s helpers that add, at most `pool` of them under way; by default all.
 
     With a pool of w, w partitions start in each max(R, w t), R being a partition's way home and t the slowest stage.
 
@@ -95,7 +95,7 @@ def parameter_server(
     colocated : bool
         Whether servers share the hosts of the first s ranks; else they are helpers on hosts of their own.
     n_partitions : int, optional
-        k: pieces of each server's part, so that a partition is pulled while the next one is pushed. 64 unless given;
+        k: pieces of each server's part, so that a partition is pulled while the next one is pushed. By default 64;
         with a server at every rank 1, since pushing and pulling then keep every link busy anyway.
 
     Returns
@@ -107,7 +107,7 @@ def parameter_server(
     Raises
     ------
     InputError
-        If there is no server, or there are more than hosts for them to share.
+        Without a server, or with more than hosts for them to share.
 
     References
     ----------
@@ -133,12 +133,12 @@ def push_and_pull(
     Parameters
     ----------
     p : Program
-        To write to.
+        Program to write to.
     workers : int[n_workers]
         Participants that hold gradients.
     server, chunk, count, lane : int[n_parts]
-        Of each part: the server that sums it, its first chunk, its chunks, and its lane between two participants. Parts
-        in different lanes share links as the traffic of different servers does.
+        Server that sums each part, the part's first chunk, its chunks, and its lane between two participants. Parts in
+        different lanes share links as the traffic of different servers does.
     """
     worker = workers[:, np.newaxis]
     apart = worker != server
@@ -154,7 +154,7 @@ def count_partitions(name: str, n_partitions: int, chunks_each: int) -> int:
     Parameters
     ----------
     name : str
-        Of the collective.
+        Name of the collective.
     n_partitions : int
         Pieces of each server's part.
     chunks_each : int

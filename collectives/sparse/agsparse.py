@@ -37,7 +37,7 @@ def agsparse(n_ranks: int) -> Schedule:
     Returns
     -------
     Schedule
-        p-1 rounds around a ring, in each of which every rank passes on the list that it has just received, and adds
+        p-1 rounds around a ring; in each, every rank passes on the list that it has just received, and adds
         it to its own vector. Lists stay apart on the wire, so that nothing is saved where they overlap, and nothing
         grows either: each rank sends all lists but its successor's, which is (p-1)(4 + v)k bytes for k elements of
         v bytes each.

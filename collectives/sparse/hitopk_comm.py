@@ -11,9 +11,9 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule, Transfers
+from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from ..dense.hierarchical import Groups, default_groups
@@ -37,7 +37,7 @@ def lists_of_shards(schedule: Schedule, k: int) -> NDArray[np.int64]:
 
 
 def inside(schedule: Schedule, transfers: Transfers) -> NDArray[np.bool_]:  # noqa: ARG001 - channels say it all
-    """Say which messages stay inside a group: these carry every value, zero or not."""
+    """Find the messages that stay inside a group: these carry every value, zero or not."""
     return np.asarray(transfers["channel"] == INSIDE)
 
 
@@ -56,7 +56,7 @@ def hitopk_comm(n_ranks: int, groups: Groups | None = None) -> Schedule:
         p = m n, at least 1.
     groups : tuple of tuple of int, optional
         Ranks of each group, all of one size, in the order of its ring; by default consecutive ranks, in groups of the
-        largest divisor of p up to its square root. :mod:`commsim.run` takes the machines of the network.
+        largest divisor of p up to its square root. :mod:`commsim.scenario` takes the machines of the network.
 
     Returns
     -------

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.schedule import REDUCE, Schedule
+from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from .sparcml import sparcml_split, split_cost
 
 
 def equal_shares(schedule: Schedule, k: int) -> NDArray[np.int64]:
-    """Return the limits under which each range's sum keeps its share of k elements, of which there is one at least."""
+    """Return the limits under which each range's sum keeps its share of k elements, at least one."""
     transfers = schedule.expand()
     shares = np.maximum(1, np.diff(np.arange(schedule.n_chunks + 1) * k // schedule.n_chunks))
     return np.where(transfers["op"] == REDUCE, shares[transfers["dst_chunk"]], UNLIMITED)

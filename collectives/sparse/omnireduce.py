@@ -22,7 +22,7 @@ from ..servers.parameter_server import count_partitions, served_cost
 # Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices.
 BLOCK, SLOTS, THREADS = 256, 8, 8
 
-# Partitions of an aggregator's part unless given: the fewest, where all aggregators would have more than so many.
+# Default partitions of an aggregator's part: the fewest, where all aggregators would have more than so many.
 PARTITIONS, FEWEST, IN_ALL = 64, 8, 512
 
 
@@ -34,7 +34,7 @@ def omnireduce_cost(
     colocated: bool = False,
     n_partitions: int | None = None,
     pool: int | None = None,
-    slots: int = SLOTS,  # noqa: ARG001 - decides which zeros are sent, of which dense data has none
+    slots: int = SLOTS,  # noqa: ARG001 - decides which zeros are sent; dense data has none
     n_threads: int = THREADS,  # noqa: ARG001
     fusion: int = 1,  # noqa: ARG001
 ) -> float:
@@ -102,11 +102,11 @@ def omnireduce(
     colocated : bool
         Whether aggregators share the hosts of the first a ranks; else they are helpers on hosts of their own.
     n_partitions : int, optional
-        k: pieces that are streamed to each aggregator. 64 unless given, 8 for many aggregators, and 1 with one at
+        k: pieces that are streamed to each aggregator. By default 64, 8 for many aggregators, and 1 with one at
         every rank. A real stream is finer, and makes the (k+1)/k of the cost 1.
     pool : int, optional
         Partitions that a rank may have under way at each aggregator: it sends the next one when the oldest has come
-        back. As many as there are, unless given.
+        back. By default as many as there are.
     slots : int
         Messages that each thread of a rank may have under way at each aggregator. So many are sent at the start,
         before it is known which blocks will be asked for; later ones only where a block is not zero.
@@ -125,7 +125,7 @@ def omnireduce(
     Raises
     ------
     InputError
-        If there is no aggregator, slot, thread or block to a message, the pool is empty, or there are more colocated
+        Without an aggregator, slot, thread or block to a message, or if the pool is empty, or there are more colocated
         aggregators than ranks.
 
     Notes

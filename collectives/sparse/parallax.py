@@ -33,9 +33,10 @@ def parallax_bounds(
 ) -> tuple[float, float]:
     """Bounds of a ring and a parameter server that share the links of the ranks.
 
-    Neither is faster than alone. On a link of a rank a message of the ring meets at most s of the servers'; and one of
-    the servers' meets, beside those that it met without a ring, one of the ring. So the ring keeps 1/(s+1) of each
-    link, and the servers half of what they had, or more: both are over by the time that the slower one takes so.
+    Neither is faster than without the other. On a link of a rank a message of the ring meets at most s of the servers';
+    and one of the servers' meets, beside those that it met without a ring, one of the ring. So the ring keeps 1/(s+1)
+    of each link, and the servers half of what they had, or more: both are over by the time that the slower one takes
+    so.
     """
     if n_ranks == 1:
         return 0.0, 0.0
@@ -83,7 +84,7 @@ def parallax(n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_parti
     Raises
     ------
     InputError
-        If there is no server or partition, or the share is not in 0..1.
+        Without a server or partition, or if the share is not in 0..1.
 
     Notes
     -----

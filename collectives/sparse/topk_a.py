@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
+from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from ..dense.binomial_tree import binomial_tree_all_reduce, binomial_tree_cost
@@ -18,7 +18,7 @@ from ..dense.halving_doubling import gather_by_doubling, recursive_doubling_cost
 
 
 def whole_lists(schedule: Schedule, k: int) -> NDArray[np.int64]:  # noqa: ARG001 - lists start with k, and stay so
-    """Return the limits of messages of which nothing is cut on the way: all is lost before they start."""
+    """Return the limits of messages that are not cut on the way: all is lost before they start."""
     return np.full(schedule.n_transfers, UNLIMITED)
 
 

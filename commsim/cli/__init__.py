@@ -1,7 +1,4 @@
-"""The command line: ``commsim VERB``. The module of a verb is imported only when the verb is called.
-
-Its ``COMMANDS`` maps names such as ``run`` or ``topo show`` to flags and a function.
-"""
+"""The command line: ``commsim VERB``. A verb's module, with its flags and functions, is imported when it is called."""
 
 from __future__ import annotations
 
@@ -148,11 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
         _check_answers(config)
-        from commsim.report.table import given_remarks, only_answer
+        from commsim.report.table import only_answer
 
-        given_remarks(forget=True)
         with only_answer(getattr(config, "json", None), getattr(config, "csv", None)):
-            code = command.run(config) or 0
+            code = _shown(command.run(config), config)
         sys.stdout.flush()
         return code
     except MemoryError as error:
@@ -174,6 +170,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _shown(answer: Any, config: Flags) -> int:
+    """Show the answer of a verb, and return its exit code; a verb that printed for itself returns the code."""
+    from commsim.report.answer import Answer
+
+    if not isinstance(answer, Answer):
+        return answer or 0
+    from commsim.report.render import show
+
+    show(answer, config.flags(), getattr(config, "json", None), getattr(config, "csv", None))
+    return answer.code
 
 
 def parser_of(verb: str) -> tuple[Parser, list[str]]:
@@ -199,7 +207,7 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
 
 
 def _hide_flags_of_engines(parser: Parser, words: Sequence[str]) -> None:
-    """Leave flags of the packet engine out of the help, and out of the help alone, unless that engine is named."""
+    """Leave flags of the packet engine out of the help (only) unless that engine is named."""
     from .flags.packets import PACKET_FLAGS
 
     hidden = [action for action in parser._actions if action.dest in PACKET_FLAGS]
@@ -281,6 +289,6 @@ def _without_verb(argv: list[str]) -> int:
 
     close = difflib.get_close_matches(argv[0], VERBS, n=1)
     if close:
-        parser.error(f"there is no verb {argv[0]!r}; did you mean {close[0]}?")
+        parser.error(f"no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)
     return 2

@@ -1,7 +1,4 @@
-"""``commsim advise``: every way to all-reduce a tensor on a network, ranked, with what bounds it and the crossovers.
-
-``commsim advise --sweep FILE``: the cheapest topology of a sweep that keeps a time within a bound.
-"""
+"""``commsim advise``: ways to all-reduce a tensor, ranked; with ``--sweep``, the cheapest topology of a sweep."""
 
 from __future__ import annotations
 
@@ -22,16 +19,24 @@ from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
-    from commsim.advice import Advice, Question
-    from commsim.advice.payoff import Servers, SparsePays
     from commsim.core.network import Network
+    from commsim.scenario.advice import Advice, Question
+    from commsim.scenario.advice.payoff import SparsePays
+    from commsim.scenario.advice.server_gains import Servers
     from commsim.sweep.cheapest import Goal, Offer
     from commsim.sweep.price import Prices
+
+COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
+LEAST = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
+ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
+                 "overhead", "reduce_rate", "software")  # fmt: skip
+MAX_ROWS = 40
+_COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
 def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any] | None:
     """Find from which density on dense ways are faster, print it, and return it for the JSON."""
-    from commsim.advice.payoff import can_search, density_crossover
+    from commsim.scenario.advice.payoff import can_search, density_crossover
 
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
     dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
@@ -67,7 +72,7 @@ def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
 
 def print_server_gains(question: Question, network: Network) -> dict[str, Any] | None:
     """Find after how many CPU servers BytePS stops gaining, print it, and return it for the JSON."""
-    from commsim.advice.payoff import server_gains
+    from commsim.scenario.advice.server_gains import server_gains
 
     if not question.n_servers or question.n_workers < 2:
         return None
@@ -82,7 +87,7 @@ def print_server_gains(question: Question, network: Network) -> dict[str, Any] |
 
 
 def servers_sentence(servers: Servers) -> str:
-    """Say how many CPU servers do."""
+    """Describe the number of CPU servers that is enough."""
     most = max(servers.simulated)
     theory = f"on equal links by theorem 1 up to {servers.enough_in_theory}"
     if not most:
@@ -92,10 +97,6 @@ def servers_sentence(servers: Servers) -> str:
     gain = servers.simulated[0] / servers.simulated[servers.enough]
     more = ", and more would help" if servers.enough == most < servers.enough_in_theory else ""
     return f"BytePS gains by CPU servers up to {servers.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
-
-
-COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
-LEAST = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
 
 
 class Config(Faults, WithJson):
@@ -135,11 +136,11 @@ def run(config: Config) -> None:
     if config.topology is None or config.output is not None or config.jobs is not None:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
-    from commsim.advice import advise
-    from commsim.run import with_costs
-    from commsim.run.inputs import load_network
-    from commsim.run.ranking import about_assumed, with_assumed_overhead, without_overhead
-    from commsim.run.software import software as software_named
+    from commsim.scenario import with_costs
+    from commsim.scenario.advice import advise
+    from commsim.scenario.contenders import about_assumed, skipped, with_assumed_overhead, without_overhead
+    from commsim.scenario.inputs import load_network
+    from commsim.software.presets import software as software_named
 
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
     gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
@@ -151,7 +152,7 @@ def run(config: Config) -> None:
     advice = advise(question, network, assume_overhead=assume)
     before = None if network is whole else _times_of(advise(question, whole, assume_overhead=assume))
     print_remarks((*drawn, *_about(question, advice), *advice.notes))
-    print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
+    print_remarks(skipped(advice.left_out))
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     columns = COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"])
     print_table(columns, _rows(advice, before), title, LEAST)
@@ -169,8 +170,8 @@ def run(config: Config) -> None:
 
 
 def _question(config: Config, network: Network) -> Question:
-    from commsim.advice import Question
-    from commsim.advice.question import size_of_gradients
+    from commsim.scenario.advice import Question
+    from commsim.scenario.advice.question import size_of_gradients
 
     size = None if config.size is None else float(parse_size(config.size, "--size"))
     n_workers = config.workers
@@ -205,7 +206,7 @@ def _densities(text: str | None) -> tuple[float, ...]:
 
 
 def _about(question: Question, advice: Advice) -> list[str]:
-    """Say what the data is, and how much denser the sum."""
+    """Describe the data, and how much denser the sum is."""
     if not question.is_sparse:
         return ["all data is assumed dense; --density or --gradients changes that"]
     drawn = f"runs of {question.run} non-zero elements, pattern {question.pattern}, seed {question.seed}"
@@ -250,11 +251,6 @@ def _cost_of_faults(time: float, before: dict[str, float] | None, label: str) ->
         return []
     whole = before.get(label)
     return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
-
-
-ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
-                 "overhead", "reduce_rate", "software")  # fmt: skip
-MAX_ROWS = 40
 
 
 def advise_sweep(config: Config, path: str) -> None:
@@ -304,9 +300,6 @@ def _print_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:
             print(f"#   {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}")
     else:
         print(f"# none of the {len(offers)} topologies keeps {goal.keep} {side} {_written(goal.bound, goal)}")
-
-
-_COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
 def _count(offer: Offer, *items: str) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
+from commsim.report.answer import Part, remarks
 from commsim.report.table import print_remarks, print_table, progress
 
 from .flags import Verb, WithJson, flag, repeated
@@ -18,7 +19,7 @@ from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.run import Prepared
+    from commsim.scenario import Plan
     from commsim.synthesis import LowerBound
 
 RANKS = "ranks"
@@ -41,14 +42,14 @@ class Config(Faults, Sizes, Placing, WithJson):
 
     @property
     def placing(self) -> dict[str, Any]:
-        """What places ranks and routes their messages, for :func:`commsim.run.prepare`."""
+        """What places ranks and routes their messages, for :func:`commsim.scenario.prepare`."""
         return {"placement": self.placement, "seed": self.seed or 0}
 
 
 def run(config: Config) -> None:
     """Bound, predict and print."""
     sizes = config.sizes()
-    from commsim.run.inputs import PACKED, load_network, load_placement
+    from commsim.scenario.inputs import PACKED, load_network, load_placement
     from commsim.synthesis import lower_bound
 
     if operation(config.operation).signals:
@@ -86,7 +87,7 @@ def run(config: Config) -> None:
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
         columns = COLUMNS + (["whole(us)", "faults_cost"] if before else [])
         print_table(columns, [_cells(row, bool(before)) for row in rows], f"engine {config.engine}")
-        from commsim.run.ranking import without_overhead
+        from commsim.scenario.contenders import without_overhead
 
         print_remarks(without_overhead(network, sizes))
     config.write_json(rows, bounds=[_bound_row(b, size) for b in shown for size in sizes])
@@ -110,23 +111,24 @@ def best_trees_of(bound: LowerBound) -> float | None:
 
 
 def _attained(bound: LowerBound) -> str:
-    """Say whether trees attain the bound, and which command makes them."""
+    """Describe whether trees attain the bound, and which command makes them."""
     times = best_trees_of(bound)
     if times == 1:
         return "large sizes: attained, by trees that commsim synthesize makes"
     return f"large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
 
 
-def print_distance(prepared: Prepared, results: Iterable[Any]) -> None:
-    """Print the ratio of the results of one collective to the bound."""
+def distance(plan: Plan, results: Iterable[Any]) -> list[Part]:
+    """Return the ratio of the results of one collective to the bound."""
     from commsim.synthesis.bound import bound_for
 
-    bound = bound_for(prepared)
+    bound = bound_for(plan)
+    lines = []
     for r in results:
         least = bound.time(r.size)
         times = f"the time is {times_bound(r.time, least):.3f} times the bound"
-        print(f"# bound: {format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
-    print_remarks(f"bound: {note}" for note in bound.notes)
+        lines.append(f"bound: {format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
+    return remarks((*lines, *(f"bound: {note}" for note in bound.notes)))
 
 
 def times_bound(time: float, bound: float) -> float:
@@ -136,7 +138,7 @@ def times_bound(time: float, bound: float) -> float:
 
 def _check(config: Config, network: Network) -> None:
     """Refuse what no algorithm could do, before each of them is tried."""
-    from commsim.run import ENGINES
+    from commsim.scenario import ENGINES
 
     if config.engine not in ENGINES:
         raise InputError(f"--engine must be one of {', '.join(ENGINES)}, got {config.engine!r}")
@@ -145,12 +147,12 @@ def _check(config: Config, network: Network) -> None:
         raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {config.ranks}")
 
 
-def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, Prepared]:
+def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, Plan]:
     own = config.collective
     if config.algorithm == "none" and not own:
         return {}
     from collectives import COLLECTIVES
-    from commsim.run.ranking import algorithms_for, prepare_all, require_operation
+    from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation
 
     ours = set(COLLECTIVES)  # before one's own file adds itself, which is then there under the file's name
     named = [*([] if config.algorithm in ("all", "none") else [config.algorithm]), *own]
@@ -165,7 +167,7 @@ def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, 
 
 
 def _leave_out(config: Config, spec: str, error: InputError) -> None:
-    """Say why an algorithm is not there, unless it was asked for by name.
+    """Print why an algorithm is left out, unless it was asked for by name.
 
     Raises
     ------
@@ -177,9 +179,10 @@ def _leave_out(config: Config, spec: str, error: InputError) -> None:
     print(f"# left out: {spec}: {error}")
 
 
-def _bounds(prepared: Mapping[str, Prepared]) -> dict[str, LowerBound]:
+def _bounds(prepared: Mapping[str, Plan]) -> dict[str, LowerBound]:
     """Bound of every algorithm: one for those that use the same kinds of nodes on the same data."""
-    from commsim.synthesis.bound import bound_for, uses_more_than_ranks
+    from commsim.scenario.bounds.floor import uses_more_than_ranks
+    from commsim.synthesis.bound import bound_for
 
     known: dict[Any, LowerBound] = {}
     of_algorithm = {}
@@ -192,7 +195,7 @@ def _bounds(prepared: Mapping[str, Prepared]) -> dict[str, LowerBound]:
     return of_algorithm
 
 
-def _with_both_kinds(prepared: Mapping[str, Prepared], bounds: list[LowerBound]) -> list[LowerBound]:
+def _with_both_kinds(prepared: Mapping[str, Plan], bounds: list[LowerBound]) -> list[LowerBound]:
     """Add the bound for the kind of schedules, with servers or switches or without, that none here is of."""
     from commsim.synthesis import lower_bound
 
@@ -209,7 +212,7 @@ def _where(bound: LowerBound) -> str:
     return ANYWHERE if bound.anywhere else RANKS
 
 
-def _row(name: str, prepared: Prepared, bound: LowerBound, size: int, engine: str) -> dict[str, Any]:
+def _row(name: str, prepared: Plan, bound: LowerBound, size: int, engine: str) -> dict[str, Any]:
     time, least = prepared.predict(size, engine=engine).time, bound.time(size)
     return {
         "size_B": size, "algorithm": name, "time_s": time, "bound_s": least, "times_bound": times_bound(time, least),
@@ -217,7 +220,7 @@ def _row(name: str, prepared: Prepared, bound: LowerBound, size: int, engine: st
     }  # fmt: skip
 
 
-def _add_cost_of_faults(row: dict[str, Any], before: Prepared, engine: str) -> None:
+def _add_cost_of_faults(row: dict[str, Any], before: Plan, engine: str) -> None:
     """Add to a row what the algorithm takes on the network without faults, and how many times that it takes now."""
     whole = before.predict(row["size_B"], engine=engine).time
     row |= {"whole_s": whole, "faults_cost": times_bound(row["time_s"], whole)}
@@ -235,7 +238,7 @@ def _cells(row: dict[str, Any], faults: bool) -> list[str]:
     cells = [f"{row['size_B']}", row["algorithm"], *times, ANYWHERE if row["anywhere"] else RANKS]
     if not faults:
         return cells
-    known = "whole_s" in row  # an algorithm may be possible with the faults alone
+    known = "whole_s" in row  # an algorithm may be possible with the faults only
     return [*cells, f"{row['whole_s'] * 1e6:.2f}" if known else "-", f"{row['faults_cost']:.3f}x" if known else "-"]
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.core.errors import InputError
-from commsim.report.table import print_remarks, print_table
+from commsim.real.connect import BACKENDS, reported_once, session
+from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.render import tell
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import Sizes
 
 if TYPE_CHECKING:
-    from commsim.backends.calibrate import Calibration
-    from commsim.backends.transport import Transport
-    from commsim.backends.validate import Row
     from commsim.core.curves import Curves
     from commsim.core.network import Network
+    from commsim.real.calibrate import Calibration
+    from commsim.real.transport import Transport
+    from commsim.real.validate import Row
 
 CASES = (
     ("copy 1way", "copy", False, False), ("relayed", "copy", False, True),
@@ -30,6 +33,11 @@ CASES = (
     ("reduce 2way", "reduce", True, False), ("relayed", "reduce", True, True),
     ("local", "local", False, False),
 )  # fmt: skip
+BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
+VALIDATED = [
+    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "low", "high", "error", "native(us)",
+    "#wrong", "note",
+]  # fmt: skip
 
 
 class Config(WithJson):
@@ -40,13 +48,13 @@ class Config(WithJson):
     passes: int = flag(metavar="N", default=10, help="times that all steps are timed; more where others disturb them")
 
 
-def run(config: Config) -> None:
-    """Measure, print on rank 0, and write the network."""
+def run(config: Config) -> Answer | None:
+    """Measure, and write the network; only rank 0 has an answer."""
     with reported_once():
-        _calibrate(config)
+        return _calibrate(config)
 
 
-def _calibrate(config: Config) -> None:
+def _calibrate(config: Config) -> Answer | None:
     from commsim.files.store import SUFFIXES
 
     if config.output and Path(config.output).suffix not in SUFFIXES:
@@ -54,60 +62,69 @@ def _calibrate(config: Config) -> None:
     if config.passes < 1:
         raise InputError(f"--passes must be at least 1, got {config.passes}")
     with session(config.backend, min_ranks=2) as transport:
-        from commsim.backends.calibrate import Calibration
         from commsim.files.store import save
+        from commsim.real.calibrate import Calibration
 
-        say_if_busy(transport)
+        before = disturbances(transport)
         calibration = Calibration(transport)
-        calibration.run(config.passes)
+        calibration.run(config.passes, _progress(transport, "calibrate"))
         network = calibration.network()
-        if transport.rank == 0:
-            assert network.curves is not None
-            _print_curves(network.curves, f"{network.name}, time of single steps (us), each rank's memory just written")
-            print_remarks(_quality(calibration, network.curves))
-            if config.output:
-                save(network, config.output)
-                print(f"# written to {config.output}")
-            more = {"machine": network.curves.machine, "mark": network.curves.mark, "busy": calibration.busy}
-            config.write_json(_json(network.curves), config.flags() | {"n_ranks": transport.size}, **more)
+        if transport.rank:
+            return None
+        assert network.curves is not None
+        said = _quality(calibration, network.curves)
+        if config.output:
+            save(network, config.output)
+            said.append(f"written to {config.output}")
+        title = f"{network.name}, time of single steps (us), each rank's memory just written"
+        parts = [*remarks(before), _curves(network.curves, title), *remarks(said)]
+        more = {"machine": network.curves.machine, "mark": network.curves.mark, "busy": calibration.busy}
+        return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
 
-def say_if_busy(transport: Transport) -> None:
-    """Say, before anything is measured, that other processes use the cores, or that ranks have to share them."""
-    from commsim.backends.busy import QUIET, idle_share
-    from commsim.backends.validate import oversubscribed
+def _progress(transport: Transport, verb: str) -> Callable[[], None]:
+    """Return what rank 0 calls before each pass: from the second second on, it shows their number."""
+    began, numbers = time.monotonic(), itertools.count(1)
+
+    def before_pass() -> None:
+        number = next(numbers)
+        if transport.rank == 0 and time.monotonic() - began >= 1:
+            tell(f"commsim {verb}: pass {number}")
+
+    return before_pass
+
+
+def disturbances(transport: Transport) -> list[str]:
+    """Return remarks on what will disturb a measurement: other processes use the cores, or ranks have to share them."""
+    from commsim.real.busy import QUIET, idle_share
+    from commsim.real.validate import oversubscribed
 
     share, shared = idle_share(transport), oversubscribed(transport)
-    if transport.rank:
-        return
+    said = []
     if share > QUIET:
-        print(
-            f"# busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed", flush=True
-        )
+        said.append(f"busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed")
     if shared:
-        print("# oversubscribed: more ranks than cores share this host; nothing is claimed", flush=True)
+        said.append("oversubscribed: more ranks than cores share this host; nothing is claimed")
+    if transport.rank == 0:  # at once, since what follows may take minutes
+        for line in said:
+            tell(f"commsim: {line}")
+    return said
 
 
 def _quality(calibration: Calibration, curves: Curves) -> list[str]:
-    """Say how well a calibration went."""
-    from commsim.backends.busy import QUIET
+    """Describe how well a calibration went."""
+    from commsim.real.busy import QUIET
 
     disturbed = sum(share > QUIET for share in calibration.busy)
     passes = f"{len(calibration.busy)} passes"
     if disturbed:
         passes += f", {disturbed} of them disturbed by other processes ({max(calibration.busy):.0%} of the cores)"
-    lines = [passes, f"middle 80% of the times of a step: {_width(curves):.0%} wide in the median"]
+    lines = [passes, f"middle 80% of the times of a step: {curves.width:.0%} wide in the median"]
     return [*lines, f"MARKED: {curves.mark}"] if curves.mark else lines
 
 
-def _width(curves: Curves) -> float:
-    """Median relative width of the intervals of all curves."""
-    of_steps = [curve for curve in curves.curves if curve.step != "start"]
-    return float(np.median(np.concatenate([(curve.high - curve.low) / curve.seconds for curve in of_steps])))
-
-
-def _print_curves(curves: Curves, title: str) -> None:
-    """Print what steps of each size take, alone in memory of their own, and how far apart those of a train are."""
+def _curves(curves: Curves, title: str) -> Table:
+    """Return what steps of each size take, alone in memory of their own, and how far apart those of a train are."""
     sizes = next(c.size for c in curves.curves if c.step == "copy" and not c.working_set)
     rows = []
     for size in sizes:
@@ -115,7 +132,7 @@ def _print_curves(curves: Curves, title: str) -> None:
         times = [curves.times(step, two_way, relayed, 0.0, of) for _, step, two_way, relayed in CASES]
         gap = curves.times("copy", True, False, 0.0, of)[1]
         rows.append([f"{size:.0f}", *(f"{seconds[0] * 1e6:.1f}" for seconds, _ in times), f"{gap[0] * 1e6:.1f}"])
-    print_table(["size(B)", *(case[0] for case in CASES), "train 2way"], rows, title)
+    return Table(["size(B)", *(case[0] for case in CASES), "train 2way"], rows, title)
 
 
 def _json(curves: Curves) -> list[dict[str, object]]:
@@ -137,13 +154,6 @@ def _json(curves: Curves) -> list[dict[str, object]]:
     ]
 
 
-BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
-VALIDATED = [
-    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "low", "high", "error", "native(us)",
-    "#wrong", "note",
-]  # fmt: skip
-
-
 class ValidateConfig(Sizes, WithJson):
     """All flags of ``commsim validate``."""
 
@@ -155,24 +165,30 @@ class ValidateConfig(Sizes, WithJson):
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
 
 
-def validate(config: ValidateConfig) -> int:
-    """Measure, predict and print on rank 0; 1 when a result was wrong."""
+def validate(config: ValidateConfig) -> Answer:
+    """Measure and predict; the exit code is 1 when a result was wrong, and only rank 0 has something to show."""
     with reported_once():
         return _validate(config)
 
 
-def _validate(config: ValidateConfig) -> int:
+def _validate(config: ValidateConfig) -> Answer:
     sizes = config.sizes()
     with session(BACKEND_OF[config.backend]) as transport:
-        from commsim.backends.calibrate import Calibration
-        from commsim.backends.measure import ITERATIONS
-        from commsim.backends.validate import ROW_WARMUP, measure_rows
-        from commsim.comparison.under_mpirun import build_schedules, network_from, predictor
+        from commsim.real.calibrate import Calibration
+        from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
+        from commsim.real.measure import ITERATIONS
+        from commsim.real.validate import ROW_WARMUP, measure_rows
 
         schedules = build_schedules(config.collective, transport.size)
         known = None if config.network is None else network_from(config.network, transport)
-        say_if_busy(transport)
+        before = disturbances(transport)
         calibration = Calibration(transport) if known is None and transport.size > 1 else None
+        progress = _progress(transport, "validate")
+
+        def before_pass() -> None:
+            progress()
+            if calibration:
+                calibration.run_pass()
 
         @functools.cache
         def network() -> Network | None:
@@ -185,45 +201,33 @@ def _validate(config: ValidateConfig) -> int:
             predictor(network),
             warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
             iterations=config.iters or ITERATIONS,
-            before_pass=calibration.run_pass if calibration else lambda: None,
+            before_pass=before_pass,
         )
-        if transport.rank == 0:
-            _print(rows, network(), transport)
-            config.write_json([row.json() for row in rows], config.flags() | {"n_ranks": transport.size})
-    return 1 if any(row.n_wrong for row in rows) else 0
+        code = 1 if any(row.n_wrong for row in rows) else 0
+        if transport.rank:
+            return Answer(code=code)
+        parts = [*remarks(before), *_parts(rows, network(), transport)]
+        flags = config.flags() | {"n_ranks": transport.size}
+        return Answer(parts, [row.json() for row in rows], flags, code=code)
 
 
-def _print(rows: Sequence[Row], network: Network | None, transport: Transport) -> None:
-    from commsim.backends.calibrate import machine_name
+def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -> list[Part]:
+    """Return the rows, a summary of their errors, and what marks them."""
+    from commsim.real.calibrate import machine_name
+    from commsim.real.validate import summary_of
 
     name = network.name if network else "no network, one rank alone"
-    print_table(
-        VALIDATED, [_text(row) for row in rows], f"{transport.size} ranks over {transport.name}, against {name}"
-    )
-    print_remarks(_summary(rows))
+    title = f"{transport.size} ranks over {transport.name}, against {name}"
+    said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)
         if network.curves.machine != here:
-            print_remarks([f"MARKED: calibrated on another machine ({network.curves.machine}) than this ({here})"])
+            said.append(f"MARKED: calibrated on another machine ({network.curves.machine}) than this ({here})")
         if network.curves.mark:
-            print_remarks([f"MARKED: the calibration was disturbed: {network.curves.mark}"])
+            said.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
     if rows and rows[0].oversubscribed:
-        print("# oversubscribed: more ranks than cores share this host; such rows are not counted")
-
-
-def _summary(rows: Sequence[Row]) -> list[str]:
-    """Errors of small and large rows, and how many measured times lie in the interval of their prediction."""
-    from commsim.backends.validate import LARGE, errors_of
-
-    lines = []
-    for large, which in ((True, f"{LARGE // 1024} KiB and more"), (False, "less")):
-        if errors := errors_of(rows, large):
-            median, p90 = np.percentile(errors, (50, 90))
-            lines.append(f"error of {len(errors)} rows of {which}: median {median:.1%}, p90 {p90:.1%}")
-    judged = [row.is_inside for row in rows if row.is_inside is not None]
-    if judged:
-        lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high")
-    return lines
+        said.append("oversubscribed: more ranks than cores share this host; such rows are not counted")
+    return [Table(VALIDATED, [_text(row) for row in rows], title), *remarks(said)]
 
 
 def _text(row: Row) -> list[str]:

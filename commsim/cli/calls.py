@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import format_size, format_time, parse_time
-from commsim.report.table import print_facts, print_remarks, print_table
+from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.formats.calls import Call, Iteration
+    from commsim.formats.calls import Call
+    from commsim.formats.one_iteration import Iteration
 
 COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
+_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
 
 
 class Config(WithJson):
@@ -35,9 +37,9 @@ class Config(WithJson):
     graph: str | None = flag(metavar="FILE.toml", help="write one iteration as tasks, for `workload run --graph`")
 
 
-def run(config: Config) -> None:
-    """Read, print and write."""
-    from commsim.formats.calls import last_iteration, periodic_job, task_tables
+def run(config: Config) -> Answer:
+    """Read the profiles, and write what is asked for."""
+    from commsim.formats.one_iteration import last_iteration, periodic_job, task_tables
     from commsim.formats.profiles import read_calls
 
     check_written([config.job, config.graph, config.json, config.csv], config.files)
@@ -47,15 +49,16 @@ def run(config: Config) -> None:
     gap = parse_time(config.gap, "--gap")
     notes: list[str] = []
     profiles = [read_calls(path, notes) for path in config.files]
-    print_remarks((*notes, *_missing_ranks([calls for calls, _ in profiles])))
+    said = (*notes, *_missing_ranks([calls for calls, _ in profiles]))
     calls, steps = profiles[0]
-    print_table(COLUMNS, _rows(calls), f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}")
+    title = f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}"
+    parts: list[Part] = [*remarks(said), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
-        return
+        return Answer(parts)
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
-    print(f"# iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}")
+    parts.append(Remarks([f"iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}"]))
     if config.job:
         from commsim.files.whole_files import write_json
 
@@ -64,9 +67,8 @@ def run(config: Config) -> None:
         from commsim.files.whole_files import write_tree
 
         write_tree(config.graph, task_tables(iteration))
-    config.write_json(_json_rows(iteration), period_s=iteration.period)
-    for path in filter(None, (config.job, config.graph)):
-        print(f"{path}: written")
+    parts.append(Lines([f"{path}: written" for path in filter(None, (config.job, config.graph))]))
+    return Answer(parts, _json_rows(iteration), more={"period_s": iteration.period})
 
 
 def _period(text: str | None) -> float | None:
@@ -96,7 +98,7 @@ def _rows(calls: tuple[Call, ...]) -> list[list[str]]:
 
 
 def _missing_ranks(profiles: list[tuple[Call, ...]]) -> list[str]:
-    """Say which ranks have no file, and refuse two files of one rank."""
+    """Name the ranks without a file, and refuse two files of one rank."""
     ranks = [calls[0].rank for calls in profiles]
     known = [rank for rank in ranks if rank is not None]
     if len(set(known)) < len(known):
@@ -122,9 +124,6 @@ def _shown(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
-
-
 class ProfileConfig(WithJson):
     """All flags of ``commsim profile``."""
 
@@ -141,8 +140,8 @@ class ProfileConfig(WithJson):
     output: str | None = flag("-o", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")
 
 
-def profile(config: ProfileConfig) -> None:
-    """Measure and print."""
+def profile(config: ProfileConfig) -> Answer:
+    """Measure the gradients of a model."""
     shapes = [_shape(text) for text in config.input]
     if config.batch < 1:
         raise InputError(f"--batch must be at least 1, got {config.batch}")
@@ -169,17 +168,16 @@ def profile(config: ProfileConfig) -> None:
     }
     if n_parameters > len(trace.n_bytes):
         facts["without"] = f"{n_parameters - len(trace.n_bytes)} parameters got no gradient and are not in the trace"
-    print_facts(facts)
+    parts: list[Part] = [Facts(facts)]
     if config.output:
         write_backward_trace(config.output, trace)
-        print(f"{config.output}: written")
-    if config.json or config.csv:
-        rows = [
-            {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
-             "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))
-        ]  # fmt: skip
-        more = {"forward_s": float(trace.forward.sum()), "backward_s": trace.backward_time}
-        config.write_json(rows, config.flags("output"), **more)
+        parts.append(Lines([f"{config.output}: written"]))
+    rows = [
+        {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
+         "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))
+    ]  # fmt: skip
+    more = {"forward_s": float(trace.forward.sum()), "backward_s": trace.backward_time}
+    return Answer(parts, rows, config.flags("output"), more)
 
 
 def _shape(text: str) -> tuple[tuple[int, ...], int]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
+from commsim.report.table import progress
 
 from .flags import Flags, Verb, WithJson, flag, switched
 
 if TYPE_CHECKING:
-    from commsim.cluster.allocation import Placing
-    from commsim.cluster.machines import Machines
-    from commsim.cluster.outcome import Outcome
-    from commsim.cluster.trace_file import TraceJob
+    from commsim.placement.clusters.machines import Machines
+    from commsim.placement.clusters.outcome import Outcome
+    from commsim.placement.clusters.placement_choices import Placing
+    from commsim.placement.clusters.trace_job import TraceJob
 
 COLUMNS = [
     "policy", "jct_mean(h)", "jct_p50(h)", "jct_p99(h)", "queued(h)", "makespan(h)", "gpus_used", "slowdown",
@@ -44,36 +46,45 @@ class RunConfig(WithJson):
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
 
 
-def run(config: RunConfig) -> None:
-    """Replay, print, write."""
-    from commsim.cluster.machines import machines_of
-    from commsim.cluster.models import Assumptions, read_assumptions
-    from commsim.cluster.simulate import simulate_cluster
-    from commsim.cluster.traces import load_trace
+def run(config: RunConfig) -> Answer:
+    """Replay the trace under each policy."""
     from commsim.placement.cluster import read_cluster
+    from commsim.placement.clusters.machines import machines_of
+    from commsim.placement.clusters.models import Assumptions, read_assumptions
+    from commsim.placement.clusters.outcome import job_rows
+    from commsim.placement.clusters.simulate import simulate_cluster
+    from commsim.placement.clusters.traces import load_trace
 
     runs = _runs(config)
     if config.plot:
-        from commsim.report.paint import check_drawable
+        from commsim.report.paint import check_chart
 
-        check_drawable(config.plot)
+        check_chart(config.plot)
     assumed = read_assumptions(config.assume) if config.assume else Assumptions()
     machines = machines_of(read_cluster(config.cluster), assumed)
     jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed)
     small = _small_enough(jobs, config.largest)
-    _print_run(config, machines, jobs, small)
     outcomes = [
         simulate_cluster(machines, small, policy, placing=placing, assumed=assumed, seed=config.seed)
         for policy, placing in progress(runs, "policies")
     ]
-    print_table(COLUMNS, [_row(one) for one in outcomes])
-    _print_gains(outcomes)
-    _write(config, outcomes)
+    if config.plot:
+        from commsim.report.paint import write_picture
+        from commsim.report.plots.chart import draw_outcomes
+
+        write_picture(draw_outcomes(outcomes), config.plot)
+    parts = [
+        *remarks(_about(config, machines, jobs, small)),
+        Table(COLUMNS, [_row(one) for one in outcomes]),
+        *remarks(_gains(outcomes)),
+    ]
+    rows = [one.row() for one in outcomes]
+    return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
 
 
 def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
-    from commsim.cluster.allocation import known_placing
-    from commsim.cluster.policy import POLICIES, load_policy
+    from commsim.placement.clusters.placement_choices import known_placing
+    from commsim.placement.clusters.policy import POLICIES, load_policy
 
     named = [load_policy(text).name for text in config.policy.split(",")] if config.policy else []
     placings: list[Placing] = [known_placing(text) for text in config.placing.split(",")] if config.placing else []
@@ -86,14 +97,14 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
     return [(name, placing) for name in named or POLICIES for placing in placings or usual]
 
 
-def _print_gains(outcomes: list[Outcome]) -> None:
-    """Say for each policy how much faster iterations are with CASSINI, and what its shifts cost."""
+def _gains(outcomes: list[Outcome]) -> Iterator[str]:
+    """Describe for each policy how much faster iterations are with CASSINI, and what its shifts cost."""
     for best in (one for one in outcomes if one.placing == "cassini"):
         for other in (one for one in outcomes if one.policy == best.policy and one.placing in ("drawn", "random")):
-            mean, tail = (other.iteration_time(share) / best.iteration_time(share) for share in (None, 0.99))
-            print(f"# {best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99")
+            mean, tail = best.times_faster(other)
+            yield f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
         if best.shifts:
-            print(f"# {best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all")
+            yield f"{best.label}: {best.shifts} shifts of running jobs, which waited {best.shift_delay:.3g} s in all"
 
 
 def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[TraceJob, ...]:
@@ -103,17 +114,18 @@ def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[Trac
     return small
 
 
-def _print_run(config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]) -> None:
+def _about(
+    config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
+) -> Iterator[str]:
+    """Describe what is replayed, what is left out, and what is assumed."""
     name = machines.cluster.network.name
-    print(f"# {len(small)} jobs on {machines.n_gpus} GPUs of {len(machines.names)} hosts, {name}")
+    yield f"{len(small)} jobs on {machines.n_gpus} GPUs of {len(machines.names)} hosts, {name}"
     if len(small) < len(jobs):
-        print(f"# left out: {len(jobs) - len(small)} jobs of more than {config.largest} GPUs")
+        yield f"left out: {len(jobs) - len(small)} jobs of more than {config.largest} GPUs"
     if machines.inference.any():
-        print(
-            f"# inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
-        )
+        yield f"inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
     if any(job.model for job in small):
-        print("# iteration times and traffic of models are assumed: commsim cluster models; --assume sets them")
+        yield "iteration times and traffic of models are assumed: commsim cluster models; --assume sets them"
 
 
 def _row(outcome: Outcome) -> list[str]:
@@ -127,29 +139,17 @@ def _row(outcome: Outcome) -> list[str]:
     return [outcome.label, *hours, *shares, f"{row['starts']}", met]
 
 
-def _write(config: RunConfig, outcomes: list[Outcome]) -> None:
-    if config.json:  # --csv has the jobs
-        write_results(config.json, config.flags("plot"), [one.row() for one in outcomes])
-    if config.csv:
-        from commsim.cluster.outcome import write_jobs
-
-        write_jobs(config.csv, outcomes)
-    if config.plot:
-        from commsim.report.chart import draw_outcomes
-        from commsim.report.paint import write_picture
-
-        write_picture(draw_outcomes(outcomes), config.plot)
-
-
-def list_policies(_: Flags) -> None:
+def list_policies(_: Flags) -> Answer:
     """List the policies."""
-    from commsim.cluster.policy import POLICIES
+    from commsim.placement.clusters.policy import POLICIES
 
+    lines = []
     for name in POLICIES:
         facts = POLICIES[name].metadata
         lease = f"may preempt jobs every {facts['interval']:g} s" if facts["interval"] else "no preemption"
-        print(f"{name.ljust(9)} {POLICIES[name].summary}")
-        print(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")
+        lines.append(f"{name.ljust(9)} {POLICIES[name].summary}")
+        lines.append(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")
+    return Answer([Lines(lines)])
 
 
 class ModelsConfig(Flags):
@@ -158,18 +158,16 @@ class ModelsConfig(Flags):
     assume: str | None = flag(metavar="FILE.toml", help="file with changes of the table")
 
 
-def list_models(config: ModelsConfig) -> None:
+def list_models(config: ModelsConfig) -> Answer:
     """List the table of models."""
-    from commsim.cluster.models import EFFICIENCY, MODELS, read_assumptions
+    from commsim.placement.clusters.models import EFFICIENCY, MODELS, read_assumptions
 
     models = read_assumptions(config.assume).models if config.assume else MODELS
-    print(
-        "# sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; CPUs per GPU, on "
-        "hosts whose CPUs are given: two of Synergy's profiles; all else assumed"
-    )
-    print(
-        f"# traffic: ring all-reduce of the size in every iteration, at {EFFICIENCY:.0%} of the host's port (assumed)"
-    )
+    said = [
+        "sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; CPUs per GPU, on "
+        "hosts whose CPUs are given: two of Synergy's profiles; all else assumed",
+        f"traffic: ring all-reduce of the size in every iteration, at {EFFICIENCY:.0%} of the host's port (assumed)",
+    ]
     rows = [
         [
             model.name,
@@ -184,7 +182,7 @@ def list_models(config: ModelsConfig) -> None:
         for model in models.values()
     ]
     columns = ["model", "size", "compute", "busy", "skewed", "cpu", "noise", "speeds"]  # as --assume takes them
-    print_table(columns, rows)
+    return Answer([Remarks(said), Table(columns, rows)])
 
 
 class TraceConfig(Flags):
@@ -197,18 +195,21 @@ class TraceConfig(Flags):
     output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")
 
 
-def trace(config: TraceConfig) -> None:
+def trace(config: TraceConfig) -> Answer:
     """Read or make it, write it, and say what it holds."""
-    from commsim.cluster.logs import READERS, read_log
-    from commsim.cluster.models import MODELS
-    from commsim.cluster.trace_file import write_trace
-    from commsim.cluster.traces import load_trace
+    from commsim.placement.clusters.logs import READERS, read_log
+    from commsim.placement.clusters.models import MODELS
+    from commsim.placement.clusters.trace_file import write_trace
+    from commsim.placement.clusters.traces import load_trace
 
+    said = []
     if config.kind is not None:
         if config.gpus is not None:
             raise InputError("--gpus has no effect on a log: it goes with a synthetic trace")
         jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
-        print(f"# models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them")
+        said.append(
+            f"models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them"
+        )
     else:
         if config.gpus is None or config.gpus < 1:
             if Path(config.source).exists():
@@ -217,7 +218,8 @@ def trace(config: TraceConfig) -> None:
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
     write_trace(config.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)
-    print(f"# {len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    said.append(f"{len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    return Answer([Remarks(said)])
 
 
 COMMANDS = {

@@ -15,11 +15,11 @@ from .flags.outputs import check_written
 from .run.config import Prediction
 
 if TYPE_CHECKING:
-    from commsim.comparison.above_line_rate import Line
-    from commsim.comparison.pairs import Pair, Summary
     from commsim.core.result import Result
     from commsim.formats.measured import Measured
-    from commsim.run import Prepared
+    from commsim.real.comparison.above_line_rate import Line
+    from commsim.real.comparison.pairs import Pair, Summary
+    from commsim.scenario import Plan
 
 COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
            "predicted(GB/s)", ""]  # fmt: skip
@@ -85,8 +85,8 @@ class Config(Prediction, WithJson):
 
 def run(config: Config) -> None:
     """Compare and print."""
-    from commsim.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
     from commsim.formats.measured import read_measured
+    from commsim.real.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
 
     if len(config.files) > 2:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
@@ -123,8 +123,8 @@ def _with_collective(config: Config, measured: Sequence[Measured], notes: list[s
     """Put the usual collective of the measured operation where none is named, and the usual engine."""
     import dataclasses
 
-    from commsim.run.inputs import load_network
-    from commsim.run.usual import spelled_out, usual_collective
+    from commsim.scenario.inputs import load_network
+    from commsim.scenario.usual import spelled_out, usual_collective
 
     operations = sorted({row.operation for row in measured if row.size > 0})
     operation = config.operation or (operations[0] if len(operations) == 1 else None)
@@ -140,10 +140,10 @@ def _with_collective(config: Config, measured: Sequence[Measured], notes: list[s
 
 def _prediction(
     config: Config, measured: Sequence[Measured], notes: list[str]
-) -> tuple[Callable[[Measured], float | None], Prepared | None]:
+) -> tuple[Callable[[Measured], float | None], Plan | None]:
     """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
-    from commsim.comparison.pairs import of_one_algorithm, one_per_size, predictions_of
     from commsim.formats.measured import read_measured
+    from commsim.real.comparison.pairs import of_one_algorithm, one_per_size, predictions_of
 
     if len(config.files) == 2:
         for name in config.given("overhead", "recv_overhead", "reduce_rate", "routing"):
@@ -160,39 +160,33 @@ def _prediction(
 
 def _predict_all(
     config: Config, measured: Sequence[Measured], notes: list[str]
-) -> tuple[Prepared, dict[tuple[str, float], Result]]:
+) -> tuple[Plan, dict[tuple[str, float], Result]]:
     """Predict --collective at the sizes that were measured."""
-    from commsim.run.usual import known_engine, usual_engine
+    from commsim.scenario.solve import plan_of, solve
 
     ranks = {row.n_ranks for row in measured if row.n_ranks is not None}
     if len(ranks) > 1 and config.ranks is None:
         raise InputError(f"{config.files[-1]} has measurements of {sorted(ranks)} ranks; choose, as in --ranks 8")
     n_ranks = config.ranks or next(iter(ranks), None)
-    prepared = config.prepared(n_ranks)
-    notes += prepared.notes
+    scenario = config.scenario(n_ranks)
+    prepared: Plan = plan_of(scenario)
     operation = prepared.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == operation and row.size > 0})
     if not sizes:
         theirs = ", ".join(sorted({row.operation for row in measured}))
         raise InputError(f"nothing to compare: {config.collective} is {operation}, {config.files[-1]} has {theirs}")
-    engine = config.engine
-    if not engine:
-        engine, why = known_engine(prepared, sizes[0], usual_engine((config.collective or "",)))
-        notes += [why] if why else []
-    notes.append(f"engine {engine}")
-    options: dict[str, Any] = {"engine": engine, "seed": config.seed}
-    return prepared, {
-        (operation, size): prepared.predict(size, **options) for size in progress(sizes, config.collective or "")
-    }
+    solution = solve(scenario, sizes, plan=prepared, over=lambda some: progress(some, scenario.name))
+    notes += [*solution.derived, f"engine {scenario.wish.engine}", *solution.remarks]
+    return prepared, dict(zip([(operation, size) for size in sizes], solution.results, strict=True))
 
 
 def _predictor(config: Config) -> str:
     return str(config.files[0]) if len(config.files) == 2 else f"{config.collective} on {config.topology}"
 
 
-def _explanations(config: Config, pairs: Sequence[Pair], prepared: Prepared | None) -> list[str]:
+def _explanations(config: Config, pairs: Sequence[Pair], prepared: Plan | None) -> list[str]:
     """Explain the largest busbw that is above the line, if there is a line and one is."""
-    from commsim.comparison.above_line_rate import explain_above
+    from commsim.real.comparison.above_line_rate import explain_above
 
     line = _line(config, pairs, prepared)
     if line is None:
@@ -201,8 +195,8 @@ def _explanations(config: Config, pairs: Sequence[Pair], prepared: Prepared | No
     return list(explain_above(fastest.measured, line))
 
 
-def _line(config: Config, pairs: Sequence[Pair], prepared: Prepared | None) -> Line | None:
-    from commsim.comparison.above_line_rate import Line, line_of_prediction
+def _line(config: Config, pairs: Sequence[Pair], prepared: Plan | None) -> Line | None:
+    from commsim.real.comparison.above_line_rate import Line, line_of_prediction
 
     if prepared is not None:
         size = max(pair.measured.size for pair in pairs)
@@ -224,10 +218,10 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
     Raises
     ------
     InputError
-        If there is none, or no picture can be written to `path`.
+        If no size has both times, or no picture can be written to `path`.
     """
-    from commsim.report.chart import Axis, Series, draw_chart
     from commsim.report.paint import write_picture
+    from commsim.report.plots.chart import Axis, Series, draw_chart
 
     series = []
     for operation in sorted({pair.measured.operation for pair in pairs}):
@@ -242,19 +236,18 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
         if not rows:
             continue
         prefix = operation if len({pair.measured.operation for pair in pairs}) > 1 else ""
-        titles = tuple(f"{p.measured.size:.0f} B: {p.error:+.1%}" for p in rows)
         for name, points in (
             ("measured", [p.measured.time for p in rows]),
             ("predicted", [p.predicted for p in rows]),
         ):
             xy = tuple((p.measured.size, time * 1e6) for p, time in zip(rows, points, strict=True))
-            series.append(Series(f"{prefix} {name}".strip(), xy, titles=titles))
+            series.append(Series(f"{prefix} {name}".strip(), xy))
         for name in ("low", "high"):
             spread = [(p.measured.size, float(getattr(p.measured, name) or 0) * 1e6) for p in rows]
             if all(time > 0 for _, time in spread):
                 series.append(Series(f"{prefix} {name}".strip(), tuple(spread), dashed=True))
     if not series:
-        raise InputError("there is nothing to draw: no size has both times")
+        raise InputError("nothing to draw: no size has both times")
     picture = draw_chart("predicted and measured", Axis("size (B)", True), Axis("time (us)", True), series)
     write_picture(picture, path)
 

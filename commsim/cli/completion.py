@@ -13,7 +13,7 @@ ASKED = "_ARGCOMPLETE"
 def complete() -> None:
     """Print what may follow, and end the process; does nothing where argcomplete is not installed.
 
-    Only the verb that stands on the line is imported, since completion is waited for.
+    Only the verb on the line is imported, since completion is waited for.
     """
     try:
         import argcomplete

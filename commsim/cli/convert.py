@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_cost, parse_nccl_size
-from commsim.report.table import print_remarks
+from commsim.report.answer import Answer, Lines, remarks
 
 from .flags import Flags, Verb, flag, switched
 
@@ -43,17 +43,16 @@ class Config(Reading, Writing):
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective named by IN")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """List the formats, or convert."""
     if config.list:
-        _list()
-        return
+        return Answer([Lines(_formats())])
     if config.source is None or config.target is None:
         raise InputError("give a file to read and a file to write, or --list")
-    convert_file(config, config.source, config.target, config.ranks)
+    return convert_file(config, config.source, config.target, config.ranks)
 
 
-def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> None:
+def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> Answer:
     """Convert, and say what was lost.
 
     Parameters
@@ -63,7 +62,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     source, target : str
         Files, or names of ours.
     n_ranks : int, optional
-        Of a collective that is named.
+        Number of ranks of a collective that is named.
     """
     from commsim.formats.catalogue import FORMATS
     from commsim.formats.context import Context
@@ -86,18 +85,20 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         gpu_type=writing.gpu_type,
         n_helpers=reading.helpers,
     )
-    print_remarks(convert(source, target, context, reading.from_, writing.to))
-    print(f"{target}: written")
+    lost = convert(source, target, context, reading.from_, writing.to)
+    return Answer([*remarks(lost), Lines([f"{target}: written"])])
 
 
-def _list() -> None:
-    """Print the formats, and what each can hold."""
+def _formats() -> list[str]:
+    """Return lines with the formats, and what each can hold."""
     from commsim.formats.catalogue import FORMATS
 
+    lines = []
     for name, one in FORMATS.items():
-        print(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")
+        lines.append(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")
         ways = (("read as a", one.reads), ("written from a", one.writes))
-        print(" " * 15 + "; ".join(f"{way} {' or '.join(kinds)}" for way, kinds in ways if kinds))
+        lines.append(" " * 15 + "; ".join(f"{way} {' or '.join(kinds)}" for way, kinds in ways if kinds))
+    return lines
 
 
 COMMANDS = {"convert": Verb(Config, run)}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import CommsimError, InputError
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 if TYPE_CHECKING:
     from commsim.report.rows.difference import Difference
@@ -18,8 +18,8 @@ MAX_LISTED, MAX_MESSAGES = 20, 100_000
 TASK = ("collective", "operation", "n_ranks", "size_B")
 
 
-def print_difference(config: Config, other: str) -> None:
-    """Read both, print pairs and what only one has, and compare links and critical paths.
+def compare(config: Config, other: str) -> Answer:
+    """Read both, and return pairs, what only one has, and links and critical paths side by side.
 
     Raises
     ------
@@ -34,50 +34,46 @@ def print_difference(config: Config, other: str) -> None:
         raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
     (config_a, a), (config_b, b) = read_rows(config.input), read_rows(other)
     found = difference(a, b, config_a, config_b)
-    _print(found, config.input, other)
+    parts = _pairs(found, config.input, other)
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
     if not config.no_detail and config_a and config_b:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
-        runs = [_largest(*one) for one in ((config_a, both[0], config.input), (config_b, both[1], other))]
-        if runs[0] is not None and runs[1] is not None:
-            path, links = runs_beside(runs[0], runs[1])
-            what = f"{runs[0].name} and {runs[1].name}, {runs[0].result.size:.0f} B"
-            _print_sides(path, "cause", f"critical path, us: {what}")
-            _print_sides(links, "link", "busy time of the links that differ most, us")
+        (run_a, why_a), (run_b, why_b) = (
+            _largest(*one) for one in ((config_a, both[0], config.input), (config_b, both[1], other))
+        )
+        parts += remarks([*why_a, *why_b])
+        if run_a is not None and run_b is not None:
+            path, links = runs_beside(run_a, run_b)
+            what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
+            parts.append(_sides(path, "cause", f"critical path, us: {what}"))
+            parts.append(_sides(links, "link", "busy time of the links that differ most, us"))
             if config.timeline is not None:
-                _write_timeline(runs[0], runs[1], config.timeline)
+                parts.append(Remarks([_write_timeline(run_a, run_b, config.timeline)]))
                 written = True
     if config.timeline is not None and not written:
         raise InputError("--timeline needs a run in detail of both results")
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
-    config.write_json(
-        found.pairs,
-        config.flags("output", "timeline", "show_ranks"),
-        **more,
-        differs=differs,
-        critical_path=list(path),
-        links=list(links),
-    )
+    more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
+    return Answer(parts, found.pairs, config.flags("output", "timeline", "show_ranks"), more)
 
 
-def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> None:
-    """Write both runs into one file for Perfetto, A above B on the same time axis."""
+def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
+    """Write both runs into one file for Perfetto, A above B on the same time axis; say how much of them is in it."""
     from commsim.report.timeline import make_timeline
     from commsim.report.timeline_files import write_beside
 
     n = write_beside({"A": make_timeline(a, limit=MAX_MESSAGES), "B": make_timeline(b, limit=MAX_MESSAGES)}, path)
     shown = [min(len(run.n_bytes), MAX_MESSAGES) for run in (a, b)]
-    print_remarks([
-        f"{path}: {shown[0]} of {len(a.n_bytes)} messages of A, {shown[1]} of {len(b.n_bytes)} of B, {n} events"
-    ])  # fmt: skip
+    return f"{path}: {shown[0]} of {len(a.n_bytes)} messages of A, {shown[1]} of {len(b.n_bytes)} of B, {n} events"
 
 
-def _print(found: Difference, a: str, b: str) -> None:
-    print_remarks([f"A: {a}", f"B: {b}", *(f"{name}: A {of[0]}, B {of[1]}" for name, of in found.differs.items())])
+def _pairs(found: Difference, a: str, b: str) -> list[Part]:
+    """Return what the two are, the pairs of equal configuration, and the rows that only one has."""
+    files = [f"A: {a}", f"B: {b}", *(f"{name}: A {of[0]}, B {of[1]}" for name, of in found.differs.items())]
     keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
     varying = [name for name in keys if name in TASK or len({str(one[name]) for one in found.pairs}) > 1]
     rows = []
@@ -89,19 +85,21 @@ def _print(found: Difference, a: str, b: str) -> None:
         rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "A(GB/s)", "B(GB/s)"]
-    print_table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
+    table = Table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
+    said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
-        print_remarks([f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all"])
+        said.append(f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all")
     for side, only in (("A", found.only_a), ("B", found.only_b)):
         shown = [" ".join(f"{name}={_word(row[name])}" for name in varying) for row in only[:MAX_LISTED]]
-        print_remarks(f"only in {side}: {one}" for one in shown)
+        said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
-            print_remarks([f"only in {side}: {len(only) - MAX_LISTED} more"])
+            said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
+    return [*remarks(files), table, *remarks(said)]
 
 
-def _print_sides(rows: Sequence[Mapping[str, Any]], name: str, title: str) -> None:
+def _sides(rows: Sequence[Mapping[str, Any]], name: str, title: str) -> Table:
     cells = [[row[name], *(_times(row[side], 1e6) for side in ("a_s", "b_s"))] for row in rows]
-    print_table([name, "A(us)", "B(us)"], cells, title)
+    return Table([name, "A(us)", "B(us)"], cells, title)
 
 
 def _times(value: float | None, factor: float) -> str:
@@ -112,8 +110,8 @@ def _word(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -> SimulatedRun | None:
-    """Simulate the first collective of a result again at its largest size; say why that cannot be."""
+def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -> tuple[SimulatedRun | None, list[str]]:
+    """Simulate the first collective of a result again at its largest size, or say why that cannot be."""
     from .run.config import config_of
     from .run.replay import replay
 
@@ -121,5 +119,6 @@ def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -
         runs, left_out = replay(config_of(config, path), rows, trusted=False)
     except CommsimError as error:
         runs, left_out = [], {path: str(error)}
-    print_remarks(f"{path}: {spec}: no details: {why}" for spec, why in left_out.items() if not runs)
-    return runs[0] if runs else None
+    if runs:
+        return runs[0], []
+    return None, [f"{path}: {spec}: no details: {why}" for spec, why in left_out.items()]

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from commsim.api import self_check
-from commsim.report.table import print_table
+from commsim.report.answer import Answer, Table
+from commsim.scenario import self_check
 
 from .flags import Verb, WithJson, switched
 
@@ -27,9 +27,11 @@ PACKAGES = {
     "mpich": "mpirun, where the system has no MPI (extra mpich)",
     "torch": "profile, validate torch: torch.distributed (extra torch)",
     "scapy": "switch pcap --packets (extra packets)",
-    "matplotlib": "plot, pictures as PNG (extra plot)",
+    "vl-convert-python": "report, run --report: pages (extra report)",
+    "matplotlib": "plot, charts, pictures as PNG (extra plot)",
     "pyroute2": "testbed: networks of namespaces (extra testbed)",
     "fastapi": "place serve (extra serve)",
+    "fastapi-offline": "place serve: /docs (extra serve)",
     "uvicorn": "place serve (extra serve)",
     "prometheus-client": "place serve: /metrics (extra serve)",
     "pyyaml": "place import, export: Slurm, Kubernetes (extra yaml)",
@@ -37,7 +39,6 @@ PACKAGES = {
     "duckdb": "sweep sql (extra data)",
     "distributed": "sweep --executor dask (extra dask)",
     "ray": "sweep --executor ray (extra ray)",
-    "loky": "sweep --executor loky (extra loky)",
     "networkx": "topo import, export: GraphML (extra graph)",
     "protobuf": "convert: Chakra traces (extra chakra)",
     "perfetto": "trace FILE.pftrace (extra perfetto)",
@@ -54,14 +55,14 @@ class Config(WithJson):
     )
 
 
-def run(config: Config) -> int:
-    """Look and print; fails only where ``--deep`` finds something wrong, never because something is missing."""
+def run(config: Config) -> Answer:
+    """Look; fails only where ``--deep`` finds something wrong, never because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
     checks = list(self_check.rows()) if config.deep else []
     rows += checks
-    print_table(["what", "found", "for"], [list(row) for row in rows])
-    config.write_json([{"what": a, "found": b, "for": c} for a, b, c in rows], {})
-    return 1 if any(found.startswith("no") for _, found, _ in checks) else 0
+    code = 1 if any(found.startswith("no") for _, found, _ in checks) else 0
+    results = [{"what": a, "found": b, "for": c} for a, b, c in rows]
+    return Answer([Table(["what", "found", "for"], rows)], results, {}, code=code)
 
 
 def _machine() -> list[tuple[str, str, str]]:
@@ -120,7 +121,7 @@ def _kernel() -> list[tuple[str, str, str]]:
 
 def _testbed(root: bool) -> list[tuple[str, str, str]]:
     """Look for what networks of namespaces need; each feature is tried in a namespace that ends with the trial."""
-    from commsim.testbed import places as requirements
+    from commsim.real.testbed import places as requirements
 
     def tried(works: Callable[[], bool]) -> str:
         if not (root and shutil.which("unshare")):
@@ -129,11 +130,11 @@ def _testbed(root: bool) -> list[tuple[str, str, str]]:
 
     return [
         ("ethtool", shutil.which("ethtool") or "no (package ethtool)", "networks of namespaces"),
-        ("nft", shutil.which("nft") or "no (package nftables)", "emulated loss, where there is no netem"),
+        ("nft", shutil.which("nft") or "no (package nftables)", "emulated loss, without netem"),
         ("veth", tried(requirements.has_veth), "networks of namespaces"),
         ("tc tbf", tried(requirements.has_buckets), "the rates of their links"),
         ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
-        ("nft egress", tried(requirements.has_nftables), "emulated loss, where there is no netem"),
+        ("nft egress", tried(requirements.has_nftables), "emulated loss, without netem"),
         ("tc htb", tried(requirements.has_fair_queues), "a queue for every pair of hosts at a testbed's ports"),
         ("testbed", _said(requirements.lacking()), "commsim testbed: a network of namespaces"),
     ]

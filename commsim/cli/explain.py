@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_bandwidth, parse_nccl_size, parse_time
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Lines, Part, Table, remarks
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.nccl.choice import Cell, Range
-    from commsim.nccl.prediction import Site
-    from commsim.nccl.search import Setting
-    from commsim.nccl.tuner_rules import Rule
+    from commsim.software.nccl.choice import Cell, Range
+    from commsim.software.nccl.prediction import Site
+    from commsim.software.nccl.search import Setting
+    from commsim.software.nccl.tuner_rules import Rule
 
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
 def explain_operation(
     setting: Setting, operation: str, largest: int, sizes: Sequence[int], site: Site | None = None
-) -> tuple[dict[str, Any], list[Rule]]:
-    """Print the table and the choices of one operation.
+) -> tuple[list[Part], dict[str, Any], list[Rule]]:
+    """Return the table and the choices of one operation.
 
     Parameters
     ----------
@@ -34,39 +34,38 @@ def explain_operation(
     operation : str
         One that NCCL has a model of.
     largest : int, bytes
-        Up to where choices are printed.
+        Up to where choices are given.
     sizes : sequence of int, bytes
-        At which the times of all cells are printed too.
+        Sizes at which the times of all cells are given too.
     site : Site, optional
-        Links and network: then what we predict is printed beside NCCL's estimates.
+        Links and network: then what we predict is beside NCCL's estimates.
 
     Returns
     -------
-    dict, list of Rule
-        The JSON row, and the choices as rules for the tuner plugin.
+    list of Part, dict, list of Rule
+        What is shown, the JSON row, and the choices as rules for the tuner plugin.
     """
-    from commsim.nccl.choice import cell_time, cells, ranges
-    from commsim.nccl.prediction import predict
-    from commsim.nccl.search import PROTOCOLS
-    from commsim.nccl.symmetric_kernels import kernels
-    from commsim.nccl.tuner_rules import Rule
+    from commsim.software.nccl.choice import cell_time, cells, ranges
+    from commsim.software.nccl.prediction import predict
+    from commsim.software.nccl.search import PROTOCOLS
+    from commsim.software.nccl.symmetric_kernels import kernels
+    from commsim.software.nccl.tuner_rules import Rule
 
     table = cells(setting, operation)
-    print()
-    _print_cells(operation, table, PROTOCOLS)
     chosen = ranges(setting, operation, largest, table)
     rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
-    print_table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
+    choices = Table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
+    said: list[str] = []
     at = {}
     for size in sizes:
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
-        print(f"# {operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
+        said.append(f"{operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
     predicted = {size: predict(site, operation, size) for size in sizes} if site else {}
     for size, p in predicted.items():
         within = f"{p.low * 1e6:.1f} to {p.high * 1e6:.1f}" if p.low < p.high else "interval unknown"
-        print(f"# {operation} {size} B: predicted {p.seconds * 1e6:.1f} us ({within}), {p.how}")
-    _print_symmetric(setting, operation, sizes)
+        said.append(f"{operation} {size} B: predicted {p.seconds * 1e6:.1f} us ({within}), {p.how}")
+    said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
              n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
@@ -84,11 +83,11 @@ def explain_operation(
         "predicted": [{"size_B": size, "time_s": p.seconds, "low_s": p.low, "high_s": p.high, "how": p.how}
                       for size, p in predicted.items()],
     }  # fmt: skip
-    return row, rules
+    return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(said)], row, rules
 
 
-def _print_cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> None:
-    """Print latency and bandwidth of every cell, as NCCL does with NCCL_DEBUG_SUBSYS=TUNING; say why some are empty."""
+def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> list[Part]:
+    """Give latency and bandwidth of every cell, as NCCL does with NCCL_DEBUG_SUBSYS=TUNING; say why some are empty."""
     by_name = {(cell.algorithm, cell.protocol): cell for cell in table}
     algorithms = dict.fromkeys(cell.algorithm for cell in table)
     rows: list[list[str]] = []
@@ -101,14 +100,17 @@ def _print_cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]
             empty += [(cell.why_not, cell.name) for cell in unused]
         else:
             empty.append((of_algorithm[-1].why_not, algorithm))
-    print_table(["algorithm", *protocols], rows, f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm")
-    for why in dict.fromkeys(why for why, _ in empty):
-        print(f"# not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
+    title = f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm"
+    said = [
+        f"not used: {', '.join(name for reason, name in empty if reason == why)}: {why}"
+        for why in dict.fromkeys(why for why, _ in empty)
+    ]
+    return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
 
 
-def _print_symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> None:
-    """Print what NCCL would take, and when, if both buffers were registered as symmetric windows."""
-    from commsim.nccl.symmetric_kernels import kernels, why_none
+def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
+    """Describe what NCCL would take, and when, if both buffers were registered as symmetric windows."""
+    from commsim.software.nccl.symmetric_kernels import kernels, why_none
 
     if why_none(setting):
         return
@@ -116,7 +118,7 @@ def _print_symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> 
         found = kernels(setting, operation, size)
         if found:
             listed = ", ".join(f"{k.name} {k.time * 1e6:.1f} us ({k.blocks})" for k in found)
-            print(f"# {operation} {size} B, registered as symmetric windows (blocks): {listed}")
+            yield f"{operation} {size} B, registered as symmetric windows (blocks): {listed}"
 
 
 def _latency_and_rate(cell: Cell) -> str:
@@ -160,43 +162,45 @@ class Config(Placing, WithJson):
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 
 
-def run(config: Config) -> None:
-    """Print NCCL's model, or write rules from results."""
+def run(config: Config) -> Answer:
+    """Explain NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
     check_written([config.json, config.csv, config.tuner_csv], [config.rows, config.graph, config.topology])
     if config.rows is not None:
-        rules_from_results(config)
-        return
+        return rules_from_results(config)
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
-    from commsim.nccl.symmetric_kernels import why_none
+    from commsim.software.nccl.symmetric_kernels import why_none
 
-    setting, site = _setting(config)
+    setting, site, said = _setting(config)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
-    print_remarks(f"assumed: {line}" for line in setting.assumed)
+    said += [f"assumed: {line}" for line in setting.assumed]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
-    print(f"# {setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}")
+    said.append(
+        f"{setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}"
+    )
     if sizes and why_none(setting):
-        print(f"# symmetric kernels: none, {why_none(setting)}")
+        said.append(f"symmetric kernels: none, {why_none(setting)}")
     operations = config.operation or OPERATIONS
     explained = [explain_operation(setting, operation, largest, sizes, site) for operation in operations]
+    parts = [*remarks(said), *(part for shown, _, _ in explained for part in shown)]
     if config.tuner_csv:
         from commsim.formats.nccl_plans import write_tuner
 
-        rules = [rule for _, of_operation in explained for rule in of_operation]
+        rules = [rule for _, _, of_operation in explained for rule in of_operation]
         write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim explain")
-        print(f"{config.tuner_csv}: written, {len(rules)} rules")
-    config.write_json([row for row, _ in explained], assumed=list(setting.assumed))
+        parts.append(Lines([f"{config.tuner_csv}: written, {len(rules)} rules"]))
+    return Answer(parts, [row for _, row, _ in explained], more={"assumed": list(setting.assumed)})
 
 
-def _setting(config: Config) -> tuple[Setting, Site | None]:
-    """Return what NCCL takes the network for, and what a prediction needs; None where that is not known."""
+def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
+    """Return what NCCL takes the network for, what a prediction needs, None where that is not known, and remarks."""
     from collectives.nccl.call import NEWEST, read_version
-    from commsim.nccl.of_network import Given, setting_of
-    from commsim.nccl.site import site_of
-    from commsim.run.inputs import PACKED, load_network, load_placement
+    from commsim.scenario.inputs import PACKED, load_network, load_placement
+    from commsim.software.nccl.of_network import Given, setting_of
+    from commsim.software.nccl.site import site_of
 
     network = load_network(config.topology or "")
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
@@ -217,10 +221,9 @@ def _setting(config: Config) -> tuple[Setting, Site | None]:
     if config.graph is None:
         setting = setting_of(network, placement, n_ranks, given)
         try:
-            return setting, site_of(network, placement, setting)
+            return setting, site_of(network, placement, setting), []
         except InputError as error:
-            print_remarks([f"no prediction: {error}"] if config.size else [])
-            return setting, None
+            return setting, None, [f"no prediction: {error}"] if config.size else []
     import dataclasses
 
     from commsim.formats.nccl_plans import read_nccl_graphs
@@ -230,7 +233,7 @@ def _setting(config: Config) -> tuple[Setting, Site | None]:
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
     setting = setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
-    return setting, None
+    return setting, None, []
 
 
 def _pair(text: str | None, name: str) -> tuple[int, float] | None:
@@ -243,8 +246,8 @@ def _pair(text: str | None, name: str) -> tuple[int, float] | None:
     return int(count), parse_bandwidth(rate, name)
 
 
-def rules_from_results(config: Config) -> None:
-    """Print and write the rules.
+def rules_from_results(config: Config) -> Answer:
+    """Write the rules, and return them.
 
     Raises
     ------
@@ -266,13 +269,11 @@ def rules_from_results(config: Config) -> None:
     for name in config.operation or ("",):
         rows += read_measured(path, operation=name, n_ranks=config.ranks, notes=notes)
     rules = rules_of_rows(rows, config.nodes, notes)
-    print_remarks(dict.fromkeys(notes))
-    table = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
-    print_table(
-        ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"], table, f"the fastest of {config.rows}"
-    )
+    cells = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
+    columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
+    table = Table(columns, cells, f"the fastest of {config.rows}")
     write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim explain")
-    print(f"{config.tuner_csv}: written, {len(rules)} rules")
+    return Answer([*remarks(notes), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])])
 
 
 COMMANDS = {"explain": Verb(Config, run)}

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.comparison.hockney import Fit
-    from commsim.comparison.sampling import Estimate
     from commsim.formats.measured import Measured
+    from commsim.real.comparison.hockney import Fit
+    from commsim.real.comparison.sampling import Estimate
+
+COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "1/b: S per s", "(95 %)", "busbw",
+           "half at", "residual"]  # fmt: skip
 
 
-def print_network(collective: str, fits: Sequence[Fit]) -> dict[str, Any]:
-    """Print the network that the fit of the algorithm asks for, as flags of ``commsim run``."""
+def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[str, Any]]:
+    """Return the network that the fit of the algorithm asks for: as flags of ``commsim run``, and for the JSON."""
     from collectives import COLLECTIVES
-    from commsim.comparison.hockney import network_costs
+    from commsim.real.comparison.hockney import network_costs
 
     operation = COLLECTIVES[collective].metadata["operation"] if collective in COLLECTIVES else ""
     chosen = [fit for fit in fits if fit.operation == operation]
@@ -30,38 +33,37 @@ def print_network(collective: str, fits: Sequence[Fit]) -> dict[str, Any]:
         raise InputError(f"--collective {collective}: {len(chosen)} of the fits are of it; choose one with --operation")
     middle, fastest, slowest = network_costs(chosen[0], collective)
     spec = f"star:n_hosts={chosen[0].n_ranks},bandwidth={middle.B:.6g}B/s,latency={_short(middle.L / 2)}"
-    print(f"# {collective} on {chosen[0].n_ranks} ranks: L + o = {format_time(middle.L)} a message "
-          f"({format_time(fastest.L)}..{format_time(slowest.L)}), B = {format_bandwidth(middle.B)} "
-          f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum")  # fmt: skip
-    print(f"commsim run --collective {collective} --topology '{spec}'")
-    return {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
+    said = (
+        f"{collective} on {chosen[0].n_ranks} ranks: L + o = {format_time(middle.L)} a message "
+        f"({format_time(fastest.L)}..{format_time(slowest.L)}), B = {format_bandwidth(middle.B)} "
+        f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum"
+    )
+    row = {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
+    return [Remarks([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
 
 
-def print_loggp(rows: Sequence[Measured], seed: int) -> dict[str, Any]:
-    """Print what is known of LogGP's numbers, and the flags of ``commsim run`` that stand for them."""
-    from commsim.comparison.hockney import fit_loggp
+def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str, Any]]:
+    """Return what is known of LogGP's numbers, with the flags of ``commsim run`` that stand for them."""
+    from commsim.real.comparison.hockney import fit_loggp
 
     loggp = fit_loggp(rows, seed)
-    parts = [
+    known = [
         f"{name} = {format_time(value.value)} ({format_time(value.low)}..{format_time(value.high)})"
         for name, value in (("L + o", loggp.latency_and_overhead), ("max(g, o)", loggp.gap_or_overhead))
         if value is not None
     ]
-    print(
-        f"# LogGP: {', '.join(parts)}, G = {loggp.per_byte.value * 1e9:.4g} ns/B, "
+    first = (
+        f"LogGP: {', '.join(known)}, G = {loggp.per_byte.value * 1e9:.4g} ns/B, "
         f"which is {1 / loggp.per_byte.value / 1e9:.4g} GB/s"
     )
-    for text in loggp.hidden:
-        print(f"# LogGP: not known: {text}")
-    if loggp.latency_and_overhead is not None:
-        overhead = min(loggp.gap_or_overhead.value if loggp.gap_or_overhead else 0.0, loggp.latency_and_overhead.value)
-        latency = (loggp.latency_and_overhead.value - overhead) / 2
-        flags = f" --overhead {_short(overhead)}" if overhead else ""
-        print(f"commsim run --topology 'star:n_hosts=2,bandwidth={1 / loggp.per_byte.value:.6g}B/s,"
-              f"latency={_short(latency)}'{flags}")  # fmt: skip
-        if overhead:
-            print("# the whole gap is assigned to o: commsim has no separate g")
-    return {
+    parts = remarks([first, *(f"LogGP: not known: {text}" for text in loggp.hidden)])
+    costs = loggp.costs()
+    if costs is not None:
+        flags = f" --overhead {_short(costs.o)}" if costs.o else ""
+        star = f"star:n_hosts=2,bandwidth={costs.B:.6g}B/s,latency={_short(costs.L / 2)}"
+        parts.append(Lines([f"commsim run --topology '{star}'{flags}"]))
+        parts += remarks(["the whole gap is assigned to o: commsim has no separate g"] if costs.o else [])
+    return parts, {
         "L_plus_o": as_json(loggp.latency_and_overhead),
         "max_g_o": as_json(loggp.gap_or_overhead),
         "G": as_json(loggp.per_byte),
@@ -77,10 +79,6 @@ def as_json(estimate: Estimate | None) -> dict[str, float] | None:
 def _short(seconds: float) -> str:
     """Write a time to be read back, with no more digits than a fit has."""
     return write_time(float(f"{seconds:.6g}"))
-
-
-COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "1/b: S per s", "(95 %)", "busbw",
-           "half at", "residual"]  # fmt: skip
 
 
 class Config(WithJson):
@@ -101,44 +99,33 @@ class Config(WithJson):
     seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")
 
 
-def run(config: Config) -> None:
-    """Fit and print."""
-    from commsim.comparison.hockney import fit_table
+def run(config: Config) -> Answer:
+    """Fit a line to each kind of rows."""
     from commsim.formats.measured import read_measured
+    from commsim.real.comparison.hockney import fit_table, kinds_of
 
     check_written([config.json, config.csv], [config.file])
     line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []
     rows = read_measured(config.file, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
-    print_remarks(notes)
-    kinds = _kinds(rows, config.in_place)
+    kinds = kinds_of(rows, config.in_place)
     fits = [fit_table(kind, config.seed) for kind in kinds if len({row.size for row in kind}) > 1]
     single = [
         f"{kind[0].operation} {kind[0].algorithm}".strip() for kind in kinds if len({row.size for row in kind}) < 2
     ]
-    print_remarks(f"left out: {name}: a slope needs more than one size" for name in single)
+    notes += [f"left out: {name}: a slope needs more than one size" for name in single]
     if not fits:
         raise InputError(f"{config.file}: a fit needs at least 2 sizes of one operation")
-    print_table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}")
-    for fit in fits:
-        _say(fit, line)
-    result = [_row(fit, line) for fit in fits]
+    table = Table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}")
+    parts = [*remarks(notes), table, *remarks(text for fit in fits for text in _said(fit, line))]
     more: dict[str, Any] = {}
     if config.collective is not None:
-        more["network"] = print_network(config.collective, fits)
+        shown, more["network"] = network_of(config.collective, fits)
+        parts += shown
     if any(row.operation == "send_recv" for row in rows):
-        more["loggp"] = print_loggp(rows, config.seed)
-    config.write_json(result, **more)
-
-
-def _kinds(rows: Sequence[Measured], in_place: bool) -> list[list[Measured]]:
-    """Group rows to which one line is fitted."""
-    wanted = in_place or all(row.in_place for row in rows)
-    groups: dict[tuple[str, str, str, int], list[Measured]] = {}
-    for row in rows:
-        if row.in_place == wanted and row.time > 0:
-            groups.setdefault((row.operation, row.algorithm, row.protocol, row.n_ranks or 0), []).append(row)
-    return list(groups.values())
+        shown, more["loggp"] = loggp_of(rows, config.seed)
+        parts += shown
+    return Answer(parts, [_row(fit, line) for fit in fits], more=more)
 
 
 def _cells(fit: Fit) -> list[str]:
@@ -158,14 +145,15 @@ def _cells(fit: Fit) -> list[str]:
     ]
 
 
-def _say(fit: Fit, line: float | None) -> None:
+def _said(fit: Fit, line: float | None) -> Iterator[str]:
+    """Describe what is not known, and how near to the line rate the fit comes."""
     name = f"{fit.operation} {fit.algorithm}".strip()
-    print_remarks(f"{name}: not known: {text}" for text in fit.hidden)
-    if line is not None and fit.busbw is not None:
-        share = fit.busbw.value / line
-        print_remarks([f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"])
+    yield from (f"{name}: not known: {text}" for text in fit.hidden)
+    share = fit.efficiency(line)
+    if line is not None and share is not None:
+        yield f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"
         if share > 1.005:
-            print("#   above the line rate: `commsim compare --line-rate ...` lists possible reasons")
+            yield "  above the line rate: `commsim compare --line-rate ...` lists possible reasons"
 
 
 def _row(fit: Fit, line: float | None) -> dict[str, Any]:
@@ -173,7 +161,7 @@ def _row(fit: Fit, line: float | None) -> dict[str, Any]:
         "operation": fit.operation, "algorithm": fit.algorithm, "n_ranks": fit.n_ranks, "n_rows": fit.n_rows,
         "startup_s": as_json(fit.startup), "per_byte_s": as_json(fit.per_byte), "busbw_Bps": as_json(fit.busbw),
         "half_size_B": fit.half_size, "residuals": list(fit.residuals), "not_known": list(fit.hidden),
-        "efficiency": fit.busbw.value / line if line is not None and fit.busbw is not None else None,
+        "efficiency": fit.efficiency(line),
     }  # fmt: skip
 
 

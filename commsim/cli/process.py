@@ -12,8 +12,9 @@ from types import FrameType
 from . import main
 from .completion import ASKED, complete
 
-# New objects between two collections of garbage: importing Numba makes more, all of which stay.
+# New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
+__all__ = ["run"]
 
 
 def run() -> None:
@@ -52,6 +53,3 @@ def _skip_collection() -> None:
     """Omit the last collection, which takes 0.3 s: the process returns all its memory at once."""
     if "duckdb" not in sys.modules:  # it counts what is left, and complains
         gc.freeze()
-
-
-__all__ = ["run"]

@@ -12,7 +12,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.report.table import given_remarks, print_remarks
+from commsim.report.answer import Answer, remarks
+from commsim.report.table import print_remarks
 
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 
@@ -72,20 +73,19 @@ class Config(Data, WithJson):
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
-def run(config: Config) -> None:
-    """Read, and write the page; of two results, print what differs."""
+def run(config: Config) -> Answer:
+    """Read, and write the page; of two results, say what differs."""
     if config.other is not None:
-        from .difference import print_difference
+        from .difference import compare
 
-        print_difference(config, config.other)
-        return
+        return compare(config, config.other)
     if config.json or config.csv:
         raise InputError("--json and --csv are of two results: commsim report A B")
     if config.timeline is not None:
         raise InputError("--timeline is of two results: commsim report A B; of one: commsim trace")
     check_page(config.output)
     study = read_data(config, detail=not config.no_detail)
-    write_report(study, config.output)
+    return Answer(remarks(write_report(study, config.output)))
 
 
 def check_page(path: str) -> None:
@@ -94,7 +94,7 @@ def check_page(path: str) -> None:
     Raises
     ------
     InputError
-        If its name does not end with .html, its folder is not there, or it is a folder itself.
+        If its name does not end with .html, its folder is not there, it is a folder itself, or vl-convert is missing.
     """
     if Path(path).suffix != ".html":
         raise InputError(f"{path}: a report is a file that ends with .html")
@@ -102,10 +102,13 @@ def check_page(path: str) -> None:
         raise InputError(f"{path}: cannot write: no such folder")
     if Path(path).is_dir():
         raise InputError(f"{path}: cannot write: Is a directory")
+    from commsim.report.page.library import require_library
+
+    require_library()
 
 
-def report_run(config: RunConfig, results: list[Any], path: str) -> None:
-    """Write the page of what ``commsim run`` has just predicted.
+def report_run(config: RunConfig, results: list[Any], path: str, said: Sequence[str]) -> list[str]:
+    """Write the page of what ``commsim run`` has just predicted, and return what it leaves out.
 
     Parameters
     ----------
@@ -114,7 +117,9 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
     results : list of Result
         What it predicted.
     path : str
-        Of the page.
+        Page to write.
+    said : sequence of str
+        Remarks of the run.
     """
     from commsim import __version__
     from commsim.report.study import study_of_rows
@@ -123,25 +128,24 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
 
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
-    study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=given_remarks())
-    write_report(_with_runs(study, *replay(config, rows, trusted=True)), path)
+    study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=said)
+    return write_report(_with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
-def write_report(study: Study, path: str) -> None:
-    """Write the page of a study; say what it leaves out.
+def write_report(study: Study, path: str) -> list[str]:
+    """Write the page of a study; return what it leaves out.
 
     Parameters
     ----------
     study : Study
         What is shown.
     path : str
-        Of the page.
+        Path of the page.
     """
     from commsim.report.page.write import write_page
 
     left_out = write_page(study, path)
-    print_remarks(f"left out: {name}: {why}" for name, why in left_out.items())
-    print_remarks([f"{path}: written"])
+    return [*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
 
 
 class Kind(Flags):
@@ -163,8 +167,8 @@ class PlotConfig(Data, Kind):
 
 def plot(config: PlotConfig) -> None:
     """Read, draw, write."""
-    from commsim.report.plot import check_plot, write_plot
-    from commsim.report.plot_axes import read_width
+    from commsim.report.plots.plot import check_plot, write_plot
+    from commsim.report.plots.plot_axes import read_width
 
     check_plot(config.output)
     width = read_width(config.width)
@@ -182,7 +186,8 @@ def plot(config: PlotConfig) -> None:
     print(f"# {config.output}: drawn; the numbers: {csv}")
     print_remarks(study.remarks)
     if of_rows is not None and (mixed := _mixed(study, figure)):
-        print_remarks([f"each point sums up all values of {', '.join(mixed)}"])
+        what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
+        print_remarks([f"{what} {', '.join(mixed)}"])
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
@@ -215,7 +220,7 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
 def _chosen(study: Study, name: str | None) -> SimulatedRun:
     if not study.runs:
         why = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
-        raise InputError(f"there is no run in detail: {why or 'a sweep holds only numbers'}")
+        raise InputError(f"no run in detail: {why or 'a sweep holds only numbers'}")
     known = {run.name: run for run in study.runs}
     if name is not None and name not in known:
         raise InputError(f"--run must be one of {', '.join(known)}, got {name!r}")
@@ -248,15 +253,15 @@ def read_data(config: Data, *, detail: bool) -> Study:
 
 
 def _showing(runs: Sequence[SimulatedRun], text: str) -> tuple[SimulatedRun, ...]:
-    """Say of each run which ranks its timeline shows.
+    """Set the ranks that the timeline of each run shows.
 
     Raises
     ------
     InputError
-        If the text is no list of ranks, a run has no such rank, or there is no run.
+        If the text is no list of ranks, a run has no such rank, or no run is given.
     """
     if not runs:
-        raise InputError("--show-ranks is about runs in detail, of which there are none")
+        raise InputError("--show-ranks needs runs in detail, but none is given")
     shown: dict[int, None] = {}
     for part in text.split(","):
         match = RANKS.fullmatch(part.strip())

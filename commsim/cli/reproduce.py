@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import statistics
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.report.paint import check_drawable, write_picture
-from commsim.report.table import print_facts, print_table
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
+from commsim.report.paint import check_chart, write_picture
 
 from .flags import Verb, WithJson, flag
 
 if TYPE_CHECKING:
-    from commsim.reproduce.paper import Row
+    from commsim.report.papers.paper import Row
 
 
 class Config(WithJson):
@@ -26,60 +25,61 @@ class Config(WithJson):
     plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg or .png")
 
 
-def run(config: Config) -> None:
-    """List papers, or compute their figures and print them beside the published ones."""
-    from commsim.reproduce.paper import load_paper, paper_names
+def run(config: Config) -> Answer:
+    """List papers, or compute their figures beside the published ones."""
+    from commsim.report.papers.paper import load_paper, paper_names
 
     if config.all and config.paper is not None:
         raise InputError("--all computes every paper; give a paper or --all, not both")
     if config.plot:
         if config.paper is None and not config.all:
             raise InputError("--plot draws figures: name a paper, or give --all")
-        check_drawable(config.plot)
+        check_chart(config.plot)
     papers = [load_paper(name) for name in paper_names()] if config.paper is None else [load_paper(config.paper)]
     if config.paper is None and not config.all:
         rows = [[paper.name, figure.name, figure.unit, figure.setup] for paper in papers for figure in paper.figures]
-        print_table(["paper", "figure", "unit", "setup"], rows, "`commsim reproduce PAPER [FIGURE]`, or --all")
         listed = [{"paper": a, "figure": b, "unit": c, "setup": d} for a, b, c, d in rows]
-        config.write_json(listed, {"what": "papers"})
-        return
+        table = Table(["paper", "figure", "unit", "setup"], rows, "`commsim reproduce PAPER [FIGURE]`, or --all")
+        return Answer([table], listed, {"what": "papers"})
     found = [row for paper in papers for row in paper.rows(config.figure)]
     title = papers[0].title if len(papers) == 1 else f"{len(papers)} papers"
-    _print(found, title)
     written = [dataclasses.asdict(row) | {"error": row.error} for row in found]
-    config.write_json(written, rows=written)
+    parts = _parts(found, title)
     if config.plot:
-        from commsim.reproduce.picture import draw_rows
+        from commsim.report.papers.picture import draw_rows
 
         write_picture(draw_rows(title, found), config.plot)
-        print(f"{config.plot}: written")
+        parts.append(Lines([f"{config.plot}: written"]))
+    return Answer(parts, written, more={"rows": written})
 
 
-def _print(rows: list[Row], title: str) -> None:
-    """Print the rows, their notes, whether their order is the published one, and the errors of those that count."""
-    from commsim.reproduce.paper import order_of
+def _parts(rows: list[Row], title: str) -> list[Part]:
+    """Return the rows, their notes, whether their order is the published one, and the errors of those that count."""
+    from commsim.report.papers.paper import errors_of, order_of
 
-    print_table(
+    table = Table(
         ["paper", "figure", "case", "theirs", "ours", "unit", "error(%)", "setup"],
         [[row.paper, row.figure, row.case, f"{row.theirs:.4g}", f"{row.ours:.4g}", row.unit,
           f"{100 * row.error:+.1f}", _setup(row)] for row in rows],
         title, least=("paper",),
     )  # fmt: skip
-    for note in dict.fromkeys(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows):
-        print(f"# {note}")
+    notes = remarks(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows)
+    parts = [table, *notes]
     n_pairs, reversed_ = order_of(rows)
     if n_pairs:
         where = collections.Counter(f"{a.paper}, {a.figure}" for a, _ in reversed_)
         which = "".join(f"; {name}: {n} the other way round" for name, n in where.items())
-        print_facts({"order": f"as published in {n_pairs - len(reversed_)} of {n_pairs} pairs of rows{which}"})
-    counted = [abs(row.error) for row in rows if row.counts]
-    if counted:
-        shown = len(rows) - len(counted)
-        print_facts({
-            "median error": f"{100 * statistics.median(counted):.1f} % of {len(counted)} numbers whose set-up is known",
-            "largest": f"{100 * max(counted):.1f} %",
+        order = f"as published in {n_pairs - len(reversed_)} of {n_pairs} pairs of rows{which}"
+        parts.append(Facts({"order": order}))
+    errors = errors_of(rows)
+    if errors.n_counted:
+        shown = len(rows) - errors.n_counted
+        parts.append(Facts({
+            "median error": f"{100 * errors.median:.1f} % of {errors.n_counted} numbers whose set-up is known",
+            "largest": f"{100 * errors.largest:.1f} %",
             "shown only": f"{shown} that a constant was fitted to, or whose set-up is assumed or that are recalled",
-        })  # fmt: skip
+        }))  # fmt: skip
+    return parts
 
 
 def _setup(row: Row) -> str:

@@ -6,11 +6,9 @@ import shutil
 import textwrap
 from typing import Any
 
-import numpy as np
-
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_nccl_size
-from commsim.report.table import print_facts, print_table
+from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
 
 from .convert import Reading, Writing, convert_file
 from .flags import Flags, Verb, WithJson, flag
@@ -59,10 +57,10 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
 
 
-def list_collectives(config: WithJson) -> None:
-    """Print the collectives, their operations and parameters."""
+def list_collectives(_: WithJson) -> Answer:
+    """Return the collectives, their operations and parameters."""
     from collectives import BLOCKING
-    from commsim.run.systems import every_collective
+    from commsim.scenario.systems import every_collective
 
     rows, known = [], every_collective()
     for name in known:
@@ -77,13 +75,13 @@ def list_collectives(config: WithJson) -> None:
             "summary": entry.summary,
         }
         rows.append(row)
+    lines: list[str] = []
     for row in rows:
-        print(f"{row['collective']}  [{row['operation']}]")
-        _print_wrapped("    ", row["summary"])
+        lines += [f"{row['collective']}  [{row['operation']}]", *_wrapped("    ", row["summary"])]
         for key, default in row["defaults"].items():
-            _print_wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
-    print("# every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv")
-    config.write_json(rows, {"what": "collectives"})
+            lines += _wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
+    of_all = "every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv"
+    return Answer([Lines(lines), Remarks([of_all])], rows, {"what": "collectives"})
 
 
 def _own_parameters(entry: Any) -> dict[str, Any]:
@@ -103,13 +101,13 @@ def _said(default: Any) -> str:
     return "chosen" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _print_wrapped(indent: str, text: str) -> None:
+def _wrapped(indent: str, text: str) -> list[str]:
     width = max(40, shutil.get_terminal_size((120, 24)).columns - 1)
-    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=f"{indent}    "))
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}    ")
 
 
 def _load(config: OneConfig, size: float | None = None) -> Any:
-    from commsim.run.inputs import load_schedule
+    from commsim.scenario.inputs import load_schedule
 
     schedule = load_schedule(config.collective, config.ranks, size)
     if config.ranks is not None and schedule.n_ranks != config.ranks:
@@ -117,8 +115,8 @@ def _load(config: OneConfig, size: float | None = None) -> Any:
     return schedule
 
 
-def show(config: ShowConfig) -> None:
-    """Print hops, messages, bytes, parameters, and the volume per rank."""
+def show(config: ShowConfig) -> Answer:
+    """Return hops, messages, bytes, parameters, and the volume per rank."""
     for name in config.given("topology", "rank"):
         if config.draw is None or config.topology is None:
             raise InputError(f"{name} goes with --draw FILE --topology T")
@@ -126,104 +124,94 @@ def show(config: ShowConfig) -> None:
         check_drawable(config.draw)
     size = parse_nccl_size(config.size, "--size")
     schedule = _load(config, size)
+    drawn: list[str] = []
     if config.draw and config.topology is not None:
-        _draw_trees(config, config.topology, config.draw)
+        drawn = [_draw_trees(config, config.topology, config.draw)]
     elif config.draw:
-        draw_transfers(schedule, config.draw)
-    sent, received, messages = _volumes(schedule)
+        drawn = draw_transfers(schedule, config.draw)
+    sent, received, messages = schedule.volumes()
     chunk = size / schedule.n_chunks
-    print_facts(
-        {
-            "collective": schedule.name,
-            "operation": schedule.operation,
-            "participants": f"{schedule.n_ranks} ranks, {schedule.n_helpers} helpers",
-            "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
-            "hops": str(schedule.n_hops),
-            "messages": str(int(messages.sum())),
-            "bytes sent": format_size(sent.sum() * chunk),
-            "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
-            **_weights_and_routes(config.collective, schedule),
-        }
-    )
-    _print_parameters(config.collective, schedule, size)
+    facts = {
+        "collective": schedule.name,
+        "operation": schedule.operation,
+        "participants": f"{schedule.n_ranks} ranks, {schedule.n_helpers} helpers",
+        "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
+        "hops": str(schedule.n_hops),
+        "messages": str(int(messages.sum())),
+        "bytes sent": format_size(sent.sum() * chunk),
+        "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
+        **_weights_and_routes(config.collective, schedule),
+    }
     rows = [
         {"participant": i, "messages": int(messages[i]), "sent_B": sent[i] * chunk, "received_B": received[i] * chunk}
         for i in range(schedule.n_participants)
     ]
     shown = rows if len(rows) <= MAX_ROWS else rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :]
     left_out = f" ({len(rows) - len(shown)} in the middle left out)" if len(shown) < len(rows) else ""
-    print_table(
+    volumes = Table(
         ["participant", "messages", "sent(B)", "received(B)", "sent/size"],
         [[str(r["participant"]), str(r["messages"]), f"{r['sent_B']:.0f}", f"{r['received_B']:.0f}",
           f"{r['sent_B'] / size:.4f}"] for r in shown],
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
-    config.write_json(rows, {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size})
+    flags = {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size}
+    parts = [*remarks(drawn), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    return Answer(parts, rows, flags)
 
 
-def _print_parameters(spec: str, schedule: Any, size: float) -> None:
-    """Print what each parameter is here, and what it means; nothing of a file."""
+def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
+    """Return lines with what each parameter is here, and what it means; nothing of a file."""
     if spec.endswith(SUFFIX):
-        return
+        return []
     from collectives import found_parameters
     from collectives.pieces import sized_parameters
-    from commsim.run.inputs import collective_entry, read_collective
+    from commsim.scenario.inputs import collective_entry, read_collective
 
     entry, _ = collective_entry(spec)
     given = read_collective(spec, schedule.n_ranks)[1]
     used = {**_own_parameters(entry), **given, **sized_parameters(entry, schedule.n_ranks, size, given)}
+    lines: list[str] = []
     for key, value in used.items():
         said = "" if key in given else ", by default"
-        _print_wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
+        lines += _wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
     for key in found_parameters(entry.metadata["needs"])[1:]:
-        _print_wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
+        lines += _wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
+    return lines
 
 
-def _draw_trees(config: ShowConfig, topology: str, path: str) -> None:
-    """Draw the trees of one rank on a network."""
+def _draw_trees(config: ShowConfig, topology: str, path: str) -> str:
+    """Draw the trees of one rank on a network, and return what was drawn."""
     from commsim.report.paint import write_picture
     from commsim.report.schedules.tree_picture import draw_trees
-    from commsim.run import prepare
-    from commsim.run.inputs import load_network
+    from commsim.scenario import prepare
+    from commsim.scenario.inputs import load_network
 
     ready = prepare(config.collective, load_network(topology), n_ranks=config.ranks)
     picture, told = draw_trees(ready.network, ready.schedule, ready.placement, config.rank or 0)
     write_picture(picture, path)
-    print(f"# {path}: {told}")
+    return f"{path}: {told}"
 
 
 def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
-    """Say which channels get more of a full link than others, and whether the file pins routes."""
+    """Describe which channels get more of a full link than others, and whether the file pins routes."""
     facts = {}
     if not schedule.shares_equally:
         facts["weights"] = (
             f"{schedule.weights.min():g} to {schedule.weights.max():g} of {len(schedule.weights)} channels"
         )
     if text.endswith(SUFFIX):
-        from commsim.files.store import pins_routes
+        from commsim.files.schedule_file import pins_routes
 
         if pins_routes(text):
             facts["routes"] = "pinned, on the network that the file was made for"
     return facts
 
 
-def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
-    """Chunks that each participant sends and receives, and messages that it sends; local copies do not count."""
-    n = schedule.n_participants
-    sent, received, messages = np.zeros(n), np.zeros(n), np.zeros(n)
-    for transfers in schedule.rounds():
-        moving = transfers[transfers["src"] != transfers["dst"]]
-        sent += np.bincount(moving["src"], weights=moving["count"], minlength=n)
-        received += np.bincount(moving["dst"], weights=moving["count"], minlength=n)
-        messages += np.bincount(moving["src"], minlength=n)
-    return sent, received, messages
-
-
-def check_schedule(config: CheckConfig) -> None:
+def check_schedule(config: CheckConfig) -> Answer:
     """Prove that the schedule does what its operation requires."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
-    from commsim.run.inputs import read_collective
+    from commsim.scenario.inputs import read_collective
 
     report: Any
     if config.collective.endswith(SUFFIX):
@@ -233,7 +221,6 @@ def check_schedule(config: CheckConfig) -> None:
         build, parameters = read_collective(config.collective, config.ranks)
         name, n_ranks = build.__name__, config.ranks or 0
         report = check_builder(build, n_ranks, **parameters)
-    print(f"{name} on {n_ranks} ranks: {report}")
     method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
     row = {
         "collective": name,
@@ -242,16 +229,16 @@ def check_schedule(config: CheckConfig) -> None:
         "method": method or report.method,
         "failure_probability": getattr(report, "failure_probability", None),
     }
-    config.write_json([row], {"collective": config.collective})
+    return Answer([Lines([f"{name} on {n_ranks} ranks: {report}"])], [row], {"collective": config.collective})
 
 
-def save_schedule(config: SaveConfig) -> None:
+def save_schedule(config: SaveConfig) -> Answer:
     """Write the schedule to a file."""
     from commsim.files.store import save
 
     schedule = _load(config)
     save(schedule, config.output)
-    print(f"{config.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks")
+    return Answer([Lines([f"{config.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks"])])
 
 
 COMMANDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import resources
 
 from commsim.core.errors import InputError
+from commsim.report.answer import Answer, Lines
 
 from .flags import Flags, Verb, flag
 
@@ -17,21 +18,18 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> None:
-    """Print the schema of a verb, or the verbs that have one."""
+def run(config: Config) -> Answer:
+    """Return the schema of a verb, or the verbs that have one."""
     known = schemas()
     verb = " ".join(config.verb)
-    if not verb:
-        print("\n".join(known))
-    elif verb in known:
-        print(known[verb], end="")
-    else:
+    if verb and verb not in known:
         raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(known)}")
+    return Answer([Lines(known[verb].splitlines() if verb else list(known))])
 
 
 def schemas() -> dict[str, str]:
     """Return the JSON Schemas that are shipped, as text, by verb."""
-    folder = resources.files("commsim.data") / "schemas"
+    folder = resources.files("commsim.cli") / "schemas"
     files = sorted((one for one in folder.iterdir() if one.name.endswith(".json")), key=lambda one: one.name)
     return {one.name.removesuffix(".json").replace("_", " "): one.read_text(encoding="utf-8") for one in files}
 

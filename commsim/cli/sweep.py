@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time
-from commsim.report.table import print_facts, print_remarks, print_table
+from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
+from commsim.report.render import tell
 
 from .flags import Flags, Verb, WithJson, flag, switched
 
 if TYPE_CHECKING:
     from commsim.sweep import Progress
 
-NAMES = "process, serial, loky, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
+NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
 
@@ -48,7 +48,7 @@ class RunConfig(Flags):
     )
 
 
-def run(config: RunConfig) -> int:
+def run(config: RunConfig) -> Answer:
     """Run, and say where the results are."""
     from commsim.sweep import run_sweep
     from commsim.sweep.parts import read_part
@@ -66,11 +66,10 @@ def run(config: RunConfig) -> int:
         with _one_interruption(), shown() as say:
             done = run_sweep(config.config, directory, config.executor, limit=config.limit, say=say, **options)
     except KeyboardInterrupt:
-        print(f"commsim sweep: stopped; the same command continues {directory}", file=sys.stderr)
-        return 130
-    print(_summary(done, directory))
-    print_remarks(remarks_of(directory))
-    return 1 if done.n_done and done.n_failed == done.n_done else 0
+        tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
+        return Answer(code=130)
+    code = 1 if done.n_done and done.n_failed == done.n_done else 0
+    return Answer([Lines([_summary(done, directory)]), *remarks(remarks_of(directory))], code=code)
 
 
 @contextlib.contextmanager
@@ -127,8 +126,8 @@ class PlanConfig(WithJson):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
 
 
-def plan(config: PlanConfig) -> None:
-    """Count, measure, and print."""
+def plan(config: PlanConfig) -> Answer:
+    """Count, and measure."""
     from commsim.sweep.config import read_config
     from commsim.sweep.executors import processors
     from commsim.sweep.plan import plan_sweep
@@ -138,22 +137,21 @@ def plan(config: PlanConfig) -> None:
     jobs = processors(config.jobs)
     estimate = plan_sweep(read_config(config.config), config.max_points or MAX_POINTS)
     is_filtered = estimate.n_points != estimate.n_candidates
-    time, uncertain = estimate.start + estimate.work / jobs, estimate.uncertain / jobs
-    print_facts({
+    time, uncertain = estimate.time(jobs), estimate.uncertain / jobs
+    facts = {
         "points": f"{estimate.n_points}" + (f" of {estimate.n_candidates} before filters" if is_filtered else ""),
         "prepared": f"{estimate.n_groups} times; points that differ only in size and engine options share that",
         "measured": f"{estimate.n_measured} points: {format_time(estimate.first)} with preparation, "
                     f"{format_time(estimate.other)} without",
         "work": f"{duration(estimate.work)} of processor time, +/- {duration(estimate.uncertain)}",
-        "time": f"{duration(time)} with {jobs} workers, +/- {duration(uncertain)}, of which "
+        "time": f"{duration(time)} with {jobs} workers, +/- {duration(uncertain)}, including "
                 f"{duration(estimate.start)} to start",
         "memory": f"{format_size(jobs * estimate.memory)}: {format_size(estimate.memory)} for each worker",
-    })  # fmt: skip
-    print("# 95 % of such estimates are within these margins, on processors as idle as now")
+    }  # fmt: skip
+    said = ["95 % of such estimates are within these margins, on processors as idle as now"]
     if estimate.n_walked < estimate.n_points:
-        print(f"# only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
-    for why in estimate.failed:
-        print(f"# a measured point fails: {why}")
+        said.append(f"only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
+    said += [f"a measured point fails: {why}" for why in estimate.failed]
     row = {
         "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
         "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
@@ -162,15 +160,15 @@ def plan(config: PlanConfig) -> None:
         "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
         "failed": list(estimate.failed),
     }  # fmt: skip
-    config.write_json([row], {"config": config.config})
+    return Answer([Facts(facts), Remarks(said)], [row], {"config": config.config})
 
 
 class StatusConfig(WithJson, Results):
     """All flags of ``commsim sweep status``."""
 
 
-def status(config: StatusConfig) -> None:
-    """Count, and print."""
+def status(config: StatusConfig) -> Answer:
+    """Count what is done, and what has failed."""
     from collections import Counter
 
     from commsim.files.sweep_store import read_description
@@ -182,19 +180,20 @@ def status(config: StatusConfig) -> None:
     n_done, n_points = sum(errors.values()), about.get("n_points")
     errors.pop(None, None)
     where = about["provenance"]
-    print_facts({
+    facts = {
         "points": f"{n_done} of {n_points} done",
         "failed": f"{sum(errors.values())}",
         "begun by": f"commsim {where.get('commsim')}, commit {where.get('commit')}",
         "sweep": f"{about['config_hash']}, seed {where.get('seed')}",
-    })  # fmt: skip
+    }
+    parts: list[Part] = [Facts(facts)]
     if errors:
         rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MAX_ERRORS)]
-        print_table(["points", "error"], rows)
-        print("# `commsim sweep run FILE --retry-failed` computes them again")
+        again = "`commsim sweep run FILE --retry-failed` computes them again"
+        parts += [Table(["points", "error"], rows), Remarks([again])]
     failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
     row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}
-    config.write_json([row], {"directory": config.directory})
+    return Answer(parts, [row], {"directory": config.directory})
 
 
 class SqlConfig(Results):
@@ -206,20 +205,19 @@ class SqlConfig(Results):
     output: str | None = flag("-o", metavar="FILE", help="write the answer as .csv, .json or .parquet instead")
 
 
-def sql(config: SqlConfig) -> None:
-    """Ask, and print."""
+def sql(config: SqlConfig) -> Answer:
+    """Answer the query."""
     from commsim.sweep.table import query, require_suffix, write_table
 
     if config.output:
         require_suffix(config.output)
-    answer = query(config.directory, config.query)
+    found = query(config.directory, config.query)
     if config.output:
-        write_table(answer, config.output)
-        print(f"{config.output}: {answer.num_rows} rows")
-        return
-    columns = answer.to_pydict()
+        write_table(found, config.output)
+        return Answer([Lines([f"{config.output}: {found.num_rows} rows"])])
+    columns = found.to_pydict()
     rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
-    print_table(list(columns), rows)
+    return Answer([Table(list(columns), rows)])
 
 
 def _cell(value: Any) -> str:
@@ -234,14 +232,14 @@ class ExportConfig(Results):
     output: str = flag("-o", required=True, metavar="FILE", help=".csv, .json or .parquet")
 
 
-def export(config: ExportConfig) -> None:
-    """Write, and print a note."""
+def export(config: ExportConfig) -> Answer:
+    """Write the table, and say how large it is."""
     from commsim.sweep.table import read_table, require_suffix, write_table
 
     require_suffix(config.output)
     table = read_table(config.directory)
     write_table(table, config.output)
-    print(f"{config.output}: {table.num_rows} rows of {table.num_columns} columns")
+    return Answer([Lines([f"{config.output}: {table.num_rows} rows of {table.num_columns} columns"])])
 
 
 class MergeConfig(Flags):
@@ -251,13 +249,13 @@ class MergeConfig(Flags):
     parts: tuple[str, ...] = flag("parts", nargs="+", metavar="PART", help="folders of `sweep run --part`")
 
 
-def merge(config: MergeConfig) -> None:
+def merge(config: MergeConfig) -> Answer:
     """Copy the rows, and say how many there are."""
     from commsim.sweep.parts import merge as merge_parts
 
     done, n_points = merge_parts(config.directory, config.parts)
     left = "" if done == n_points else f"; `commsim sweep SWEEP.toml -o {config.directory}` computes the others"
-    print(f"{config.directory}: {done} of {n_points} points{left}")
+    return Answer([Lines([f"{config.directory}: {done} of {n_points} points{left}"])])
 
 
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""``commsim synthesize``: the fastest schedule for a network, with the proof of how fast any can be."""
+"""``commsim synthesize``: the fastest schedule for a network, with a proven lower bound."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, parse_time
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Lines, Part, Table, remarks
 
-from .bound import times_bound
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY, Costs, Placing, Sizes
 from .flags.faults import Faults, with_faults
@@ -45,8 +44,8 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     tuner_csv: str | None = flag(metavar="FILE", help="write rules for NCCL's tuner plugin: the best that NCCL has")
 
 
-def run(config: Config) -> None:
-    """Make schedules, print and write them."""
+def run(config: Config) -> Answer:
+    """Make schedules, and write them."""
     sizes = config.sizes()
     op = operation(config.operation)
     from commsim.synthesis.ready import NAME, operation_of
@@ -57,9 +56,9 @@ def run(config: Config) -> None:
     if config.max_messages < 1:
         raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
-    from commsim.run import with_costs
-    from commsim.run.inputs import PACKED, load_network, load_placement
-    from commsim.run.ranking import without_overhead
+    from commsim.scenario import with_costs
+    from commsim.scenario.contenders import without_overhead
+    from commsim.scenario.inputs import PACKED, load_network, load_placement
     from commsim.synthesis.synthesize import synthesize
 
     whole = with_costs(load_network(config.topology), **config.costs())
@@ -67,7 +66,7 @@ def run(config: Config) -> None:
     if config.running is not None and network is whole:
         raise InputError("--running goes with --fail or --scale: it is compared with what is made for the faults")
     if config.running is not None:
-        from commsim.run.ranking import require_operation
+        from commsim.scenario.contenders import require_operation
 
         require_operation(config.running, op.name)
     p = len(network.endpoints) if config.ranks is None else config.ranks
@@ -89,78 +88,79 @@ def run(config: Config) -> None:
     )
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    print_table(COLUMNS, [_cells(found, size) for size in found.candidates], f"{op.name} on {network.name}, {p} ranks")
-    costs = [] if network is whole else _costs(found, whole, placement, config)
+    title = f"{op.name} on {network.name}, {p} ranks"
+    parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
+    faults, costs = ([], []) if network is whole else _costs(found, whole, placement, config)
+    parts += faults
     ranges = found.ranges()
     if len(ranges) > 1:
         cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
-        print_table(["from(B)", "to(B)", "chosen"], cells, "crossovers: geometric middles of the sizes above")
-    print_remarks(_beside(found, size) for size in found.candidates)
-    print_remarks([*notes, *([_proof(found.certificate)] if found.certificate else []), *found.notes])
-    print_remarks(without_overhead(network, sizes))
+        title = "crossovers: geometric middles of the sizes above"
+        parts.append(Table(["from(B)", "to(B)", "chosen"], cells, title))
+    said = [*(_beside(found, size) for size in found.candidates), *notes]
+    said += [*([_proof(found.certificate)] if found.certificate else []), *found.notes]
+    said += without_overhead(network, sizes)
     if config.output:
-        _write(network, found.best(sizes[0]), config.output)
+        said.append(_write(network, found.best(sizes[0]), config.output))
+    parts += remarks(said)
     if config.msccl:
         from commsim.formats.msccl.rules import write_rules
 
         written = write_rules(op.name, ranges, config.msccl)
-        print_remarks(one.note for one in written if one.note)
-        print(f"{config.msccl}: {len(written)} files of MSCCL")
-    config.write_json(
-        [_row(found, size) for size in found.candidates],
-        cost_of_faults=costs,
-        ranges=[{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in ranges],
-        notes=[*notes, *found.notes],
-    )
+        parts += remarks(one.note for one in written if one.note)
+        parts.append(Lines([f"{config.msccl}: {len(written)} files of MSCCL"]))
     if config.tuner_csv:
-        _write_tuner(found, p, config.tuner_csv)
+        parts.append(Lines([_write_tuner(found, p, config.tuner_csv)]))
+    more = {
+        "cost_of_faults": costs,
+        "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in ranges],
+        "notes": [*notes, *found.notes],
+    }
+    return Answer(parts, [found.row(size) for size in found.candidates], more=more)
 
 
-def _costs(found: Synthesis, whole: Network, placement: Placement, config: Config) -> list[dict[str, Any]]:
-    """Print what the faults cost with the schedule that runs without them, and with the one made for them."""
+def _costs(
+    found: Synthesis, whole: Network, placement: Placement, config: Config
+) -> tuple[list[Part], list[dict[str, Any]]]:
+    """Return what the faults cost with the schedule that runs without them, and with the one made for them."""
     from commsim.synthesis.cost_of_faults import cost_of_faults
 
     if not found.candidates:
-        return []
+        return [], []
     rows = cost_of_faults(found, whole, placement, running=config.running, root=config.root)
     cells = []
     for one in rows:
         now = ("-", "fails") if one.faulted is None else (f"{one.faulted * 1e6:.2f}", f"{one.cost:.3f}x")
         repaired = f"{one.repaired * 1e6:.2f}", f"{one.repaired_cost:.3f}x"
         cells.append([f"{one.size}", one.running, f"{one.whole * 1e6:.2f}", *now, *repaired])
-    print_table(FAULT_COLUMNS, cells, "cost of the faults: with what runs without them, and with what is made here")
-    return [
-        {
-            "size_B": one.size, "running": one.running, "whole_s": one.whole, "faulted_s": one.faulted,
-            "faults_cost": one.cost, "repaired_s": one.repaired, "repaired_cost": one.repaired_cost,
-            "bound_s": one.bound,
-        }
-        for one in rows
-    ]  # fmt: skip
+    title = "cost of the faults: with what runs without them, and with what is made here"
+    return [Table(FAULT_COLUMNS, cells, title)], [one.row() for one in rows]
 
 
-def _write_tuner(found: Synthesis, p: int, path: str) -> None:
-    """Write the best that NCCL has at each size; what it does not have cannot be asked of it."""
+def _write_tuner(found: Synthesis, p: int, path: str) -> str:
+    """Write the best that NCCL has at each size, and say how many rules that is; the rest cannot be asked of it."""
     from commsim.formats.measured import Measured
     from commsim.formats.nccl_plans import rules_of_rows, write_tuner
+    from commsim.scenario.plans.nccl import NcclPlan
 
     rows = []
     for size, tried in found.candidates.items():
         for one in tried:
-            launched = one.prepared.at(size).parameters if one.prepared.launch else {}
+            launched = one.prepared.at(size).parameters if isinstance(one.prepared, NcclPlan) else {}
             algorithm, protocol = (str(launched.get(key, "")) for key in ("algorithm", "protocol"))
             rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
     rules = rules_of_rows(rows)
     write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
-    print(f"{path}: {len(rules)} rules, of what NCCL has; it cannot run what is made here")
+    return f"{path}: {len(rules)} rules, of what NCCL has; it cannot run what is made here"
 
 
-def _write(network: Network, candidate: Candidate, path: str) -> None:
-    from commsim.files.store import write_schedule
+def _write(network: Network, candidate: Candidate, path: str) -> str:
+    """Write the schedule, and say how it is run."""
+    from commsim.files.schedule_file import write_schedule
 
     schedule = candidate.prepared.schedule
     write_schedule(schedule, path, network, candidate.prepared.placement)
-    print(f"# {path}: {schedule.n_transfers} messages, their routes and weights: run --collective {path}")
+    return f"{path}: {schedule.n_transfers} messages, their routes and weights: run --collective {path}"
 
 
 def _progress(what: str, done: int, of: int) -> None:
@@ -170,7 +170,7 @@ def _progress(what: str, done: int, of: int) -> None:
 
 
 def _proof(certificate: Certificate) -> str:
-    """Say the certificate in one line."""
+    """Return the certificate in one line."""
     names = ", ".join(certificate.cut[:MAX_NAMES])
     more = f" and {len(certificate.cut) - MAX_NAMES} others" if len(certificate.cut) > MAX_NAMES else ""
     proved = "attained" if certificate.proved else "not proved to be attained"
@@ -182,46 +182,17 @@ def _proof(certificate: Certificate) -> str:
 
 def _cells(found: Synthesis, size: int) -> list[str]:
     best, bound = found.best(size), found.bounds[size]
-    times = f"{best.time * 1e6:.2f}", f"{bound * 1e6:.2f}", f"{times_bound(best.time, bound):.3f}x"
+    times = f"{best.time * 1e6:.2f}", f"{bound * 1e6:.2f}", f"{found.times_bound(size):.3f}x"
     return [f"{size}", *times, best.method]
 
 
 def _beside(found: Synthesis, size: int) -> str:
-    """Say how the best schedule of a size works, and what the best of another kind takes."""
+    """Describe how the best schedule of a size works, and what the best of another kind takes."""
     best = found.best(size)
     how = f"{best.method} of height {best.height} in {best.pieces} pieces" if best.height else best.method
     others = [one for one in found.candidates[size] if one.method.split()[0] != best.method.split()[0]]
     then = f"; {others[0].method} takes {others[0].time / best.time:.3f} times that" if others else ""
     return f"{format_size(size)}: {how}{then}"
-
-
-def _row(found: Synthesis, size: int) -> dict[str, Any]:
-    best, bound, proof = found.best(size), found.bounds[size], found.certificate
-    return {
-        "size_B": size,
-        "operation": found.operation,
-        "chosen": best.method,
-        "time_s": best.time,
-        "bound_s": bound,
-        "times_bound": times_bound(best.time, bound),
-        "simulated": best.result is not None,
-        "pieces": best.pieces,
-        "height": best.height,
-        "n_messages": best.prepared.schedule.n_transfers,
-        "certificate": None
-        if proof is None
-        else {
-            "fraction": str(proof.fraction),
-            "per": proof.per,
-            "k": proof.k,
-            "cut": list(proof.cut),
-            "proved": proof.proved,
-        },
-        "tried": [
-            {"method": one.method, "time_s": one.time, "simulated": one.result is not None}
-            for one in found.candidates[size]
-        ],
-    }
 
 
 COMMANDS = {"synthesize": Verb(Config, run)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import signal
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +12,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, parse_size, parse_time
-from commsim.report.table import print_table
+from commsim.report.answer import Answer, Lines, Table
+from commsim.report.render import tell
 
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
@@ -21,22 +21,24 @@ from .flags.faults import FaultsInTime
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.testbed.flaps import Flapped
-    from commsim.testbed.layout import Layout
-    from commsim.testbed.measure import Cell
-    from commsim.testbed.places import Place
-    from commsim.testbed.share import Shared
+    from commsim.real.testbed.flaps import Flapped
+    from commsim.real.testbed.layout import Layout
+    from commsim.real.testbed.measure import Cell
+    from commsim.real.testbed.places import Place
+    from commsim.real.testbed.share import Shared
 
 COLUMNS = ["collective", "size(B)", "time(ms)", "p5(ms)", "p95(ms)", "predicted(ms)", "error", "bytes_error", "wrong",
            "remark"]  # fmt: skip
 USUAL = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all")
+FLAPPED = ["collective", "size(B)", "whole(ms)", "flapped(ms)", "lost(ms)", "predicted(ms)", "error", "wrong", "remark"]
+SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
 
 
 class InTestbed(Flags):
     """The testbed in which a verb runs jobs."""
 
     name: str | None = flag(metavar="NAME", help="a testbed that is up (default: testbed)")
-    network: str | None = flag(metavar="NETWORK", help="build a testbed of this network for the run alone")
+    network: str | None = flag(metavar="NETWORK", help="build a testbed of this network for this run only")
     routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
 
 
@@ -51,15 +53,15 @@ class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
     placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
     backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages")
-    no_calibration: bool = switched(help="predict from the network's own numbers and headers alone")
+    no_calibration: bool = switched(help="predict only from the network's own numbers and headers")
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
 
 
-def run(config: RunConfig) -> int:
-    """Measure, print, and write; 1 if a result was wrong."""
+def run(config: RunConfig) -> Answer:
+    """Measure beside the prediction; the exit code is 1 if a result was wrong."""
     sizes = config.sizes()
-    from commsim.run.inputs import load_network
-    from commsim.testbed.runs import run_cells
+    from commsim.real.testbed.runs import run_cells
+    from commsim.scenario.inputs import load_network
 
     if config.network:
         config.flaps(load_network(config.network))  # a wrong one is refused before anything is built
@@ -76,16 +78,16 @@ def run(config: RunConfig) -> int:
     if costs is not None:
         _tell(f"point to point: o {costs.o * 1e6:.1f} us, L {costs.L * 1e6:.1f} us, "
               f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip
-    print_table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
-    config.write_json([cell_row(cell) for cell in cells])
-    return 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
+    table = Table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
+    code = 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
+    return Answer([table], [cell_row(cell) for cell in cells], code=code)
 
 
-def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> int:
-    """Measure what flaps cost, and print it; 1 if a result was wrong."""
-    from commsim.run import prepare
-    from commsim.testbed.flaps import kernel_rto, measure_flaps
-    from commsim.testbed.launch import Ranks
+def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> Answer:
+    """Measure what flaps cost; the exit code is 1 if a result was wrong."""
+    from commsim.real.testbed.flaps import kernel_rto, measure_flaps
+    from commsim.real.testbed.launch import Ranks
+    from commsim.scenario import prepare
 
     if config.native:
         raise InputError(
@@ -95,20 +97,18 @@ def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> int:
     assert flaps is not None
     if config.rto is None:
         flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))
+    from commsim.scenario.plans.aggregated import AggregatedPlan
+
     found = []
     for spec in config.collective or USUAL[:1]:
         prepared = prepare(spec, layout.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed)
-        if prepared.aggregation is not None or prepared.data is not None:
+        if isinstance(prepared, AggregatedPlan) or prepared.data is not None:
             raise InputError(f"--flap runs dense collectives of hosts, got {spec}")
         with Ranks(place, layout, prepared.placement.nodes.tolist(), config.backend) as ranks:
             n = config.iters or 5
             found += [measure_flaps(ranks, prepared, size, flaps, iterations=n) for size in config.sizes()]
-    print_table(FLAPPED, [_flapped_text(one) for one in found], f"{layout.network.name}, {', '.join(config.flap)}")
-    config.write_json([_flapped_row(one) for one in found])
-    return 1 if any(one.wrong for one in found) else 0
-
-
-FLAPPED = ["collective", "size(B)", "whole(ms)", "flapped(ms)", "lost(ms)", "predicted(ms)", "error", "wrong", "remark"]
+    table = Table(FLAPPED, [_flapped_text(one) for one in found], f"{layout.network.name}, {', '.join(config.flap)}")
+    return Answer([table], [_flapped_row(one) for one in found], code=1 if any(one.wrong for one in found) else 0)
 
 
 def _flapped_row(one: Flapped) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
     InputError
         If the flags name both, or neither and the usual one is not up.
     """
-    from commsim.run.inputs import load_network
-    from commsim.testbed.runs import built, up
+    from commsim.real.testbed.own_testbed import built, up
+    from commsim.scenario.inputs import load_network
 
     if config.name and config.network:
         raise InputError("--name names a testbed that is up, --network builds one: give one of them")
@@ -169,10 +169,7 @@ def _text(cell: Cell) -> list[str]:
 
 
 def _tell(what: str) -> None:
-    print(f"commsim testbed: {what}", file=sys.stderr)
-
-
-SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
+    tell(f"commsim testbed: {what}")
 
 
 class ShareConfig(WithJson, InTestbed):
@@ -186,21 +183,21 @@ class ShareConfig(WithJson, InTestbed):
     iterations: int = flag(default=5, metavar="N", help="all-reduces of each job")
 
 
-def run_shared(config: ShareConfig) -> None:
-    """Run, predict, and print."""
+def run_shared(config: ShareConfig) -> Answer:
+    """Run jobs on shared links, and predict them."""
     size, compute = int(parse_size(config.size, "--size")), parse_time(config.compute, "--compute")
     shifts = [parse_time(text, "--shifts") for text in config.shifts.split(",")]
     if config.iterations < 1:
         raise InputError(f"--iterations must be at least 1, got {config.iterations}")
-    from commsim.run.inputs import load_schedule
-    from commsim.testbed.share import share
+    from commsim.real.testbed.share import share
+    from commsim.scenario.inputs import load_schedule
 
     with testbed_of(config) as (place, layout):
         hosts = _hosts_of(config.jobs, layout)
         schedules = [load_schedule(config.collective, len(nodes), size) for nodes in hosts]
         runs = share(place, layout, schedules, hosts, size, shifts, compute=compute, iterations=config.iterations)
-    print_table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
-    config.write_json([_shared_row(one, j) for one in runs for j in range(len(hosts))])
+    table = Table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
+    return Answer([table], [_shared_row(one, j) for one in runs for j in range(len(hosts))])
 
 
 def _hosts_of(text: str, layout: Layout) -> list[list[int]]:
@@ -238,27 +235,29 @@ def routed(network: Network, routing: str | None) -> Network:
     return network if routing is None else dataclasses.replace(network, routing=routing)
 
 
-def up(config: UpConfig) -> None:
+def up(config: UpConfig) -> Answer:
     """Build, and say what is where."""
-    from commsim.run.inputs import load_network
-    from commsim.testbed.build import build
-    from commsim.testbed.layout import lay_out
-    from commsim.testbed.places import Place
+    from commsim.real.testbed.build import build
+    from commsim.real.testbed.layout import lay_out
+    from commsim.real.testbed.places import Place
+    from commsim.scenario.inputs import load_network
 
     place, layout = Place(config.name), lay_out(routed(load_network(config.network), config.routing))
     for warning in build(place, layout):
-        print(f"commsim testbed: {warning}", file=sys.stderr)
+        _tell(warning)
     network = layout.network
     kind = "bridges" if layout.bridged else "routers"
-    print(f"{place.name}: {network.name}, {len(layout.seats)} seats, {len(layout.cables)} cables, switches are {kind}")
+    counts = f"{len(layout.seats)} seats, {len(layout.cables)} cables"
+    lines = [f"{place.name}: {network.name}, {counts}, switches are {kind}"]
     for seat in layout.seats:
         rates = " ".join(format_bandwidth(float(network.bandwidth[port.link])) for port in layout.ports_of(seat))
-        print(f"  {network.nodes[seat]:<12} {layout.address(seat)!s:<14} {place.namespace(seat)}  {rates}")
+        lines.append(f"  {network.nodes[seat]:<12} {layout.address(seat)!s:<14} {place.namespace(seat)}  {rates}")
+    return Answer([Lines(lines)])
 
 
-def status(config: WithJson) -> None:
-    """List them."""
-    from commsim.testbed.places import testbeds
+def status(_: WithJson) -> Answer:
+    """List the testbeds."""
+    from commsim.real.testbed.places import testbeds
 
     rows = []
     for place in testbeds():
@@ -267,8 +266,7 @@ def status(config: WithJson) -> None:
                      "processes": len(place.processes()), "network": network})  # fmt: skip
     columns = ["name", "complete", "namespaces", "processes", "network"]
     shown = [["yes" if row[c] is True else "no" if row[c] is False else str(row[c]) for c in columns] for row in rows]
-    print_table(columns, shown)
-    config.write_json(rows, {})
+    return Answer([Table(columns, shown)], rows, {})
 
 
 class DownConfig(Flags):
@@ -278,19 +276,20 @@ class DownConfig(Flags):
     all: bool = switched(help="all of them, and what crashed ones have left")
 
 
-def down(config: DownConfig) -> None:
+def down(config: DownConfig) -> Answer:
     """End what runs in it, and remove it."""
-    from commsim.testbed.places import Place, require_root, testbeds
+    from commsim.real.testbed.places import Place, require_root, testbeds
 
     require_root()
     there = testbeds()
-    which = there if config.all else [Place(config.name)]
+    which, gone = there if config.all else [Place(config.name)], []
     for place in which:
         if not config.all and place not in there:
             known = ", ".join(one.name for one in there) or "none is up"
-            raise InputError(f"there is no testbed {place.name}; there are: {known}")
+            raise InputError(f"no testbed {place.name}; known: {known}")
         place.remove()
-        print(f"{place.name}: gone")
+        gone.append(f"{place.name}: gone")
+    return Answer([Lines(gone)])
 
 
 COMMANDS = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-from commsim.report.table import print_facts, print_remarks, print_table
+from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
 from .convert import Reading, Writing, convert_file
 from .flags import Flags, Verb, WithJson, flag
@@ -17,6 +17,9 @@ from .flags.outputs import check_drawable, draw_loads
 
 if TYPE_CHECKING:
     from topologies.presets import Preset
+
+# Bytes at which no latency matters.
+LARGE = 2.0**60
 
 
 class OneConfig(Flags):
@@ -56,34 +59,35 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-def list_topologies(config: WithJson) -> None:
-    """Print the topologies and their parameters."""
+def list_topologies(_: WithJson) -> Answer:
+    """Return the topologies and their parameters."""
     from topologies import TOPOLOGIES
 
     rows = []
     for name in TOPOLOGIES:
         entry = TOPOLOGIES[name]
         rows.append({"topology": name, "parameters": ",".join(entry.parameters), "summary": entry.summary})
-    for row in rows:
-        print(f"{row['topology']}:{row['parameters']}\n    {row['summary']}")
-    config.write_json(rows, {"what": "topologies"})
+    lines = [line for row in rows for line in (f"{row['topology']}:{row['parameters']}", f"    {row['summary']}")]
+    return Answer([Lines(lines)], rows, {"what": "topologies"})
 
 
-def show(config: ShowConfig) -> None:
-    """Print counts, rates and metrics of a network."""
+def show(config: ShowConfig) -> Answer:
+    """Return counts, rates and metrics of a network."""
     if config.draw:
         check_drawable(config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
     from commsim.core.network_queries import locality_levels
-    from commsim.files.store import read_result
-    from commsim.routing.network_metrics import HALVES, bisection_bandwidth, measure
-    from commsim.run.inputs import load_network
+    from commsim.files.result_file import read_result
+    from commsim.routing.bisection import HALVES, bisection_bandwidth
+    from commsim.routing.network_metrics import measure
+    from commsim.scenario.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
-    print_remarks(notes)
+    said = list(notes)
     if config.draw:
-        draw_loads(network, None if config.load is None else read_result(config.load), config.draw, config.collapse)
+        loads = None if config.load is None else read_result(config.load)
+        said += draw_loads(network, loads, config.draw, config.collapse)
     metrics = measure(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -101,10 +105,9 @@ def show(config: ShowConfig) -> None:
     }  # fmt: skip
     if metrics.no_path is not None:
         facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
-    print_facts(facts)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
-    print_table(
+    rates = Table(
         ["links", "bandwidth"],
         [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
         f"link rates; latency {span} a link",
@@ -123,18 +126,17 @@ def show(config: ShowConfig) -> None:
         "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
         "no_path": metrics.no_path,
     }
-    config.write_json([row], {"topology": config.topology})
+    return Answer([*remarks(said), Facts(facts), rates], [row], {"topology": config.topology})
 
 
-def save_network(config: SaveConfig) -> None:
+def save_network(config: SaveConfig) -> Answer:
     """Write the network to a file."""
     from commsim.files.store import save
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
-    print_remarks(notes)
     save(network, config.output)
-    print(f"{config.output}: {network.n_nodes} nodes, {network.n_links} links")
+    return Answer([*remarks(notes), Lines([f"{config.output}: {network.n_nodes} nodes, {network.n_links} links"])])
 
 
 def _kind_of(n: int, kind: str) -> str:
@@ -143,15 +145,12 @@ def _kind_of(n: int, kind: str) -> str:
     return kind if n == 1 else PLURALS[KINDS.index(kind)]
 
 
-# Bytes at which no latency matters.
-LARGE = 2.0**60
-
-
-def check(config: CheckConfig) -> None:
-    """Read the network, refuse it if endpoints are cut off, and print its bounds."""
+def check(config: CheckConfig) -> Answer:
+    """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
-    from commsim.routing.network_metrics import bisection_bandwidth, measure
-    from commsim.run.inputs import load_network
+    from commsim.routing.bisection import bisection_bandwidth
+    from commsim.routing.network_metrics import measure, unusual
+    from commsim.scenario.inputs import load_network
     from commsim.synthesis import lower_bound
     from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
 
@@ -166,40 +165,23 @@ def check(config: CheckConfig) -> None:
         "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
         "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
     }
-    print_facts({
+    facts = {
         "name": network.name,
         "ranks": f"{len(network.endpoints)} {PLURALS[network.seat_kind]}",
         "connected": "yes" if metrics.is_exact else "as far as checked",
-        **_warnings(network),
-    })  # fmt: skip
+        **unusual(network),
+    }
     missing = "not computed: the linear program is for small networks"
     if importlib.util.find_spec("scipy") is None:
         missing = "unknown (pip install 'commsim[opt]')"
-    print_table(
+    bounds = Table(
         ["bound", "at most", "why"],
         [[name, missing if rate is None else format_bandwidth(rate), why] for name, (rate, why) in rates.items()],
         "upper bounds on the algorithm bandwidth, for any routing, without reduction in switches",
     )
     row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
-    config.write_json([{"topology": network.name, "bounds_Bps": row}], {"topology": config.topology})
-
-
-def _warnings(network: Any) -> dict[str, str]:
-    """Things that are legal and rarely meant."""
-    import numpy as np
-
-    pairs = {(int(a), int(b)) for a, b in zip(network.src, network.dst, strict=True)}
-    one_way = [(a, b) for a, b in sorted(pairs) if (b, a) not in pairs]
-    linked = np.isin(np.arange(network.n_nodes), np.concatenate((network.src, network.dst)))
-    warnings = {}
-    if one_way:
-        a, b = one_way[0]
-        warnings["one way"] = f"{len(one_way)} links, such as {network.nodes[a]}->{network.nodes[b]}, have no way back"
-    if not linked.all() and network.n_nodes > 1:
-        warnings["unused"] = (
-            f"{int((~linked).sum())} nodes without links, such as {network.nodes[int((~linked).argmax())]}"
-        )
-    return warnings
+    rows = [{"topology": network.name, "bounds_Bps": row}]
+    return Answer([Facts(facts), bounds], rows, {"topology": config.topology})
 
 
 class PresetConfig(WithJson):
@@ -208,43 +190,37 @@ class PresetConfig(WithJson):
     preset: str = flag("preset", metavar="NAME", help="preset")
 
 
-def list_presets(config: WithJson) -> None:
-    """Print all presets."""
+def list_presets(_: WithJson) -> Answer:
+    """Return all presets."""
     from topologies.presets import PRESETS
 
     rows = [_preset_row(PRESETS[name]) for name in PRESETS]
-    for row in rows:
-        print(f"{row['preset']} ({row['kind']})\n    {row['summary']}")
-    config.write_json(rows, {"what": "presets"})
+    lines = [line for row in rows for line in (f"{row['preset']} ({row['kind']})", f"    {row['summary']}")]
+    return Answer([Lines(lines)], rows, {"what": "presets"})
 
 
-def show_preset(config: PresetConfig) -> None:
-    """Print counts, rates and sources of one preset."""
+def show_preset(config: PresetConfig) -> Answer:
+    """Return counts, rates and sources of one preset."""
     from topologies.hosts.load import build_preset
     from topologies.presets import PRESETS
 
     preset = PRESETS[config.preset]
     network = build_preset(preset.name)
-    print_facts({
+    facts = {
         "name": preset.name,
         "what": preset.summary,
         "kind": _preset_row(preset)["kind"],
         "size": f"{len(network.endpoints)} places for ranks, {network.n_nodes} nodes, {network.n_links} directed links",
         "effective": preset.text(),
         "specified": preset.text("spec"),
-    })  # fmt: skip
+    }
     rows = [
         [rate.parameter, rate.spec or "unknown", rate.effective or "unknown", rate.used(), rate.source]
         for rate in preset.rates
     ]
-    print_table(
-        ["rate", "specified", "effective", "used", "source"],
-        rows,
-        "per direction; rates=spec: as specified",
-    )
-    for source in preset.sources:
-        print(f"# {source}")
-    config.write_json([_preset_row(preset)], {"preset": preset.name})
+    columns = ["rate", "specified", "effective", "used", "source"]
+    rates = Table(columns, rows, "per direction; rates=spec: as specified")
+    return Answer([Facts(facts), rates, *remarks(preset.sources)], [_preset_row(preset)], {"preset": preset.name})
 
 
 def _preset_row(preset: Preset) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
+from commsim.report.answer import Answer, remarks
 
 from .flags import Verb, flag
-from .run.config import AUTO, PlayConfig, resolved
-from .run.replay import prepare_one
+from .run.config import AUTO, PlayConfig
 
 if TYPE_CHECKING:
     from commsim.report.timeline import Timeline
@@ -34,25 +33,19 @@ class Config(PlayConfig):
     arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """Simulate the largest size once, and write its timeline."""
     native = _is_native(config.output)
     if config.engine == AUTO:
         raise InputError("--engine auto chooses by errors in total time, not by timelines; name an engine")
-    from commsim.run.inputs import load_network
-
-    # A closed form has no timeline, so that what is usual elsewhere is simulated here.
-    config = dataclasses.replace(config, engine=config.engine or "flow")
-    config, _ = resolved(config, load_network(config.topology))
-    specs = config.collective
-    if len(specs) > 1:
-        raise InputError(f"a timeline is of one collective, got {len(specs)}")
+    if len(config.collective) > 1:
+        raise InputError(f"a timeline is of one collective, got {len(config.collective)}")
     if native:
         from commsim.report.timeline_files import require_perfetto
 
         require_perfetto()
     size = config.sizes()[-1]
-    timeline = _timeline(config, specs[0], float(size))
+    timeline, derived = _timeline(config, float(size))
     if native:
         from commsim.report.timeline_files import write_perfetto
 
@@ -63,24 +56,28 @@ def run(config: Config) -> None:
         n = write_chrome(timeline, config.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
     result = timeline.run.result
-    print(f"# {specs[0]} of {size} bytes on {result.n_ranks} ranks, engine {result.engine}: {result.time * 1e6:.6g} us")
-    print(f"# {config.output}: {shown} of {n_all} messages, {n} events")
+    what = f"{timeline.run.name} of {size} bytes on {result.n_ranks} ranks, engine {result.engine}"
+    written = f"{config.output}: {shown} of {n_all} messages, {n} events"
+    return Answer(remarks((*derived, f"{what}: {result.time * 1e6:.6g} us", written)))
 
 
-def _timeline(config: Config, spec: str, size: float) -> Timeline:
+def _timeline(config: Config, size: float) -> tuple[Timeline, tuple[str, ...]]:
     from commsim import __version__
     from commsim.core.operations import OPERATIONS
     from commsim.report.simulated_run import simulate_run
     from commsim.report.timeline import TRACKS, make_timeline
+    from commsim.scenario.solve import plan_of
 
     window = _window(config)
-    prepared, options = prepare_one(config, spec)
-    operation = OPERATIONS.get(prepared.schedule.operation)
-    simulated = simulate_run(spec, prepared, 0.0 if operation is not None and operation.signals else size, options)
+    scenario = config.scenario(config.collective[0] if config.collective else None)
+    plan, spec = plan_of(scenario), scenario.name
+    operation = OPERATIONS.get(plan.schedule.operation)
+    size_sent = 0.0 if operation is not None and operation.signals else size
+    simulated = simulate_run(spec, plan, size_sent, scenario.wish)
     end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")
-    return make_timeline(
+    timeline = make_timeline(
         simulated,
         window=None if window is None else (window[0], end if window[1] is None else window[1]),
         limit=config.limit,
@@ -88,6 +85,7 @@ def _timeline(config: Config, spec: str, size: float) -> Timeline:
         arrows=config.arrows,
         provenance={"commsim": __version__, "collective": spec, "topology": config.topology, "size_B": f"{size:.0f}"},
     )
+    return timeline, (*scenario.remarks, *plan.notes)
 
 
 def _window(config: Config) -> tuple[float, float | None] | None:

@@ -9,11 +9,11 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_size, parse_time, share
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Part, Remarks, Table, remarks
+from commsim.scenario.faults import DETECTION
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY
-from .flags.faults import DETECTION
 from .report import check_page, write_report
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ class Config(WithJson):
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
 
 
-def run(config: Config) -> None:
-    """Simulate and print."""
+def run(config: Config) -> Answer:
+    """Simulate, and compare with the bound and with each message by itself."""
     from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.slowdown import cumulative, slowdowns
+    from commsim.engine.fabric.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.fabric.ways import ways_of
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     network = load_network(config.topology)
     size = parse_size(config.size, "--size")
@@ -91,39 +91,34 @@ def run(config: Config) -> None:
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
         flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
     )  # fmt: skip
-    wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
-    port = network.bandwidth[np.argsort(network.src)][0]
-    bound = float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
+    bound = busiest_host(network, messages, spraying)
     found = simulate(network, messages, dataclasses.replace(spraying, sample=_sample(config, bound)), flaps)
-    lost: dict[str, float] = {}
-    if flaps is not None:
-        whole = simulate(network, messages, spraying)
-        last, before = (float((messages.start + run.finished).max()) for run in (found, whole))
-        lost = {"last_s": last - before, "mean_s": float(found.finished.mean() - whole.finished.mean())}
+    lost = {} if flaps is None else cost_of_flaps(network, messages, spraying, found)
     times = np.sort(found.finished)
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], bound]
     counters = found.counters
     cells = [f"{len(times)}", *(f"{t * 1e6:.2f}" for t in shown)]
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
-    print_table(COLUMNS, [cells], f"{config.pattern} of {config.size} on {network.name}, {config.transport}")
+    title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
     slower = slowdowns(network, messages, spraying, found)
     points = cumulative(slower)
     rules = found.rules
     # a sender with a rate has no window
     window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
-    remarks = [
+    said = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
         f"most {points['1']:.3f}",
         f"{window}, queue {format_size(rules['queue'])}, marks from "
         f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
-        "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
+        "bound: bytes of the busiest host, with headers, over its rate; completion is the last acknowledgement at the "
+        "sender",
     ]
     if lost:
-        remarks.append(
+        said.append(
             f"the flap costs {lost['last_s'] * 1e6:.2f} us of the last message, {lost['mean_s'] * 1e6:.2f} us in the "
             f"mean; packets that were lost: {counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
         )
-    print_remarks(remarks)
+    parts: list[Part] = [Table(COLUMNS, [cells], title), Remarks(said)]
     rows: list[dict[str, Any]] = [
         {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
          "start_s": float(messages.start[i]), "received_s": float(found.received[i]),
@@ -139,11 +134,11 @@ def run(config: Config) -> None:
         from commsim.report.fabric.traffic_report import study_of_traffic
         from commsim.report.study import made_by
 
-        title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
-        said = made_by("traffic", {"version": __version__, **config.flags("report", "timeline")})
-        write_report(study_of_traffic(title, network, found, slower, said, remarks), config.report)
+        of = made_by("traffic", {"version": __version__, **config.flags("report", "timeline")})
+        parts += remarks(write_report(study_of_traffic(title, network, found, slower, of, said), config.report))
     more: dict[str, object] = {"flap_lost": lost} if lost else {}
-    config.write_json(rows, None, bound_s=bound, counters=counters, rules=rules, slowdown_cdf=points, **more)
+    more = {"bound_s": bound, "counters": counters, "rules": rules, "slowdown_cdf": points, **more}
+    return Answer(parts, rows, more=more)
 
 
 def _flaps(config: Config, network: Network) -> Flaps | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.report.table import print_remarks, print_table, progress
+from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.table import progress
 
 from .flags import Verb, WithJson, flag, switched
 
@@ -49,8 +50,8 @@ class Config(WithJson):
     verbose: bool = switched("-v", help="print the processor time of each kernel")
 
 
-def run(config: Config) -> int:
-    """Compile each part in a process, and print how long each took."""
+def run(config: Config) -> Answer:
+    """Compile each part in a process, and say how long each took."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -66,19 +67,17 @@ def run(config: Config) -> int:
             found = waiting[name].result()
             rows.append({"part": name, **found})
     took = time.perf_counter() - begin
-    print_table(["part", "time(s)", "kernels"], [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows])
-    if config.verbose:
-        _print_kernels(rows)
+    cells = [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows]
     n = sum(r["kernels"] for r in rows)
-    print_remarks([f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"])
-    failed = [f"{r['part']}: {r['failed']}" for r in rows if r["failed"]]
-    print_remarks(f"failed: {line}" for line in failed)
-    config.write_json(rows, time_s=took)
-    return 1 if failed else 0
+    said = [f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"]
+    failed = [f"failed: {r['part']}: {r['failed']}" for r in rows if r["failed"]]
+    of_kernels = _kernels(rows) if config.verbose else []
+    parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *remarks([*said, *failed])]
+    return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
 
 
-def _print_kernels(rows: list[dict[str, Any]]) -> None:
-    """Print the kernels that took longest, and what several parts compiled."""
+def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
+    """Return the kernels that took longest, and what several parts compiled."""
     own, kinds = Counter[str](), Counter[str]()
     parts: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
@@ -87,11 +86,10 @@ def _print_kernels(rows: list[dict[str, Any]]) -> None:
             kinds[name] += 1
             parts[name, arguments].append(seconds)
     cells = [[name, f"{seconds:.1f}", f"{kinds[name]}"] for name, seconds in own.most_common(MAX_SHOWN)]
-    print_table(["kernel", "CPU(s)", "compiled"], cells, "the kernels that took longest, without those that they call")
+    title = "the kernels that took longest, without those that they call"
     again = [seconds for times in parts.values() for seconds in times[1:]]
-    print_remarks(
-        [f"{sum(own.values()):.1f} s of CPU in all; {len(again)} compiled again by another part: {sum(again):.1f} s"]
-    )
+    in_all = f"{sum(own.values()):.1f} s of CPU in all; {len(again)} compiled again by another part: {sum(again):.1f} s"
+    return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *remarks([in_all])]
 
 
 def compile_part(lines: tuple[str, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class LogGP:
-    """What a message costs: alone on its path it takes ``o + bytes / B + L``, and ``gamma * bytes`` to reduce.
+    """Cost of a message: on an otherwise idle path it takes ``o + bytes / B + L``, and ``gamma * bytes`` to reduce.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class LogGP:
         return self.L + self.o
 
     def message(self, n_bytes: float) -> float:
-        """Time of one message alone."""
+        """Time of one message without others."""
         return self.o + n_bytes / self.B + self.L
 
 

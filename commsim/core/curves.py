@@ -41,13 +41,13 @@ class Curve(Value):
     working_set : float, bytes
         Memory of each rank in the run; 0 if only that of the messages.
     size : float64[n], bytes
-        At least two, ascending. Of ``start``: the working sets.
+        Sizes, at least two, ascending. For ``start``: the working sets.
     seconds : float64[n], s
-        From the beginning of a step to its end, of one that is alone; not descending.
+        Time from the beginning of a step to its end, with no other step under way; not descending.
     occupancy : float64[n], s
         How long it keeps the next one of its kind from beginning; at most `seconds`, not descending.
     low, high : float64[n], s
-        Of what was measured, 80 % lay between these.
+        Bounds between which 80 % of the measured times lie.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class Curve(Value):
     working_set: float
     size: Floats
     seconds: Floats
-    occupancy: Floats = None  # type: ignore[assignment]  # as `seconds` unless given; so are the next two
+    occupancy: Floats = None  # type: ignore[assignment]  # by default `seconds`, like the next two
     low: Floats = None  # type: ignore[assignment]
     high: Floats = None  # type: ignore[assignment]
 
@@ -127,9 +127,10 @@ class Curve(Value):
         Parameters
         ----------
         size : float, bytes
-            Below the smallest size the time is that of the smallest; above the largest it is proportional to the size.
+            Size of the step. Below the smallest size the time is that of the smallest; above the largest it is
+            proportional to the size.
         name : {"seconds", "occupancy"}
-            Of the column.
+            Name of the column.
         """
         within = min(max(size, self.size[0]), self.size[-1])
         inside = math.exp(np.interp(math.log(within), np.log(self.size), np.log(getattr(self, name))))
@@ -146,17 +147,17 @@ class Curves(Value):
         Any of them may be missing: what two ways, relayed data or a reduction cost is then what the simpler case does,
         and local copies and starts are free. Copies, one way and fresh, must be there.
     machine : str
-        Where they were measured, so that they are not taken for those of another.
+        Name of the machine that was measured, so that its curves are not taken for those of another.
     mark : str
         What was wrong when they were measured; nothing where all was well.
     bandwidth : float, bytes/s
-        The most that any message gets between ranks, also where everything takes its `low`: found from the curves
-        unless given. A message occupies a link of this rate for as long as its curve says.
+        The most that any message gets between ranks, also where everything takes its `low`: by default found
+        from the curves. A message occupies a link of this rate for as long as its curve says.
 
     Raises
     ------
     InputError
-        If there is no curve of a fresh copy one way, or two curves are of the same case.
+        If the curve of a fresh copy one way is missing, or two curves are of the same case.
     """
 
     curves: tuple[Curve, ...]
@@ -177,6 +178,12 @@ class Curves(Value):
             fastest = max((c.size / (c.occupancy * c.low / c.seconds)).max() for c in between)
             object.__setattr__(self, "bandwidth", float(fastest))
 
+    @property
+    def width(self) -> float:
+        """Median relative width of the intervals of all curves of steps."""
+        of_steps = [(curve.high - curve.low) / curve.seconds for curve in self.curves if curve.step != "start"]
+        return float(np.median(np.concatenate(of_steps)))
+
     def start(self, working_set: float) -> float:
         """Time that every rank pays once, before its first message."""
         found = next((c for c in self.curves if c.step == "start"), None)
@@ -190,11 +197,11 @@ class Curves(Value):
         Parameters
         ----------
         step : {"copy", "reduce", "local"}
-            Which.
+            Kind of step.
         two_way, relayed, working_set
-            As :class:`Curve` says.
+            Same as in :class:`Curve`.
         n_bytes : float64[n], bytes
-            Of each message.
+            Size of each message.
 
         Returns
         -------
@@ -225,7 +232,7 @@ class Curves(Value):
         Parameters
         ----------
         which : {"low", "high"}
-            Which side of what was measured.
+            Side of the measured band.
         """
         return dataclasses.replace(self, curves=tuple(_on_side(curve, which) for curve in self.curves))
 

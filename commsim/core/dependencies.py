@@ -13,6 +13,10 @@ from .schedule import Schedule, Transfers
 
 # Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them.
 MAX_DEPENDENCIES = 2**27
+# Cells that a transfer reads and writes, numbered through all participants.
+CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32)])
+# Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting.
+MAX_TOUCHES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
         t = transfers[conflict]
         raise ScheduleError(
             f"{schedule.name}: hop {t['hop']} writes chunk {t['dst_chunk']} of participant {t['dst']} twice, "
-            "and not by reducing alone"
+            "and not only by reducing"
         )
     if any(block.n_fences for block in schedule.blocks):
         fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
@@ -101,15 +105,8 @@ def _merge(d: Dependencies, first: NDArray[np.int64], pred: NDArray[np.int32], k
     return Dependencies(d.first + first, preds, kinds)
 
 
-# Cells that a transfer reads and writes, numbered through all participants.
-CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32)])
-
-# Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting.
-MAX_TOUCHES = 1024
-
-
 def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> int:
-    """Say which cells each transfer reads and writes, and how many there are.
+    """Write the cells that each transfer reads and writes, and return how many there are.
 
     A cell is a chunk, where that is not many times more than transfers touch; else chunks between two ends of messages.
     Cells have the order of their chunks.
@@ -117,7 +114,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     Parameters
     ----------
     schedule : Schedule
-        Whose.
+        Schedule of the transfers.
     transfers : TRANSFER[n]
         All of them, in program order.
     cells : CELLS[n]

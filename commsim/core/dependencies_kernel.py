@@ -38,13 +38,13 @@ def find_dependencies(
     Parameters
     ----------
     transfers : TRANSFER[n]
-        In program order.
+        Transfers in program order.
     cells : CELLS[n]
         What each reads and writes; chunks would do, and where messages are long, cells are far fewer.
     n_cells : int
         Cells of all participants.
     most : int
-        Where there are more predecessors than this in all, the rest is not looked at.
+        Largest number of predecessors in all; the rest is not looked at.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def find_fences(transfers: Transfers, n_participants: int) -> tuple[NDArray[np.i
     Parameters
     ----------
     transfers : TRANSFER[n]
-        In program order.
+        Transfers in program order.
     n_participants : int
         Ranks and helpers.
 
@@ -235,7 +235,7 @@ def touched(src: NDArray[np.int32], dst: NDArray[np.int32], n_participants: int)
     Parameters
     ----------
     src, dst : int32[n]
-        Of each transfer.
+        Source and destination of each transfer.
     n_participants : int
         Ranks and helpers.
 
@@ -287,7 +287,7 @@ def cut_by_insertion(
     Parameters
     ----------
     transfers : TRANSFER[n]
-        In program order.
+        Transfers in program order.
     src_address, dst_address : int64[n]
         First address that each reads and writes, within the participant; 31 bits.
     ends : int64[n_participants]

@@ -1,7 +1,4 @@
-"""The one error family: everything that a user can cause derives from :class:`CommsimError`.
-
-Text that came from a file or a command line, as it may be printed: on a terminal it must be nothing but text.
-"""
+"""The one error family, all derived from :class:`CommsimError`, and text from outside as its messages print it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Kernel:
     function : callable
         What it does, as plain Python.
     options : dict
-        Of the compiler.
+        Options of the compiler.
     """
 
     steps_left = MAX_INTERPRETED
@@ -60,24 +60,12 @@ class Kernel:
     def compiled(self) -> Any:
         """The kernel as Numba's own, which Python calls."""
         Kernel.steps_left = 0
-        return self._dispatcher("CalledCompiler", "KernelCache")
+        return _pipelines().call(self.py_func, self.options)
 
     @functools.cached_property
     def linked(self) -> Any:
         """The kernel as Numba's own, which other kernels call."""
-        dispatcher = self._dispatcher("LinkedCompiler", "LinkedCache")
-        compile_one = dispatcher.compile
-        widened = importlib.import_module("commsim.core.compiling.kernel_compiler").widened
-        dispatcher.compile = lambda types: compile_one(widened(types))
-        return dispatcher
-
-    def _dispatcher(self, compiler: str, cache: str) -> Any:
-        numba = _numba()
-        pipeline = getattr(importlib.import_module("commsim.core.compiling.kernel_compiler"), compiler)
-        dispatcher = numba.njit(pipeline_class=pipeline, **self.options)(self.py_func)
-        cache_class = getattr(importlib.import_module("commsim.core.compiling.kernel_cache"), cache)
-        dispatcher._cache = cache_class(self.py_func, self.options)
-        return dispatcher
+        return _pipelines().link(self.py_func, self.options)
 
 
 def kernel(function: F) -> F:
@@ -112,7 +100,7 @@ def _ignore_overflow() -> None:
 
 @contextlib.contextmanager
 def expected_work(steps: float) -> Iterator[None]:
-    """Say how much the kernels called within have to do, so that little of it need not wait for the compiler.
+    """Declare how much the kernels called within have to do, so that little of it need not wait for the compiler.
 
     They are interpreted as long as this process has compiled nothing and has interpreted little: results are the same
     to the last bit.
@@ -145,10 +133,14 @@ def _is_disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
+def _pipelines() -> Any:
+    """How kernels are compiled."""
+    _register()
+    return importlib.import_module("commsim.core.compiling.pipelines").pipelines()
+
+
 @functools.cache
-def _numba() -> Any:
-    """Numba, which is told that a kernel inside of a kernel is the function that it compiled."""
-    numba = importlib.import_module("numba")
+def _register() -> None:
+    """Have Numba take a kernel inside of a kernel for the function that it compiled."""
     typeof = importlib.import_module("numba.extending").typeof_impl
     typeof.register(Kernel)(lambda value, context: typeof(value.linked, context))
-    return numba

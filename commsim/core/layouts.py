@@ -1,6 +1,7 @@
-"""How blocks lie when numbers of ranks and chunks do not say it all, and which block ends up where out of place.
+"""Layouts: how blocks and chunks lie in a buffer, and which block ends up where out of place.
 
-A layout is a tuple of whole numbers that a schedule carries. Which numbers, the operation says:
+Most follow from the numbers of ranks and chunks; an operation with unequal blocks has a layout, a
+tuple of whole numbers that a schedule carries. Which numbers, the operation says:
 
 ``none``
     No numbers.
@@ -10,8 +11,6 @@ A layout is a tuple of whole numbers that a schedule carries. Which numbers, the
     Chunks from rank i to rank j, row by row of i.
 ``grid``
     Sides of the grid that the ranks are numbered on, the last side fastest.
-
-How a buffer of any number of elements is cut into chunks.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def home_of_chunks(n_ranks: int, n_chunks: int, layout: Layout = ()) -> Numbers:
     n_ranks, n_chunks : int
         Sizes of the problem.
     layout : tuple of int
-        Chunks of each rank's block; equal blocks unless given.
+        Chunks of each rank's block; by default equal blocks.
     """
     if layout:
         return np.repeat(np.arange(n_ranks), layout)

@@ -1,7 +1,4 @@
-"""The network: nodes, directed links between them, and how messages find their way.
-
-The kinds of nodes that a network has, and what each may do unless the network says otherwise.
-"""
+"""The network: nodes of several kinds, directed links between them, and how messages find their way."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .curves import Curves
 from .errors import InputError
-from .hardware import read_hardware, write_hardware
+from .machines.hardware import read_hardware, write_hardware
 from .units import MIN_RATE
 from .value import Value, freeze
 
@@ -57,13 +54,13 @@ class Network(Value):
     latency : float64[n_links], s
         Propagation delay; occupies nothing.
     buffer : float64[n_links], bytes
-        Queue at the sending end, for the packet engine; infinite unless given.
+        Queue at the sending end, for the packet engine; by default infinite.
     loss : float64[n_links]
         Probability that a packet is lost on the link, for the packet engine.
     forwards : bool[n_nodes]
-        Whether traffic of others may pass through the node; switches, CPUs and NICs, unless given.
+        Whether traffic of others may pass through the node; by default switches, CPUs and NICs.
     aggregates : bool[n_nodes]
-        Whether a helper (an aggregator) may be placed on the node; all but switches and NICs, unless given.
+        Whether a helper (an aggregator) may be placed on the node; by default all but switches and NICs.
     overhead, recv_overhead : float64[n_nodes], s
         ``o`` per message, occupying the node's port when it sends, and when it receives.
     gamma : float64[n_nodes], s/byte
@@ -71,18 +68,18 @@ class Network(Value):
     routing : str
         Default way of choosing paths, one of ``ROUTINGS``; ``routing/routing.py`` says what each is.
     machine : int32[n_nodes]
-        Number of the machine that the node is a part of; -1, unless given, for what is a machine of its own.
+        Number of the machine that the node is a part of; by default -1, for what is a machine of its own.
     metric : int32[n_links]
-        What routing adds up to say which path is shortest; 1 unless given, so that the links are counted.
+        What routing adds up to say which path is shortest; by default 1, so that the links are counted.
     coordinates : int32[n_nodes, n_dims]
-        Where each node is in a grid, for dimension order; the first is its group, for minimal and Valiant routing. A
-        switch that spans a dimension is at -1 in it. No dimensions unless given.
+        Position of each node in a grid, for dimension order; the first coordinate is its group, for minimal and Valiant
+        routing. A switch that spans a dimension is at -1 in it. Default: no dimensions.
     hardware : str
         What is known of the machines that no link shows, as ``gpu=hopper,cpu=intel``
-        (:mod:`commsim.core.hardware`); empty unless given.
+        (:mod:`commsim.core.machines.hardware`); by default empty.
     curves : Curves, optional
         What messages between ranks were measured to cost, in place of overhead, bytes over bandwidth, latency and
-        gamma. Bandwidths then only say how messages share links: one that is alone takes what its curve says.
+        gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
 
     Raises
     ------

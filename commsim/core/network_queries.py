@@ -13,6 +13,7 @@ from .errors import InputError
 from .network import SWITCH, Network
 
 _ARROW = "->"
+_NAMES = ("machine", "rack", "pod")
 
 
 def find_node(network: Network, name: str) -> int:
@@ -21,7 +22,7 @@ def find_node(network: Network, name: str) -> int:
     Raises
     ------
     InputError
-        If there is none; the message has names that look alike.
+        If the name is unknown; the message has names that look alike.
     """
     try:
         return network.nodes.index(name)
@@ -37,14 +38,14 @@ def find_link(network: Network, name: str) -> int:
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the links and nodes in question.
     name : str
         Such as ``leaf0->spine1``, with ``#1`` and so on for parallel ones.
 
     Raises
     ------
     InputError
-        If there is none; the message has names that look alike, or the links of the node.
+        If the name is unknown; the message has names that look alike, or the links of the node.
     """
     ends, _, number = name.rpartition("#") if "#" in name else (name, "", "")
     readings = [(name, 0)] + ([(ends, int(number))] if number.isdecimal() and len(number) < 10 else [])
@@ -139,7 +140,7 @@ def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) 
     Parameters
     ----------
     start : bool[n_nodes]
-        Where the way begins.
+        Whether each node is one that the distance is counted from.
     src, dst : int[n_links]
         Ends of the links, which are taken in their direction.
     """
@@ -153,9 +154,6 @@ def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) 
         tier[reached] = level
 
 
-_NAMES = ("machine", "rack", "pod")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
     """One level of locality.
@@ -165,7 +163,7 @@ class Level:
     name : str
         ``machine``, ``rack``, ``pod``, then ``tier 4`` and so on.
     group : int64[n_endpoints]
-        Which group each endpoint is in, numbered from 0 in the order of the groups' first endpoints.
+        Group of each endpoint, numbered from 0 in the order of the groups' first endpoints.
     """
 
     name: str
@@ -215,7 +213,7 @@ def units(network: Network) -> NDArray[np.int64]:
 
 
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By unit, the switch one tier up that its first link leads to; itself where there is none."""
+    """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
     src, dst = unit[network.src], unit[network.dst]
     is_switch = np.zeros(n_units, np.bool_)

@@ -39,15 +39,15 @@ class Operation:
     name : str
         MPI's name in lower case with underscores.
     starts, ends : {"all", "root", "home", "blocks"}
-        Which ranks hold a chunk before and after: every rank, the root, the chunk's home, or ("blocks") every rank
-        holds the blocks that it sends to, or received from, each rank. Out of place (with `moves`) "all" hold chunks
-        of their own.
+        Ranks that hold a chunk before and after: every rank, the root, the chunk's home, or ("blocks") every rank holds
+        the blocks that it sends to, or received from, each rank. Out of place (with `moves`) "all" hold chunks of their
+        own.
     reduces : bool
         Whether an ending chunk is the sum over all ranks that started with it.
     busbw_factor : callable
-        From the number of ranks to busbw / algbw.
+        Function from the number of ranks to busbw / algbw.
     moves : callable, optional
-        Of an operation that is out of place: which chunk goes where.
+        Function that says which chunk goes where, for an operation that is out of place.
     layout : {"none", "ranks", "pairs", "grid"}
         What must be known about the blocks besides their number.
     signals : bool
@@ -132,7 +132,7 @@ def operation(name: str) -> Operation:
     Raises
     ------
     InputError
-        If there is none; a factor is never guessed.
+        If it has none; a factor is never guessed.
     """
     if name not in OPERATIONS:
         close = difflib.get_close_matches(name, OPERATIONS, n=1)

@@ -13,6 +13,8 @@ from .errors import InputError
 from .network import Network
 from .value import Value, freeze
 
+_NO_LINKS = np.empty(0, np.int32)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinnedRoutes(Value):
@@ -74,7 +76,7 @@ class PinnedRoutes(Value):
         Parameters
         ----------
         several : sequence of PinnedRoutes or None
-            Of each placement.
+            Pinned routes of each placement.
         n_participants : sequence of int
             How many each places.
 
@@ -99,7 +101,7 @@ class PinnedRoutes(Value):
         ends : int32[n, 2]
             Sending and receiving participant of each.
         channel : int64[n]
-            Of each.
+            Channel of each connection.
 
         Returns
         -------
@@ -116,7 +118,7 @@ class PinnedRoutes(Value):
         Parameters
         ----------
         network : Network
-            Where.
+            Network with the links and nodes in question.
         nodes : int32[n_participants]
             Node of each participant.
 
@@ -170,9 +172,6 @@ class PinnedRoutes(Value):
             )
 
 
-_NO_LINKS = np.empty(0, np.int32)
-
-
 def gathered(
     first: NDArray[np.int64], link: NDArray[np.int32], rows: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -183,7 +182,7 @@ def gathered(
     first, link : int64[n + 1], int32[m]
         Rows, as in :class:`PinnedRoutes`.
     rows : int[k]
-        Which, in the new order.
+        Index of each row of the result.
 
     Returns
     -------

@@ -1,11 +1,7 @@
-"""Placement: the node of each participant; placement strategies.
-
-Which ranks are near each other: what collectives with locality take as `groups` and as `dims`.
-"""
+"""Placement: the node of each participant; placement strategies."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,12 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
+from .own_files import is_own_file, resolve
 from .pinned_routes import PinnedRoutes
-from .registry import Registry, is_own_file, resolve
+from .registry import Registry
+from .services import service
 from .value import Value, freeze
 
 # How jobs, and the ranks of one collective, are placed.
-STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry("placement strategy", "commsim.placement.strategies")
+STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry(
+    "placement strategy", lambda: service("placement strategies")()
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,15 +98,15 @@ def place(
     Parameters
     ----------
     network : Network
-        Where to.
+        Network whose endpoints are taken.
     n_participants : int
         Ranks and helpers.
     strategy : str
         ``packed``: in the order of the endpoints; ``spread``: dealt round robin over the racks, and in each over its
         machines; ``random``: drawn without repetition; or another placement strategy, or a ``FILE.py`` that registers
-        one: what it gives a job alone on the network.
+        one: what it gives a job that has the network to itself.
     seed : int
-        Of what is drawn.
+        Seed of a random strategy.
     n_helpers : int
         How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn, those of machines
         without a rank first; without such nodes they take endpoints like ranks.
@@ -175,7 +175,7 @@ def helper_order(network: Network, ranks: NDArray[np.integer]) -> NDArray[np.int
 
 
 def count_places(network: Network, ranks: NDArray[np.integer]) -> int:
-    """Count the places for servers: machines without a rank; where there are none, what is beside ranks or free."""
+    """Count the places for servers: machines without a rank; without such machines, what is beside ranks or free."""
     spare = spare_nodes(network, ranks)
     if spare.size:
         return len(np.unique(network.machine[spare]))
@@ -213,63 +213,3 @@ def _round_robin(rack: NDArray[np.int64]) -> NDArray[np.intp]:
     turn = np.empty(len(rack), np.int64)
     turn[order] = np.arange(len(rack)) - np.repeat(starts, np.diff(np.r_[starts, len(rack)]))
     return np.lexsort((rack, turn))
-
-
-Groups = tuple[tuple[int, ...], ...]
-
-
-def rank_levels(network: Network, placement: Placement, n_ranks: int) -> tuple[tuple[str, Groups], ...]:
-    """Group ranks by where they sit: what collectives with locality take, for hierarchies of any depth.
-
-    Returns
-    -------
-    tuple of (str, tuple of tuple of int)
-        Name of a level and the ranks of each of its groups, the innermost level first. Levels that say nothing are
-        left out: every rank by itself, all ranks together, or the same groups as the level before.
-    """
-    levels: list[tuple[str, Groups]] = []
-    for level in locality_levels(network):
-        group = np.full(network.n_nodes, -1, np.int64)
-        group[network.endpoints] = level.group
-        of_rank = group[placement.nodes[:n_ranks]]
-        elsewhere = of_rank < 0  # ranks that sit on something else than endpoints are near nothing
-        of_rank = numbered(np.where(elsewhere, network.n_nodes + placement.nodes[:n_ranks], of_rank))
-        n_groups = int(of_rank.max()) + 1
-        if 1 < n_groups < n_ranks:
-            order = np.argsort(of_rank, kind="stable")
-            cuts = np.searchsorted(of_rank[order], np.arange(1, n_groups))
-            groups = tuple(tuple(part.tolist()) for part in np.split(order, cuts))
-            if not levels or groups != levels[-1][1]:
-                levels.append((level.name, groups))
-    return tuple(levels)
-
-
-def rank_groups(network: Network, placement: Placement, n_ranks: int) -> Groups:
-    """Group the ranks by the innermost level that tells them apart: what collectives with locality take as `groups`.
-
-    Returns
-    -------
-    tuple of tuple of int
-        Ranks of each machine when some machine has several, else of each rack, and so on; else all in one.
-    """
-    levels = rank_levels(network, placement, n_ranks)
-    return levels[0][1] if levels else (tuple(range(n_ranks)),)
-
-
-def rank_grid(network: Network, placement: Placement, n_ranks: int) -> tuple[int, ...] | None:
-    """Sides of the grid that the levels of locality make of the ranks: what hierarchies of any depth take as `dims`.
-
-    Returns
-    -------
-    tuple of int or None
-        Such as racks, machines per rack, ranks per machine; None where a level's groups are not equal runs of ranks.
-    """
-    sizes = [1]
-    for _, groups in rank_levels(network, placement, n_ranks):
-        size = len(groups[0])
-        runs = tuple(tuple(range(i, i + size)) for i in range(0, n_ranks, size))
-        if groups != runs or n_ranks % size or size % sizes[-1]:
-            return None
-        sizes.append(size)
-    sizes.append(n_ranks)
-    return tuple(b // a for a, b in itertools.pairwise(sizes))[::-1] if len(sizes) > 2 else None

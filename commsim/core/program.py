@@ -138,15 +138,15 @@ class Program:
         Parameters
         ----------
         name : str
-            Of the algorithm.
+            Name of the algorithm.
         operation : str
-            By name, or ``custom`` for a schedule without a postcondition.
+            Name of the operation, or ``custom`` for a schedule without a postcondition.
         root : int
-            Of a rooted operation.
+            Root of a rooted operation.
         layout : tuple of int
-            Of an operation whose blocks differ.
+            Layout of an operation whose blocks differ.
         weights : float64[n_channels]
-            Share of a full link that a message of each channel gets relative to others; equal shares unless given.
+            Share of a full link that a message of each channel gets relative to others; by default equal shares.
 
         Raises
         ------

@@ -1,38 +1,26 @@
-"""A registry: a name, the function of that name, and the metadata declared beside it.
-
-A user's own collective or topology: one Python file named on the command line, executed, and used like ours.
-"""
+"""A registry: a name, the function of that name, and the metadata declared beside it."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import functools
 import importlib
 import inspect
 import pkgutil
 import re
-import sys
-import traceback
 import types
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from ..opening import read_regular
 from .errors import InputError
-from .spec import split_spec
 
 T = TypeVar("T")
 
-# Names of which a wrong one is a part that a message offers.
+# Names that a message offers where they contain the wrong one.
 MAX_HINTS = 4
 MAX_NAMES = 12  # that a message lists in full
-# Of a user's own file of Python.
-MAX_OWN_BYTES = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +64,17 @@ class Registry(Generic[T]):
     ----------
     kind : str
         What an entry is, for messages: ``"topology"``.
-    package : str
-        The package whose modules register themselves when they are imported.
+    package : str or callable
+        Package whose modules register themselves when they are imported, or a function that returns it.
     recursive : bool
         Whether the modules of its subpackages do, too.
     listed : str
         What prints all entries, for messages.
     """
 
-    def __init__(self, kind: str, package: str, *, recursive: bool = False, listed: str = "") -> None:
+    def __init__(
+        self, kind: str, package: str | Callable[[], types.ModuleType], *, recursive: bool = False, listed: str = ""
+    ) -> None:
         self.kind = kind
         self._package, self._listed = package, listed
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
@@ -127,7 +117,7 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def _known(self, hint: str) -> str:
-        """Say what there is; of many names the first few, and none where one is meant."""
+        """List the known names; of many the first few, and none where one is meant."""
         names = list(self)
         if len(names) <= MAX_NAMES:
             return f"known: {', '.join(names)}"
@@ -149,10 +139,13 @@ class Registry(Generic[T]):
             self._import_all()
         return name in self._entries
 
+    def _imported(self) -> types.ModuleType:
+        return importlib.import_module(self._package) if isinstance(self._package, str) else self._package()
+
     def _import_definition(self, *texts: bytes) -> None:
         """Import only the modules with such a definition: all of a package take long, of which a command needs one."""
-        package = importlib.import_module(self._package)
-        for module in self._find(package.__path__, f"{self._package}."):
+        package = self._imported()
+        for module in self._find(package.__path__, f"{package.__name__}."):
             spec = module.module_finder.find_spec(module.name, None)
             if spec is None or spec.origin is None:
                 continue
@@ -165,144 +158,11 @@ class Registry(Generic[T]):
             return
         self._complete = True  # before the imports, since a module may ask the registry while it is imported
         try:
-            package = importlib.import_module(self._package)
-            for module in self._find(package.__path__, f"{self._package}."):
+            package = self._imported()
+            for module in self._find(package.__path__, f"{package.__name__}."):
                 importlib.import_module(module.name)
             for call in self._afterwards:
                 call()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise
-
-
-_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
-
-
-def is_own_file(text: str) -> bool:
-    """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
-    match = _FILE.fullmatch(text)
-    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
-
-
-def names_own_file(text: str) -> bool:
-    """Whether loading `text` executes a file: its own, or that of the fabric in ``MACHINE@FABRIC``."""
-    parts = text.split("@")
-    return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
-
-
-def resolve(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
-    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the file registers no such function.
-    """
-    if is_own_file(text):
-        return own_entry(registry, text)
-    name, raw = split_spec(text)
-    return registry[name], raw
-
-
-def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
-    """Execute a file and return what it registered, and the raw arguments given with it.
-
-    Parameters
-    ----------
-    registry : Registry
-        Where the file's decorated functions register themselves. What they raise becomes an ``InputError`` that names
-        the file and the line.
-    text : str
-        What the user wrote; the function must be named when the file registers several.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, raises, registers nothing, not what is asked for, or a function whose parameters
-        are not annotated.
-    """
-    match = _FILE.fullmatch(text)
-    if match is None:
-        raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
-    path, (name, rest) = Path(match[1]), _split(match[2] or "")
-    raw = split_spec(f"{name or path.stem}:{rest}")[1]
-    names = _load(registry, path)
-    if not names:
-        raise InputError(
-            f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind.replace(' ', '_')}"
-        )
-    if name is None and len(names) > 1:
-        raise InputError(f"{path}: registers several; name one: {', '.join(f'{path}:{known}' for known in names)}")
-    if name is not None and name not in names:
-        raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(names)}")
-    return registry[name or names[0]], raw
-
-
-def guarded(build: Callable[..., T], path: Path) -> Callable[..., T]:
-    """Return a function that does the same, but whose errors name the file and the line."""
-
-    @functools.wraps(build)
-    def call(*args: Any, **kwargs: Any) -> T:
-        with blamed(path):
-            return build(*args, **kwargs)
-
-    return call
-
-
-@contextlib.contextmanager
-def blamed(path: Path) -> Iterator[None]:
-    """Turn whatever is raised inside into one line about the file.
-
-    Raises
-    ------
-    InputError
-        Naming the last line of the file that was being executed.
-    """
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        if isinstance(error, InputError) and str(error).startswith(str(path)):
-            raise  # inside of another one
-        line = error.lineno if isinstance(error, SyntaxError) else _line(error, path)
-        said = (str(error) or "no message").splitlines()[0]
-        if isinstance(error, SyntaxError):
-            said = error.msg
-        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{said}") from None
-
-
-def _split(rest: str) -> tuple[str | None, str]:
-    """Split ``function:key=value,...`` where either may be missing."""
-    first, colon, arguments = rest.partition(":")
-    return (None, rest) if not first or (not colon and "=" in first) else (first.strip(), arguments)
-
-
-def _load(registry: Registry[T], path: Path) -> list[str]:
-    """Execute the file, and return the names that it registered."""
-    len(registry)  # so that a name which is already taken is noticed while the file is executed
-    module = types.ModuleType(f"own file {path.resolve()}")
-    module.__file__ = str(path)
-    source = read_regular(path, MAX_OWN_BYTES)
-    sys.modules[module.__name__] = module  # where dataclasses look for the module of a class
-    with blamed(path):
-        exec(compile(source, str(path), "exec"), module.__dict__)
-    names = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
-    for name in names:
-        entry = registry[name]
-        _require_annotations(entry, path)
-        metadata = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.metadata.items()}
-        registry.add(guarded(entry.build, path), **metadata)
-    return names
-
-
-def _require_annotations(entry: Entry[T], path: Path) -> None:
-    with blamed(path):
-        typing.get_type_hints(entry.build, include_extras=True)
-    for key, parameter in entry.parameters.items():
-        if parameter.annotation is inspect.Parameter.empty:
-            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: int")
-
-
-def _line(error: BaseException, path: Path) -> int | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)

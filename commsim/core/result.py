@@ -23,7 +23,7 @@ class Trace(Value):
     Parameters
     ----------
     start, sent, done : float64[n_transfers], s
-        In the schedule's program order.
+        Times of each transfer, in the schedule's program order.
     """
 
     start: NDArray[np.float64]
@@ -69,15 +69,15 @@ class Result(Value):
     trace : Trace or None
         Every transfer, when asked for.
     interval : (float, float) or None, s
-        Of a prediction: the times between which the evidence puts a single run, where there is evidence.
+        Prediction interval of a single run, where there is evidence for one.
     method : str
-        By which way the flow engine computed it, one of ``commsim.engine.flow_paths.METHODS``; no part of rows and
+        Way by which the flow engine computed it, one of ``commsim.engine.flow_paths.METHODS``; no part of rows and
         files, because all ways give the same answer.
 
     Raises
     ------
     InputError
-        If there is no rank, the operation is unknown, or a number is not finite or negative.
+        Without a rank, or if the operation is unknown, or a number is not finite or negative.
     """
 
     collective: str
@@ -144,7 +144,7 @@ class Result(Value):
         return self.algbw * factor if factor else 0.0
 
     def row(self) -> dict[str, Any]:
-        """Return the JSON row of the command line's contract; a rate is null when there is none."""
+        """Return the JSON row of the command line's contract; a rate is null if undefined."""
         finite = np.isfinite(self.algbw)
         row: dict[str, Any] = {
             "collective": self.collective,

@@ -197,6 +197,17 @@ class Schedule(Value):
                 hop += block.n_hops
                 stage += block.n_fences
 
+    def volumes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the chunks that each participant sends and receives, and its messages; local copies do not count."""
+        n = self.n_participants
+        sent, received, messages = np.zeros(n), np.zeros(n), np.zeros(n)
+        for transfers in self.rounds():
+            moving = transfers[transfers["src"] != transfers["dst"]]
+            sent += np.bincount(moving["src"], weights=moving["count"], minlength=n)
+            received += np.bincount(moving["dst"], weights=moving["count"], minlength=n)
+            messages += np.bincount(moving["src"], minlength=n)
+        return sent, received, messages
+
     def repetition(self, block: Block, number: int) -> Transfers:
         """Expand one repetition of one block; hops and stages count from its start."""
         return self._expand(block, np.array([number]), 0, 0, np.empty(len(block.body), TRANSFER))

@@ -36,6 +36,8 @@ _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
 _COST_UNIT = re.compile(r"(\w+)/B")
 _NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
+# Sizes of one table: -i of a byte would ask for a row for each byte.
+MAX_SIZES = 10_000
 
 
 def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
@@ -125,10 +127,6 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     return int(value)
 
 
-# Sizes of one table: -i of a byte would ask for a row for each byte.
-MAX_SIZES = 10_000
-
-
 def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None) -> list[int]:
     """Read the sizes that ``-b``, ``-e``, ``-f`` and ``-i`` of nccl-tests ask for, in bytes.
 
@@ -137,7 +135,7 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
     first, last : str
         The first size, and the one that is not exceeded.
     factor : str
-        Between two sizes.
+        Factor between two sizes.
     step : str, optional
         Added to a size in place of the factor.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
+from .services import service
 
 
 def freeze(
@@ -21,11 +21,11 @@ def freeze(
     array : array_like
         Numbers.
     dtype : dtype
-        Of the result.
+        Data type of the result.
     shape : tuple of int, optional
-        Of the result; a scalar is repeated.
+        Shape of the result; a scalar is repeated.
     name : str
-        For messages.
+        Name used in messages.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class Value:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows; packages above this one draw it, and are imported then."""
-        shown: str = importlib.import_module("commsim.api.html").html_of(self)
+        shown: str = service("html of a value")(self)
         return shown
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ STEPS = 100
 def simulate_alpha_beta(
     plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
 ) -> tuple[Result, ...]:
-    """Find the critical path: every message takes what it would take alone, and only ports are shared.
+    """Find the critical path: every message takes what it would take without others, and only ports are shared.
 
     The result's counter ``link_bound_s`` says how long the busiest link of the network would need for the same
     bytes; where it is larger than the time, contention decides, and this engine does not see it.
@@ -47,7 +47,7 @@ def simulate_alpha_beta(
     Parameters
     ----------
     plan, sizes, starts, framing, trace
-        As in :func:`commsim.engine.flow.simulate_flows`.
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _ports(plan: FlowPlan) -> NDArray[np.int32]:
 
 
 def connection_costs(plan: FlowPlan) -> NDArray[np.float64]:
-    """Cost of a message on each connection when it is alone.
+    """Cost of a message on each connection without others.
 
     Returns
     -------
@@ -125,12 +125,12 @@ def connection_costs(plan: FlowPlan) -> NDArray[np.float64]:
 
 
 def costs_alone(network: Network, nodes: NDArray[Any], routes: Routes, cap: ArrayLike) -> NDArray[np.float64]:
-    """Cost of a message on each route when it is alone.
+    """Cost of a message on each route without others.
 
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     nodes : int[n_routes, 2]
         Source and destination of each route; from a node to itself nothing is paid but gamma.
     routes : Routes

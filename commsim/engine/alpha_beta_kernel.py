@@ -23,7 +23,7 @@ def critical_path(
 ) -> int:
     """Simulate all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
 
-    What each costs stands in its row: by a line, or by measured curves.
+    The cost of each is in its row: by a line, or by measured curves.
 
     A port sends one message at a time, receives one at a time and reduces one at a time, in the order in which
     messages become ready (ties: program order). The network itself is never full.

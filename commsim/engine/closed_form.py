@@ -41,17 +41,17 @@ def closed_form(
     entry : Entry
         The collective.
     network : Network
-        Where.
+        Network that carries the messages.
     job : Job
         Its schedule and placement.
     size : float, bytes
-        Of the collective.
+        Size of the collective.
     parameters : dict of str to value
-        With which the schedule was built.
+        Parameters with which the schedule was built.
     framing : Framing, optional
         How chunks are cut into packets, where every message is one chunk.
     routing, seed : str or None, int
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
 
     Raises
     ------

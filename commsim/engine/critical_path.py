@@ -22,19 +22,19 @@ class CriticalPath:
     Parameters
     ----------
     transfers : tuple of int
-        In the order of time; each starts when the one before it was sent, or was complete.
+        Transfers in the order of time; each starts when the one before it was sent, or was complete.
     n_messages : int
         Those of them that cross a link, and
     n_flights : int
         those of these for whose arrival the next one waited, or the end.
     on_links : float, s
-        While bytes left their sender, alone or in competition.
+        Time in which bytes left their sender, with or without others on the links.
     overhead : float, s
-        While messages were handled at the ports of senders and receivers.
+        Time in which messages were handled at the ports of senders and receivers.
     latency : float, s
-        While the last byte was under way.
+        Time in which the last byte was under way.
     reduction : float, s
-        While receivers added, or what had arrived waited for that.
+        Time in which receivers added, or what had arrived waited for that.
     adder : int
         The node that added longest on the path; -1 if none did.
     """
@@ -65,9 +65,9 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
     Parameters
     ----------
     plan : FlowPlan
-        Of a single job, all of whose participants started at 0.
+        Plan of a single job, all of whose participants started at 0.
     trace : Trace
-        When everything happened.
+        Times of all transfers.
     n_bytes : float64[n_transfers], bytes
         What each transfer put on the wire.
 
@@ -93,7 +93,7 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
 def _terms(
     plan: FlowPlan, trace: Trace, n_bytes: NDArray[np.float64], path: NDArray[np.intp], complete: NDArray[np.bool_]
 ) -> CriticalPath:
-    """Split the time of each transfer on the path in proportion to what each cost would be alone.
+    """Split the time of each transfer on the path in proportion to what each cost would be by itself.
 
     Measured curves say no more than what comes while a port is taken, what comes after that, and what a reduction adds.
     """

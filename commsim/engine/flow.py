@@ -34,11 +34,11 @@ def simulate_plan(
     Parameters
     ----------
     plan : FlowPlan
-        From :func:`commsim.engine.flow_plan.plan_flows`.
+        Plan from :func:`commsim.engine.flow_plan.plan_flows`.
     n_bytes : float64[n_transfers] or float, bytes
         Payload of each transfer.
     starts : float64[n_participants] or float, s
-        When each participant, numbered through all jobs, enters its collective.
+        Time at which each participant, numbered through all jobs, enters its collective.
     framing : Framing, optional
         How messages are cut into packets.
 
@@ -93,7 +93,7 @@ def simulate_flows(
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
     starts, framing
-        As in :func:`simulate_plan`.
+        Same as in :func:`simulate_plan`.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
     flaps : Flaps, optional
@@ -233,17 +233,17 @@ def one_job_result(
     Parameters
     ----------
     network : Network
-        Where the job ran.
+        Network that the job ran on.
     schedule, size
         What ran, and on how many bytes.
     entered : float64[n_participants], s
-        When each began.
+        Time at which each participant began.
     last, begin : float, s
-        When the last transfer was complete, and before which none used a link.
+        Time at which the last transfer was complete, and the time before which none used a link.
     carried : (float64[n_links], float), bytes
         What each link carried, headers included, and the sum of all messages that used one.
     counters : mapping of str to float
-        Beside the number of transfers.
+        Counters beside the number of transfers.
     trace : Trace, optional
         Times of every transfer.
 

@@ -34,6 +34,7 @@ STALLED = 1e-9  # bytes/s
 MAX_CHANGES = 100_000
 
 Floats = NDArray[np.float64]
+__all__ = ["FlapRun", "simulate_flaps"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,7 @@ class FlapRun:
     Parameters
     ----------
     times : FlowTimes
-        Of every transfer.
+        Times of every transfer.
     carried : float64[n_jobs, n_links], bytes
         What each link carried, of each job.
     rerouted, stalled : int
@@ -68,13 +69,13 @@ def simulate_flaps(plan: FlowPlan, on_wire: Floats, starts: Floats, flaps: Flaps
     Parameters
     ----------
     plan : FlowPlan
-        From :func:`commsim.engine.flow_plan.plan_flows`.
+        Plan from :func:`commsim.engine.flow_plan.plan_flows`.
     on_wire : float64[n_transfers], bytes
-        With headers.
+        Bytes of each transfer on the wire, headers included.
     starts : float64[n_participants], s
-        When each enters.
+        Time at which each participant enters.
     flaps : Flaps
-        When which links are down.
+        Links that go down, and when.
 
     Raises
     ------
@@ -199,7 +200,7 @@ class _Run:
         return self._routes(self.plan.ends[:, ::-1]) if self.flaps.rto else self.routes
 
     def _routes(self, ends: NDArray[np.int32]) -> Routes:
-        """Find routes that take links which are to be avoided only where there is no other way."""
+        """Find routes that take links which are to be avoided only as a last resort."""
         plan = self.plan
         return find_routes_around(
             plan.network, self.placement, ends, plan.channel, self.avoided, routing=plan.routing, seed=plan.seed,
@@ -260,13 +261,10 @@ class _Run:
 
 
 def _differ(one: Routes, other: Routes) -> NDArray[np.bool_]:
-    """Say which of the routes are not the same links in the same order."""
+    """Find the routes that are not the same links in the same order."""
     n = len(one.first) - 1
     differ = np.diff(one.first) != np.diff(other.first)
     for r in np.flatnonzero(~differ):
         a, b = (table.link[table.first[r] : table.first[r + 1]] for table in (one, other))
         differ[r] = not np.array_equal(a, b)
     return np.asarray(differ[:n])
-
-
-__all__ = ["FlapRun", "simulate_flaps"]

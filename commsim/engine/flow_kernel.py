@@ -90,7 +90,7 @@ def begin_batch(t: FlowState, until: float) -> float:
     t : FlowState
         All state.
     until : float, s
-        Where nothing happens before this time, nothing changes, and the answer is infinity.
+        Time before which something must happen; else nothing changes, and the answer is infinity.
     """
     c = t.counter
     now: float = first_finish(t)
@@ -129,7 +129,7 @@ def allocate(t: FlowState, now: float, several_priorities: bool) -> None:
 
 @njit_norefcount
 def first_finish(t: FlowState) -> float:
-    """Find when the first flow finishes; the heap is told of one that finishes later only when it comes out."""
+    """Find when the first flow finishes; one that finishes later enters the heap only when it comes out."""
     c = t.counter
     while c["n_heap"] > 0:
         s = t.finish_heap[0]

@@ -23,6 +23,9 @@ from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
+JobTables = tuple[
+    NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +37,7 @@ class Job:
     schedule : Schedule
         What is sent.
     placement : Placement
-        Where the participants sit.
+        Node of each participant.
     weight : float
         Share of a full link relative to other jobs' messages.
     priority : int
@@ -42,7 +45,7 @@ class Job:
     rate_cap : float, bytes/s
         Most that one message may get.
     messages : callable, optional
-        From the size to the payload of each transfer, float64[n_transfers]; equal chunks unless given.
+        Function from the size to the payload of each transfer, float64[n_transfers]; equal chunks by default.
     """
 
     schedule: Schedule
@@ -54,7 +57,7 @@ class Job:
 
     @property
     def is_regular(self) -> bool:
-        """Whether the routing alone says what a message gets: no route is pinned, and no channel gets more."""
+        """Whether only the routing decides what a message gets: no route is pinned, and no channel gets more."""
         return self.placement.routes is None and self.schedule.shares_equally
 
     def __post_init__(self) -> None:
@@ -69,7 +72,7 @@ class FlowPlan:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     jobs : tuple of Job
         What runs on it, all at once.
     connection_of, waiting, op, count : int[n_transfers]
@@ -81,19 +84,19 @@ class FlowPlan:
     successors : (int64[n_transfers + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
     routes : Routes
-        Of each connection.
+        Route of each connection.
     transfers_of : tuple of slice
-        Where each job's transfers stand.
+        Range of each job's transfers.
     job_of_connection : intp[n_connections]
-        Which job each connection belongs to.
+        Job that each connection belongs to.
     ends : int32[n_connections, 2]
         Participants at the two ends, numbered through all jobs.
     channel, hashed_channel : int64[n_connections]
         Channel of each connection; and what ECMP hashed in its place, so that jobs take paths of their own.
     routing, seed : str, int
-        With which the routes were found.
+        Routing and seed with which the routes were found.
     cases : uint8[n_transfers]
-        Which curve each transfer takes, as ``message_costs.cases_of`` says; none where the network has no curves.
+        Curve that each transfer takes, see ``message_costs.cases_of``; empty where the network has no curves.
     """
 
     network: Network
@@ -133,7 +136,7 @@ class JobConnections:
     Parameters
     ----------
     network, job, routing, seed
-        As in :func:`plan_flows`.
+        Same as in :func:`plan_flows`.
     """
 
     network: Network
@@ -196,20 +199,20 @@ def plan_flows(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     jobs : sequence of Job
-        At least one.
+        Jobs, at least one.
     routing, seed : str, int
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
     first_number : int
         Number of the first job; numbers are hashed, so that a job can keep its paths when it is planned by itself.
     shared : JobConnections, optional
-        Of the only job, number 0, where other ways of computing share them.
+        Connections of the only job, number 0, where other ways of computing share them.
 
     Raises
     ------
     InputError
-        If there is no job, a placement does not fit, or two participants that must talk have no path.
+        Without a job, or if a placement does not fit, or two participants that must talk have no path.
     """
     if not jobs:
         raise InputError("a plan needs at least one job, got none")
@@ -271,11 +274,6 @@ def plan_flows(
     )
 
 
-JobTables = tuple[
-    NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
-]
-
-
 def _job_tables(of_job: JobConnections) -> JobTables:
     """Return connections of transfers, their ends and channels, operations, counts and what is waited for."""
     transfers, (of_transfer, lead) = of_job.transfers, of_job.numbered
@@ -295,7 +293,7 @@ class FlowTimes:
     bytes_on_wire, start, sent, done : float64[n_transfers]
         Bytes with headers, and seconds.
     ready : float64[n_connections], s
-        When both ends of each connection had entered the collective.
+        Time at which both ends of each connection had entered the collective.
     n_events : int
         Phases that started or ended.
     """

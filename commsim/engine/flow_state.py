@@ -3,7 +3,7 @@
 A *connection* is what shares source, destination and channel: its transfers are sent one after the other, and received
 one after the other. So a connection owns two *flows*, things that can use resources: flow ``w`` sends, flow
 ``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, or a rate cap. A *flow link* says
-that a flow may use a resource; while it does, it stands among the resource's *users*.
+that a flow may use a resource; while it does, it is among the resource's *users*.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FLOW_ROW = np.dtype(
         ("priority", np.int32),  # 0 goes first
         ("unfrozen", np.bool_),  # whether the present solve is looking for its fair rate, and
         ("changed", np.bool_),  # whether it has found another
-        ("listed", np.bool_),  # whether it stands for others, which are to be looked at
+        ("listed", np.bool_),  # whether it represents others, which are to be looked at
         ("weight", np.float64),
         ("work", np.float64),  # bytes left at time `since`
         ("since", np.float64),
@@ -105,17 +105,18 @@ RESOURCE_ROW = np.dtype(
         ("first", np.int32),  # row of its users
         ("dirty", np.bool_),  # a full resource that a flow has left, or
         ("touched", np.bool_),  # one with new unfrozen users
-        ("full", np.float64),  # fair rate of those that cannot have more because of it; infinite where there are none
+        ("full", np.float64),  # fair rate of those that cannot have more because of it; infinite without any
         ("top", np.float64),  # no user has a higher fair rate
     ],
     align=True,
 )
+CACHE_LINE = 64
 
 
 class FlowState(NamedTuple):
     """All state of a run of the event engine; changed in place."""
 
-    connection_of: Numbers  # [n_transfers]: columns, some of which are read out of order, so that what is read is small
+    connection_of: Numbers  # [n_transfers]: columns, partly read out of order, so that what is read is small
     op: NDArray[np.uint8]  # [n_transfers]
     n_bytes: Floats  # [n_transfers]
     waiting: Numbers  # [n_transfers], predecessors that are not yet sent, or complete
@@ -156,9 +157,6 @@ class FlowState(NamedTuple):
     flight: Floats  # [n_transfers], s, from sent to arrived; none where it is the latency of the connection
 
 
-CACHE_LINE = 64
-
-
 def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) -> Rows:
     """Lay out the resources.
 
@@ -197,7 +195,7 @@ def allocate_state(
     shared : (connection, flow, flow_link, resource)
         Rows at the beginning, copied.
     queue, successors, variants, flight
-        As in :class:`FlowState`.
+        Same as in :class:`FlowState`.
     """
     connection, flow, flow_link, resource = (_copied(table) for table in shared)
     connection_of, op, n_bytes, waiting = transfers

@@ -31,11 +31,11 @@ def lay_out_flows(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     jobs : sequence of Job
         Their priorities and caps.
     routes : Routes
-        Of each connection.
+        Route of each connection.
     nodes : int32[n_connections, 2]
         Source and destination of each connection.
     job_of_connection : intp[n_connections]
@@ -108,7 +108,7 @@ def _cores(
 
 
 def rates_alone(network: Network, routes: Routes) -> NDArray[np.float64]:
-    """Rate of a message that is alone on each route, bytes/s; infinite where that has no links.
+    """Rate of a single message on each route, bytes/s; infinite where that has no links.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def rates_alone(network: Network, routes: Routes) -> NDArray[np.float64]:
 def _may_be_full(
     network: Network, routes: Routes, of_connection: NDArray[np.int32], pays: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Say of each link of each route whether it could limit a flow.
+    """Find out, for each link of each route, whether it could limit a flow.
 
     It cannot where all that ever use it, each as fast as the slowest link of its route lets it be, fit together; unless
     it is the one that says so of some connection, or overheads take part (`pays`).
@@ -154,13 +154,13 @@ def lay_out_connections(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     n_transfers : int64[n_connections]
         How many each connection carries.
     nodes, routes
-        As :func:`lay_out_flows` takes them.
+        Same as in :func:`lay_out_flows`.
     tables : (flow, flow_link, capacity)
-        As it returns them.
+        Tables that :func:`lay_out_flows` returns.
     """
     n_connections, (flow, flow_link, capacity) = len(nodes), tables
     connection = np.zeros(n_connections, CONNECTION_ROW)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from commsim.engine.packet.packet_run import Tables
 
 Numbers = NDArray[np.int64]
+# What packets of the packet engine meet with, and the fields of its state that count it.
+COUNTED: Mapping[str, tuple[str, ...]] = {
+    "sent again": ("retransmissions",), "marked": ("marks",), "lost": ("drops_loss",),
+    "dropped at full buffers": ("drops_full",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,13 +27,13 @@ class LinkSamples:
     Parameters
     ----------
     times : float64[n], s
-        When; ascending.
+        Times of the samples, ascending.
     queued, sent : int64[n, n_links], bytes
         What queued before each link then, and what it had sent until then.
     counts : dict of str to int64[n]
         What happened to packets until then, by the name of what happened.
     room : float64[n_links], bytes
-        That each queue can hold; infinity where there is no end.
+        Capacity of each queue; infinity where it has no limit.
     """
 
     times: NDArray[np.float64]
@@ -56,20 +61,13 @@ class LinkSamples:
         return np.unique(np.searchsorted(self.times, edges * (1 - 1e-12)))
 
 
-# What packets of the packet engine meet with, and the fields of its state that count it.
-COUNTED: Mapping[str, tuple[str, ...]] = {
-    "sent again": ("retransmissions",), "marked": ("marks",), "lost": ("drops_loss",),
-    "dropped at full buffers": ("drops_full",),
-}  # fmt: skip
-
-
 class LinkWatch:
     """Looks at the links of a packet run at equal intervals.
 
     Parameters
     ----------
     end : float, s
-        When the run is over, as an earlier run has shown.
+        End of the run, as an earlier run has shown.
     looks : int
         How many, after the one at the beginning.
     """
@@ -112,7 +110,7 @@ class LinkWatch:
         Parameters
         ----------
         n_links : int
-            Of the network.
+            Number of links of the network.
         """
         queued, sent, counts = (np.array([seen[k] for seen in self._seen], np.int64) for k in range(3))
         times = np.array(self._at[: len(self._seen)])

@@ -1,4 +1,4 @@
-"""Kernel that finds how far each transfer stands from the start: what is equally far is under way at about one time."""
+"""Kernel that finds how far each transfer is from the start: what is equally far is under way at about one time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def levels(
 ) -> None:
     """Count the transfers on the longest chain before each.
 
-    Program order is an order in which nothing stands before what it waits for, so one pass is enough.
+    Program order is an order in which nothing comes before what it waits for, so one pass is enough.
 
     Parameters
     ----------
     connection_of : int32[n_transfers]
-        Whose messages are sent one after the other.
+        Connection of each transfer; its messages are sent one after the other.
     first, successor : int64[n_transfers + 1], int32[m]
         Rows of 2 * successor + (1 when it waits for completion).
     level : int32[n_transfers]
         Zeros; written.
     """
     n = connection_of.shape[0]
-    next_on = np.zeros(n, np.int32)  # of each connection; there are no more of them than transfers
+    next_on = np.zeros(n, np.int32)  # of each connection; at most as many as transfers
     for i in range(n):
         w = connection_of[i]
         level[i] = max(level[i], next_on[w])

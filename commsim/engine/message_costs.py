@@ -27,7 +27,7 @@ class MessageCosts:
     Parameters
     ----------
     occupancy : float64[n_transfers], s
-        How long each keeps the ports of its ends, alone.
+        How long each keeps the ports of its ends, without others.
     flight : float64[n_transfers], s
         How much later it is complete.
     reduction : float64[n_transfers], s
@@ -49,7 +49,7 @@ def cases_of(
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     reads: tuple[NDArray[np.intp], NDArray[np.int32]],
 ) -> NDArray[np.uint8]:
-    """Find the case of each transfer from the schedule alone.
+    """Find the case of each transfer from the schedule only.
 
     A transfer goes two ways if, as far from the start as it, its receiver sends or its sender receives: a rank has one
     core, which then does both. It relays if it reads what another rank has sent.
@@ -57,7 +57,7 @@ def cases_of(
     Parameters
     ----------
     connection_of : int32[n_transfers]
-        By number.
+        Number of each transfer's connection.
     ends : int32[n_connections, 2]
         Participants.
     op : uint8[n_transfers]
@@ -97,9 +97,9 @@ def measured_costs(plan: FlowPlan, n_bytes: NDArray[np.float64]) -> MessageCosts
     Parameters
     ----------
     plan : FlowPlan
-        With the cases.
+        Plan with the cases.
     n_bytes : float64[n_transfers], bytes
-        Of each message.
+        Size of each message.
     """
     curves = plan.network.curves
     if curves is None:
@@ -126,11 +126,11 @@ def started(plan: FlowPlan, starts: NDArray[np.float64], costs: MessageCosts | N
     Parameters
     ----------
     plan : FlowPlan
-        Whose connections.
+        Plan with the connections.
     starts : float64[n_participants], s
-        When each participant enters its collective.
+        Time at which each participant enters its collective.
     costs : MessageCosts or None
-        With the time that a rank needs from there to its first message.
+        Costs with the time that a rank needs from there to its first message.
 
     Returns
     -------
@@ -146,9 +146,9 @@ def refuse_curves(network: Network, what: str, instead: str) -> None:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     what, instead : str
-        That which takes a line, and what to use.
+        What takes only a line, and what to use instead.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def readers_of(
     first, pred : int64[n_transfers + 1], int32[m]
         Rows of predecessors.
     reads : bool[m]
-        Which of them are read.
+        Whether each transfer's data are read.
     """
     rows = np.repeat(np.arange(len(first) - 1), np.diff(first))
     return rows[reads], pred[reads]

@@ -18,17 +18,17 @@ Times = NDArray[np.float64]
 
 
 def check_physics(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None = None) -> None:
-    """Raise if a link carried more than it can, or a transfer took less than it would alone or ran out of order.
+    """Raise if a link carried more than it can, or a transfer was faster than by itself or out of order.
 
     The bytes that a link carried over its capacity bound the whole run from below; the time that each transfer takes
-    alone, added up along what waits for what, is the schedule's critical path.
+    without others, added up along what waits for what, is the schedule's critical path.
 
     Parameters
     ----------
     plan, times : FlowPlan, FlowTimes
         What was simulated, and what came out.
     costs : MessageCosts, optional
-        Of a network with measured curves.
+        Costs of a network with measured curves.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _require(took: Times, least: Times, slack: float, what: str) -> None:
     late = least - took
     if late.max() > slack:
         i = int(late.argmax())
-        raise PhysicsError(f"transfer {i} was {what} after {took[i]} s, which alone takes {least[i]} s")
+        raise PhysicsError(f"transfer {i} was {what} after {took[i]} s, but takes at least {least[i]} s")
 
 
 def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+Times = NDArray[np.float64]
+
 
 @kernel
 def last_predecessors(
@@ -28,7 +30,7 @@ def last_predecessors(
     connection_of : int32[n]
         Wire of each transfer.
     sent, done : float64[n], s
-        When they left their sender, and were complete.
+        Times at which transfers left their sender, and were complete.
 
     Returns
     -------
@@ -55,9 +57,6 @@ def last_predecessors(
     return before, completes
 
 
-Times = NDArray[np.float64]
-
-
 @kernel
 def find_too_early(
     times: tuple[Times, Times, Times],
@@ -71,13 +70,13 @@ def find_too_early(
     Parameters
     ----------
     times : (float64[n], float64[n], float64[n]), s
-        When each transfer started, had left, and was complete.
+        Times at which each transfer started, had left, and was complete.
     successors : (int64[n + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
     queue, connection_of : int32[n]
         Transfers by connection, and the connection of each.
     slack : float, s
-        By which it may be early.
+        Time by which it may be early.
 
     Returns
     -------

@@ -17,11 +17,11 @@ def heap_fix(
     Parameters
     ----------
     heap : int32[capacity]
-        Things, of which the first `n` form the heap, the one with the smallest key first.
+        Things; the first `n` form the heap, the one with the smallest key first.
     key : float64[n_things]
         Key of each thing that is in the heap.
     place : int32[n_things]
-        Where each thing stands in the heap, or -1.
+        Position of each thing in the heap, or -1.
     value : float
         New key; -1 takes the thing out.
 

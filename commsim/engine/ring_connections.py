@@ -1,7 +1,7 @@
 """The tables of rings for the streamed engine: one row for each connection of each ring phase, for all rounds.
 
 A *ring connection* is what one connection carries in one ring phase (:mod:`commsim.engine.recurrence.ring_phases`): a
-message per round, each of which waits until its feeder, another ring connection, has brought the message before it.
+message per round; each waits until its feeder, another ring connection, has brought the message before it.
 Only its first message waits for anything else: for the last messages of ring connections of earlier phases.
 
 A ring connection is *uncontended* if nothing else ever uses what its connection uses: what happens there needs no
@@ -27,7 +27,7 @@ RING_CONNECTION = np.dtype(
         ("follower", np.int32),  # the ring connection that this one is the feeder of,
         ("next", np.int32),  # and the ring connection after this one on its connection, or -1
         ("waiting", np.int32),  # ring connections of earlier phases that its first message still waits for
-        ("run", np.int32),  # of rounds, of which the next message to arrive is one
+        ("run", np.int32),  # of rounds with the next message to arrive
         ("uncontended", np.bool_),
         ("n_rounds", np.int64),
         ("supplied", np.int64),  # messages that its feeder has brought,
@@ -46,6 +46,7 @@ RING_CONNECTION = np.dtype(
     ],
     align=True,
 )
+Table = NDArray[Any]
 
 
 class RingConnections(NamedTuple):
@@ -69,7 +70,7 @@ def lay_out_ring_connections(
     Parameters
     ----------
     phases, connections, waits
-        As in :class:`commsim.engine.recurrence.rings.Rings`.
+        Same as in :class:`commsim.engine.recurrence.rings.Rings`.
     n_connections : int
         Wires of all phases.
 
@@ -124,11 +125,11 @@ def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Seq
     Parameters
     ----------
     ring_connection : RING_CONNECTION[n]
-        After the run.
+        Ring connections after the run.
     begin : int64[n_phases]
         First ring connection of each phase.
     waits
-        As :func:`lay_out_ring_connections` takes them.
+        Same as in :func:`lay_out_ring_connections`.
     """
     for i, row in enumerate(waits):
         for j, pairs in enumerate(row):
@@ -139,20 +140,17 @@ def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Seq
     return True
 
 
-Table = NDArray[Any]
-
-
 def mark_uncontended(
     ring_connection: Table, reduces: bool, connection: Table, flow: Table, flow_link: Table, resource: Table
 ) -> None:
-    """Mark the ring connections whose connections are alone on all that they use, and set the solver's rates.
+    """Mark the ring connections whose connections share nothing that they use, and set the solver's rates.
 
     At least one ring connection of each cycle is left unmarked: there is where events come from.
 
     Parameters
     ----------
     ring_connection : RING_CONNECTION[n]
-        Of one phase, each with a connection of its own; changed in place.
+        Ring connections of one phase, each with a connection of its own; changed in place.
     reduces : bool
         Whether anything is reduced.
     connection, flow, flow_link, resource
@@ -182,7 +180,7 @@ def mark_uncontended(
 def _least(
     fair_rate: NDArray[np.float64], of: NDArray[np.int32], kept: NDArray[np.bool_], n: int
 ) -> NDArray[np.float64]:
-    """Least fair rate of each connection's kept flow links; infinite where there are none."""
+    """Least fair rate of each connection's kept flow links; infinite without any."""
     least = np.full(n, np.inf)
     np.minimum.at(least, of[kept], fair_rate[kept])
     return least

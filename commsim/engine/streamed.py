@@ -40,21 +40,21 @@ class Streamed:
     Parameters
     ----------
     network, job
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
     phases : tuple of RingPhase
-        In program order.
+        Phases in program order.
     begin : int64[n_phases]
         First ring connection of each.
     waits : tuple of tuple of Waits
-        Of each phase, for each earlier one.
+        Waits of each phase for each earlier one.
     ring_connections : RingConnections
-        At the beginning.
+        State of the ring connections at the beginning.
     shared : (connection, flow, flow_link, resource)
         Tables of flow_state at the beginning.
     ends : int32[n_connections, 2]
         Participants at the two ends of each connection.
     routes : Routes
-        Of each connection.
+        Route of each connection.
     """
 
     network: Network
@@ -68,13 +68,22 @@ class Streamed:
     routes: Routes
 
 
-def plan_streamed(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> Streamed | None:
+def plan_streamed(
+    network: Network,
+    job: Job,
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    phases: tuple[RingPhase, ...] | None = None,
+) -> Streamed | None:
     """Lay out connections and ring connections.
 
     Parameters
     ----------
     network, job, routing, seed
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
+    phases : tuple of RingPhase, optional
+        Phases of the schedule; they are looked for unless given.
 
     Returns
     -------
@@ -83,7 +92,9 @@ def plan_streamed(network: Network, job: Job, *, routing: str | None = None, see
         or its messages are not equal chunks.
     """
     schedule = job.schedule
-    phases = None if job.messages is not None or schedule.n_transfers > MAX_TRANSFERS else find_ring_phases(schedule)
+    if job.messages is not None or schedule.n_transfers > MAX_TRANSFERS:
+        return None
+    phases = phases or find_ring_phases(schedule)
     if not phases:
         return None
     waits = find_all_waits(phases, schedule.n_addresses)
@@ -121,11 +132,11 @@ def simulate_streamed(
     Parameters
     ----------
     plan : Streamed
-        From :func:`plan_streamed`.
+        Plan from :func:`plan_streamed`.
     size : float, bytes
-        Of the collective.
+        Size of the collective.
     starts, framing, trace
-        As in :func:`commsim.engine.flow.simulate_flows`.
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------

@@ -58,7 +58,7 @@ def keep_trace(wanted: bool | TraceFile, n_transfers: int, columns: Columns) -> 
     Parameters
     ----------
     wanted : bool or TraceFile
-        Which of these.
+        Whether to return the times, or the file to write them to.
     n_transfers : int
         How many there are.
     columns : callable

@@ -18,6 +18,9 @@ from .flow_state import OVERHEAD, RECEIVING, REDUCING, FlowState
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate: they differ by rounding only
 NEW = -1.0  # fair rate of a flow that has just entered
 UNFROZEN, WAITING = -1.0, -2.0  # fair rates of users that are being looked for, now or after others
+SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a flow
+ROUNDING = 2**20  # units of a resource(2^60 or more are all of it) that are as good as none
+MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 
 
 @njit_norefcount
@@ -97,9 +100,6 @@ def unmark(t: FlowState) -> None:
     t.counter["n_dirty"] = 0
 
 
-SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a flow
-
-
 @njit_norefcount
 def unfreeze(t: FlowState, s: int) -> None:
     """Let the fair rate of flow `s` be looked for; what it had is free again."""
@@ -169,10 +169,6 @@ def unfreeze_above(t: FlowState, r: int, fair_rate: float) -> bool:
     if n == 0:
         t.resource[r]["top"] = top
     return n > 0
-
-
-ROUNDING = 2**20  # units of a resource, of which 2^60 or more are all of it, that are as good as none
-MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 
 
 @njit_norefcount

@@ -18,7 +18,7 @@ from .whole_files import replacing
 
 MAX_BYTES = 2**30
 MAX_ROWS = 8_000_000
-# How the public traces write that there is no value.
+# How the public traces write a missing value.
 MISSING = ("", "None", "null", "NaN", "nan", "NULL")
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.curves import STEPS, Curve, Curves
-from ..core.errors import InputError
-from ..core.units import parse_size, parse_time, write_size, write_time
+from commsim.core.curves import STEPS, Curve, Curves
+from commsim.core.errors import InputError
+from commsim.core.units import parse_size, parse_time, write_size, write_time
+
 from .fields import Fields
 
 DATA = ("fresh", "relayed")
@@ -32,7 +33,7 @@ def read_curves(table: Fields) -> Curves:
     Parameters
     ----------
     table : Fields
-        With ``machine``, perhaps a ``mark``, and a list of ``steps``.
+        Table with ``machine``, perhaps a ``mark``, and a list of ``steps``.
 
     Raises
     ------

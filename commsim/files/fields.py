@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from ..core.errors import InputError
-from ..opening import read_regular
+from commsim.core.errors import InputError
+from commsim.opening import read_regular
 
 Keys = tuple[str | int, ...]
 MAX_BYTES = 2**23
@@ -23,6 +23,11 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _HEADER = re.compile(r"[ \t]*(\[\[?)([^\]\n]*)\]\]?[^\n]*")
+T = TypeVar("T")
+
+_EXAMPLES = {
+    "parse_bandwidth": '"400Gbps"', "parse_time": '"1.5us"', "parse_size": '"64MiB"', "parse_cost": '"0.02ns/B"',
+}  # fmt: skip
 
 
 def line_of(path: str | Path, keys: Keys) -> int:
@@ -31,7 +36,7 @@ def line_of(path: str | Path, keys: Keys) -> int:
     Returns
     -------
     int
-        The line of the field, or of the innermost table around it that is found; 0 when there is none, or the file is
+        The line of the field, or of the innermost table around it that is found; 0 without one, or the file is
         large.
     """
     path = Path(path)
@@ -108,9 +113,6 @@ class _Walk:
         return names
 
 
-T = TypeVar("T")
-
-
 class Fields:
     """One table of a file; remembers which fields were asked for, so that the others can be refused.
 
@@ -121,7 +123,7 @@ class Fields:
     path : path
         The file, for messages.
     keys : tuple of str and int
-        Where the table is in the file: ``("links", 3)``.
+        Path to the table in the file: ``("links", 3)``.
     """
 
     def __init__(self, tree: Mapping[str, Any], path: str | Path, keys: Keys = ()) -> None:
@@ -163,7 +165,7 @@ class Fields:
         known : tuple of str
             The words.
         default : str, optional
-            Of a field that is missing; required without.
+            Default of a missing field; required without.
         """
         value = self._get(key, default)
         return value if isinstance(value, str) and value in known else self.refuse(key, f"one of {', '.join(known)}")
@@ -183,7 +185,7 @@ class Fields:
         minimum, maximum : int
             Both included.
         default : int, optional
-            Of a field that is missing; required without.
+            Default of a missing field; required without.
         """
         value = self._get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
@@ -206,9 +208,9 @@ class Fields:
         key : str
             The field.
         parse : callable
-            From text, and what to call it, to a number, such as ``parse_time``.
+            Function from text, and what to call it, to a number, such as ``parse_time``.
         default : float, optional
-            Of a field that is missing; required without.
+            Default of a missing field; required without.
         """
         value = self._get(key, default)
         if isinstance(value, float) and key not in self._tree:
@@ -228,7 +230,7 @@ class Fields:
         key : str
             The field.
         kind : type
-            Of all members.
+            Type of all members.
         what : str
             What a member must be, for messages.
         """
@@ -303,11 +305,6 @@ class Fields:
     def _get(self, key: str, default: Any) -> Any:
         self._asked.add(key)
         return self._tree.get(key, default)
-
-
-_EXAMPLES = {
-    "parse_bandwidth": '"400Gbps"', "parse_time": '"1.5us"', "parse_size": '"64MiB"', "parse_cost": '"0.02ns/B"',
-}  # fmt: skip
 
 
 def _dotted(keys: Keys) -> str:

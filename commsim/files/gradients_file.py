@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..opening import check_regular
-from ..sparse.bitmap import refuse_non_finite
+from commsim.core.errors import InputError
+from commsim.opening import check_regular
+from commsim.sparse.bitmap import refuse_non_finite
+
 from .npz import read_arrays
 
 Array = NDArray[Any]

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError
-from ..core.hardware import read_hardware
-from ..core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
-from ..core.units import (
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import read_hardware
+from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
+from commsim.core.units import (
     parse_bandwidth,
     parse_cost,
     parse_size,
@@ -28,6 +28,7 @@ from ..core.units import (
     write_size,
     write_time,
 )
+
 from .curves_fields import curves_tree, read_curves
 from .fields import Fields
 from .npz import read_archive, write_archive
@@ -181,7 +182,7 @@ def _build(
 
 
 def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
-    """Read the nodes, by the name that stands under `key`."""
+    """Read the nodes, by the name under `key`."""
     nodes: dict[str, dict[str, Any]] = {}
     n_dims = 0
     for fields in top.tables("nodes"):

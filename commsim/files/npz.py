@@ -1,7 +1,4 @@
-"""A value in an npz file: its arrays, and one JSON header that is stored as bytes. Never a pickle.
-
-Read and write npz files: arrays by name, never a pickle.
-"""
+"""Values in npz files: arrays by name, and one JSON header that is stored as bytes; never a pickle."""
 
 from __future__ import annotations
 
@@ -14,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError
-from ..opening import check_regular
+from commsim.core.errors import InputError
+from commsim.opening import check_regular
+
 from .fields import Fields
 from .whole_files import first_line, parse_json, replacing
 
 MAX_ARRAY_BYTES = 16 * 2**30
+Array = np.ndarray[Any, Any]
 
 
 def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> dict[str, np.ndarray[Any, Any]]:
@@ -30,9 +29,9 @@ def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> d
     path : path
         The file.
     limit : int, bytes, optional
-        Most that it may unpack to; ``MAX_ARRAY_BYTES`` unless given.
+        Most that it may unpack to; by default ``MAX_ARRAY_BYTES``.
     only : str, optional
-        The one array to read; all unless given.
+        The one array to read; by default all.
 
     Raises
     ------
@@ -64,9 +63,6 @@ def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -
     """Write `arrays` as a compressed ``.npz``; the file appears whole or not at all."""
     with replacing(path) as out:
         np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
-
-
-Array = np.ndarray[Any, Any]
 
 
 class Archive:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.network import Network
-from ..core.network_queries import find_link, find_node, link_names
-from ..core.pinned_routes import PinnedRoutes
-from ..core.placement import Placement
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.network_queries import find_link, find_node, link_names
+from commsim.core.pinned_routes import PinnedRoutes
+from commsim.core.placement import Placement
+
 from .fields import Fields
 from .npz import Archive, read_archive, write_archive
 from .whole_files import read_tree, write_tree
@@ -63,12 +64,12 @@ def write_placement(placement: Placement, path: str | Path, network: Network | N
     path : path
         Its suffix says how.
     network : Network, optional
-        Whose nodes it names; not needed for npz.
+        Network whose nodes it names; not needed for npz.
 
     Raises
     ------
     InputError
-        If names are needed and there is no network, or it has too few nodes.
+        If names are needed without a network, or it has too few nodes.
     """
     routes = placement.routes
     if Path(path).suffix == ".npz":
@@ -100,7 +101,7 @@ def named_placement(placement: Placement, path: str | Path, network: Network) ->
     path : path
         The file, for messages.
     network : Network
-        Whose nodes and links it names.
+        Network whose nodes and links it names.
     """
     _require_on(placement, path, network)
     header: dict[str, Any] = {"nodes": [network.nodes[node] for node in placement.nodes]}
@@ -122,7 +123,7 @@ def take_named_placement(archive: Archive, network: Network | None) -> Placement
     archive : Archive
         The file.
     network : Network, optional
-        On which its names are looked up; without one they are only taken.
+        Network in which its names are looked up; without one they are only taken.
 
     Returns
     -------

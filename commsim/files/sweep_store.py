@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..core.errors import InputError
-from ..opening import check_regular
+from commsim.core.errors import InputError
+from commsim.opening import check_regular
+
 from .whole_files import parse_json
 
 STORE, LOCK = "sweep.sqlite", "sweep.lock"
@@ -45,12 +46,12 @@ class Store:
     description : mapping
         Written into a new store: what :func:`read_description` returns.
     provenance : mapping
-        Of this run.
+        Provenance of this run.
 
     Attributes
     ----------
     description : dict
-        That of the store: another one, if it was there before.
+        Description in the store: another one, if it was there before.
 
     Raises
     ------
@@ -130,7 +131,7 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
     Raises
     ------
     InputError
-        If there is none, it is damaged, or it is one of another version.
+        If it is missing or damaged, or it is one of another version.
     """
     path = Path(directory) / STORE
     if not path.exists():
@@ -153,9 +154,9 @@ def rows_in(db: sqlite3.Connection, directory: str | Path) -> Iterator[str]:
     Parameters
     ----------
     db : Connection
-        Of :func:`reading`.
+        Connection from :func:`reading`.
     directory : path
-        For messages.
+        Directory named in messages.
 
     Raises
     ------

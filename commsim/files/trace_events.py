@@ -35,7 +35,7 @@ def thread_name(pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def sort_index(pid: int, tid: int | None, index: int) -> dict[str, Any]:
-    """Event that says where a process, or a thread of it, stands among the others.
+    """Event that gives the position of a process, or a thread of it, among the others.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def sort_index(pid: int, tid: int | None, index: int) -> dict[str, Any]:
     tid : int or None
         Its thread; None for the process itself.
     index : int
-        Those with smaller ones stand above.
+        Those with smaller ones come above.
     """
     if tid is None:
         return {"name": "process_sort_index", "ph": "M", "pid": pid, "args": {"sort_index": index}}

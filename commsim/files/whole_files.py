@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..core.errors import InputError
-from ..opening import read_regular, shown
+from commsim.core.errors import InputError
+from commsim.opening import read_regular, shown
 
 # Of files that hold a network, a placement, a schedule or a result of ours.
 SUFFIXES = (".toml", ".json", ".npz")
@@ -31,6 +31,7 @@ MAX_DEPTH = 100
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+[.][ \t]*+)++""", re.ASCII)
 # Of one JSON text; they then take less than 500 MB.
 MAX_VALUES = 6_000_000
+GZIP = b"\x1f\x8b"
 
 
 def read_tree(path: str | Path) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def parse_json(text: str, most: int = 0, table: Callable[[list[tuple[str, Any]]]
     text : str
         The whole text.
     most : int
-        Values that it may have; ``MAX_VALUES`` unless given, since two characters can become 64 bytes.
+        Values that it may have; by default ``MAX_VALUES``, since two characters can become 64 bytes.
     table : callable, optional
         Makes a table of its fields; by default :func:`no_duplicates`.
 
@@ -178,15 +179,12 @@ def no_constant(name: str) -> float:
 
 
 def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a table of its fields, none of which may be there twice."""
+    """Make a table of its fields, each there at most once."""
     tree = dict(pairs)
     if len(tree) != len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice")
     return tree
-
-
-GZIP = b"\x1f\x8b"
 
 
 def read_bytes(path: str | Path, limit: int = MAX_TEXT_BYTES) -> bytes:

@@ -42,7 +42,7 @@ def function(place: str) -> Callable[..., Any]:
 
 def any_network(text: str) -> Network:
     """Load a network by name, or from a file of any format."""
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     format_of = {".yml": "astra-network", ".yaml": "astra-network", ".graphml": "graphml"}
     if Path(text).suffix not in format_of:
@@ -53,7 +53,7 @@ def any_network(text: str) -> Network:
 
 def _sizes(network: str | None) -> tuple[int, ...]:
     """Hosts along each dimension of the network that goes with a system layer."""
-    from .astra_recognise import dimensions_of
+    from .astra.recognise import dimensions_of
 
     if network is None:
         raise InputError("a system layer needs its network: give --network")
@@ -69,7 +69,7 @@ def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
 
 
 def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
-    from commsim.files.store import pins_routes, read_schedule
+    from commsim.files.schedule_file import pins_routes, read_schedule
 
     lost = "the placement and the routes that it was made for stay behind: other formats have neither"
     return Sized(read_schedule(source)), (lost,) if pins_routes(source) else ()
@@ -113,14 +113,16 @@ def _write_msccl(value: Sized, target: str, context: Context) -> Notes:
 
 
 def _read_system(source: str, context: Context) -> tuple[Sized, Notes]:
-    from .astra_choice import read_system, schedule_of_system
+    from .astra.schedule_choice import schedule_of_system
+    from .astra.system_layer import read_system
 
     schedule, notes = schedule_of_system(read_system(source), context.operation, _sizes(context.network))
     return Sized(schedule), notes
 
 
 def _write_system(value: Sized, target: str, context: Context) -> Notes:
-    from .astra_choice import schedule_of_system, system_of, write_system
+    from .astra.schedule_choice import schedule_of_system, system_of
+    from .astra.system_layer import write_system
 
     sizes, schedule = _sizes(context.network), value.schedule
     if math.prod(sizes) != schedule.n_ranks:
@@ -169,7 +171,7 @@ def _writes_programs(place: str) -> dict[str, Writer | str]:
 
 def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
     from .programs.schedule_to_programs import programs_of
-    from .programs.stages import find_reductions
+    from .programs.waits import find_reductions
 
     n_bytes = value.messages(context)
     gamma = context.gamma if context.gamma or value.gamma.size < 2 else value.gamma
@@ -200,7 +202,7 @@ def _write_chakra(value: Sized, target: str, context: Context) -> Notes:
 
 
 def _write_flows(value: Sized, target: str, context: Context) -> Notes:
-    from .htsim import write_flows
+    from .htsim_flows import write_flows
 
     n = value.schedule.n_participants
     n_hosts = n if context.network is None else len(any_network(context.network).endpoints)
@@ -223,7 +225,7 @@ class Format:
     summary : str
         What it is.
     suffixes : tuple of str
-        By which a file to be written is recognised.
+        Suffixes by which a file to be written is recognised.
     reads, writes : mapping of str to function
         What of ours it becomes, and can be made from, the likeliest first, and how: a place in commsim of a function of
         the file, or of a value and the file, that returns the value, or what should be said; or a function that is
@@ -244,12 +246,12 @@ FORMATS = {
     ),
     "astra-network": Format(
         "ASTRA-sim's network, YAML", (".yml", ".yaml"),
-        {NETWORK: "formats.astra_network:read_astra_network"}, {NETWORK: "formats.astra_network:write_astra_network"},
+        {NETWORK: "formats.astra.network:read_astra_network"}, {NETWORK: "formats.astra.network:write_astra_network"},
     ),
     "astra-system": Format(
         "ASTRA-sim's system layer, JSON", (),
-        {SYSTEM: "formats.astra_choice:read_system", SCHEDULE: _read_system},
-        {SYSTEM: "formats.astra_choice:write_system", SCHEDULE: _write_system},
+        {SYSTEM: "formats.astra.system_layer:read_system", SCHEDULE: _read_system},
+        {SYSTEM: "formats.astra.system_layer:write_system", SCHEDULE: _write_system},
     ),
     "msccl": Format("MSCCL's algorithms, XML", (".xml",), {SCHEDULE: _read_msccl}, {SCHEDULE: _write_msccl}),
     "goal": Format(
@@ -293,7 +295,7 @@ def read(name: str, kind: str, source: str, context: Context) -> tuple[Any, Note
     Parameters
     ----------
     name : str
-        Of ``FORMATS``.
+        Name in ``FORMATS``.
     kind : str
         What the file becomes.
     source : str
@@ -314,7 +316,7 @@ def write(name: str, kind: str, value: Any, target: str, context: Context) -> No
     Parameters
     ----------
     name : str
-        Of ``FORMATS``.
+        Name in ``FORMATS``.
     kind : str
         What the value is.
     value : object

@@ -20,17 +20,17 @@ class Context:
     Parameters
     ----------
     n_ranks : int, optional
-        Of a collective that is named.
+        Number of ranks of a collective that is named.
     size : float, bytes, optional
-        Of the operation, for formats whose messages have sizes.
+        Size of the operation, for formats whose messages have sizes.
     gamma : float, s/byte
         What reducing costs.
     network : str, optional
-        On which a system layer's collectives run, or flows.
+        Network of a system layer's collectives, or of flows.
     operation : str
-        Which of a system layer's collectives.
+        Operation of a system layer's collectives to take.
     min_bytes, max_bytes : int
-        For which sizes MSCCL's runtime takes an algorithm.
+        Smallest and largest size for which MSCCL's runtime takes an algorithm.
     gpu_type : str
         Name of the GPUs for SimAI.
     n_helpers : int
@@ -66,11 +66,11 @@ class Sized:
     schedule : Schedule
         What is sent.
     n_bytes : float64[n_transfers], bytes, optional
-        Of each message, where the file says.
+        Size of each message, where the file has it.
     size : float, bytes
-        That gives the messages their sizes, where there is one.
+        Size that gives the messages their sizes, where there is one.
     gamma : float64[n_participants], s/byte
-        Where the file says.
+        Time to reduce a byte, where the file has it.
     """
 
     schedule: Schedule

@@ -1,4 +1,4 @@
-"""From one format to another, by way of our own values; and how formats are told."""
+"""From one format to another, by way of our own values; and how formats are recognised."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.run.inputs import load_network, load_schedule
+from commsim.files.whole_files import read_head, read_json, read_tree
+from commsim.scenario.inputs import load_network, load_schedule
 
-from ..files.whole_files import read_head, read_json, read_tree
 from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, Sized
 from .markup import outermost_tag
 from .programs.operations import MAX_OPS
 
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
+MAX_MESSAGES = MAX_OPS // 2
 
 
 def format_of_target(target: str) -> str:
-    """Say which format a file to be written has, by its suffix.
+    """Return the format of a file to be written, by its suffix.
 
     Raises
     ------
@@ -33,12 +34,12 @@ def format_of_target(target: str) -> str:
 
 
 def format_of_source(source: str) -> str:
-    """Say which format a file has, by what is in it.
+    """Return the format of a file, by what is in it.
 
     Raises
     ------
     InputError
-        If it cannot be told.
+        If the format is not recognised.
     """
     path = Path(source)
     if path.suffix == ".et" or Path(f"{source}.0.et").exists():
@@ -67,7 +68,7 @@ def format_of_source(source: str) -> str:
 
 
 def kind_of_own_file(path: str) -> str:
-    """Say what a file of ours holds."""
+    """Return the kind of value that a file of ours holds."""
     if Path(path).suffix == ".npz":
         from commsim.files.npz import read_arrays
         from commsim.files.whole_files import parse_json
@@ -83,9 +84,6 @@ def kind_of_own_file(path: str) -> str:
     return WORKLOAD if "tasks" in read_tree(path) else NETWORK
 
 
-MAX_MESSAGES = MAX_OPS // 2
-
-
 def convert(source: str, target: str, context: Context, from_: str | None = None, to: str | None = None) -> Notes:
     """Read `source` and write `target`.
 
@@ -98,7 +96,7 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
     context : Context
         What else is needed.
     from_, to : str, optional
-        Names of ``FORMATS``; detected unless given.
+        Names of ``FORMATS``; by default detected.
 
     Returns
     -------

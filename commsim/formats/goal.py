@@ -43,6 +43,16 @@ _N_RANKS = re.compile(r"num_ranks\s+(\d+)", re.ASCII)
 _KINDS = {"send": SEND, "recv": RECV}
 # In the label of a computation of no time, before the number of the stage that begins: others read a label.
 _FENCE_LABEL = "_commsim_fence_"
+MAGIC = 4223
+_HEADER = struct.Struct("<QIBB")
+_BASE = 8
+_EMPTY = bytes(8)  # no operations, no roots
+# Tag of a computation of no time, plus the number of the stage that begins: the tag of a computation is not used.
+_FENCE_TAG = 0xFE * MAX_STAGE
+_NODE = np.dtype([
+    ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
+    ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),
+])  # fmt: skip
 
 
 def write_goal_text(programs: Programs, path: str | Path) -> None:
@@ -187,19 +197,6 @@ class _Reader:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
-
-
-MAGIC = 4223
-_HEADER = struct.Struct("<QIBB")
-_BASE = 8
-
-_EMPTY = bytes(8)  # no operations, no roots
-# Tag of a computation of no time, plus the number of the stage that begins: the tag of a computation is not used.
-_FENCE_TAG = 0xFE * MAX_STAGE
-_NODE = np.dtype([
-    ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
-    ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),
-])  # fmt: skip
 
 
 def write_goal_binary(programs: Programs, path: str | Path) -> None:

@@ -26,6 +26,9 @@ from .kineto import is_kineto, kineto_tree
 from .measured import MAX_BYTES, Asked, Measured, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
+_PARQUET = ("operation", "n_ranks", "size_B", "time_s")
+_MORE = ("collective", "p5_s", "p95_s", "error")
+
 
 def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
     """Read the measurements of a JSON file.
@@ -65,10 +68,6 @@ def _by_kind(tree: dict[str, Any], path: Path, asked: Asked) -> Sequence[Measure
     raise InputError(f"{path}: JSON of no known kind; expected {known}, got the keys {', '.join(map(str, tree))[:80]}")
 
 
-_PARQUET = ("operation", "n_ranks", "size_B", "time_s")
-_MORE = ("collective", "p5_s", "p95_s", "error")
-
-
 def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
     """Read decoded JSON of ours: a table of results, or one saved result.
 
@@ -77,7 +76,7 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
     tree : mapping
         The decoded file.
     path : path
-        For messages.
+        Path of the file, named in messages.
     asked : Asked
         What the user says of the file; receives notes.
 
@@ -182,7 +181,7 @@ def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
     text : str
         The whole file.
     path : path
-        For messages.
+        Path of the file, named in messages.
     asked : Asked
         What the user says of the file; receives notes.
 

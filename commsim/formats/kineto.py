@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.files.whole_files import no_duplicates, parse_json
 
-from ..files.whole_files import no_duplicates, parse_json
 from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, operation_of, whole_array
 
-# Of a whole trace, of which Kineto writes about fifteen for an event: the largest file that is read has a million.
+# Of a whole trace; Kineto writes about fifteen for an event: the largest file that is read has a million.
 MAX_VALUES = 2**24
 MAX_KEPT = 250_000
-# What stands for an event that is about no collective and no step.
+# Placeholder of an event that is about no collective and no step.
 _NOT_READ = object()
 EVENTS = "traceEvents"
 _KINDS = ("kernel", "gpu_user_annotation", "user_annotation", "cpu_op")
@@ -46,9 +46,9 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
     Parameters
     ----------
     tree : mapping
-        As :func:`kineto_tree` returns it.
+        Trace from :func:`kineto_tree`.
     path : path
-        For messages.
+        Path of the file, named in messages.
     notes : list of str
         Receives what was left out.
 

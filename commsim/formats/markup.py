@@ -1,7 +1,7 @@
 """XML and YAML read strictly and with bounds.
 
 XML keeps the line of every element; document types are refused, so that nothing can expand without limit. Every scalar
-of YAML is the text that stands there, and is written so that names stay text.
+of YAML is the text that is there, and is written so that names stay text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ..core.errors import InputError
-from ..files.whole_files import read_bytes
+from commsim.core.errors import InputError
+from commsim.files.whole_files import read_bytes
 
 MAX_XML_BYTES = 16 * 2**20
 MAX_DEPTH = 64
 MAX_ELEMENTS = 2**19
 # From one ``<`` to the next: a single tag can have a million attributes, which are read before anybody sees them.
 MAX_TAG_BYTES = 2**16
+MAX_EVENTS = 2**19
+MAX_YAML_DEPTH = 32
 
 
 @dataclass(slots=True)
@@ -33,11 +35,11 @@ class Element:
     path : path
         The file, for messages.
     line : int
-        Where the element begins, from 1.
+        Line where the element begins, from 1.
     tag : str
         Its name.
     attributes : dict of str to str
-        As written.
+        Attributes as written.
     children : list of Element
         Elements inside it, in order.
     content : str
@@ -74,7 +76,7 @@ class Element:
         key : str
             The attribute.
         default : int, optional
-            Of one that is missing; required without.
+            Default of a missing field or attribute; required without.
         minimum, maximum : int
             Both included.
         """
@@ -177,17 +179,13 @@ def _check_tags(data: bytes, path: str | Path) -> None:
         raise InputError(f"{path}: a tag, with the text behind it, has {longest} bytes, more than {MAX_TAG_BYTES}")
 
 
-MAX_EVENTS = 2**19
-MAX_YAML_DEPTH = 32
-
-
 def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
     """Read one document of mappings, lists and text; nothing is turned into numbers, dates or objects.
 
     Parameters
     ----------
     text, path : str
-        What stands in the file, and its name for messages.
+        Content of the file, and its name for messages.
     most : int
         Values, and ends of lists and mappings, that it may hold.
 

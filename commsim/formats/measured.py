@@ -20,6 +20,8 @@ MAX_BYTES = 256 * 2**20
 MAX_LOG_BYTES = 64 * 2**20
 # Of one source; benchmarks print hundreds, sweeps tens of thousands.
 MAX_ROWS = 250_000
+# How JSON begins; a log may begin with [1,0]<stdout>: instead.
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +33,21 @@ class Measured:
     operation : str
         One of ``commsim.core.operations``.
     size : float, bytes
-        As nccl-tests counts it: of all-gather, reduce-scatter, all-to-all, gather and scatter the whole array.
+        Size as nccl-tests counts it: for all-gather, reduce-scatter, all-to-all, gather and scatter the whole array.
     time : float, s
         What it took.
     n_ranks : int or None
         None where the file does not say.
     algorithm, protocol : str
-        As the file calls them; ``stream`` for messages that do not wait for each other. Empty where it does not say.
+        Names as in the file; ``stream`` for messages that do not wait for each other. Empty where the file has none.
     in_place : bool
         Whether input and output were the same memory.
     low, high : float or None, s
-        Between which the times were spread: percentiles 5 and 95 where they can be had, else least and largest.
+        Spread of the times: percentiles 5 and 95 where they can be had, else least and largest.
     source : str
         The file.
     line : int
-        Where in it: the line, of JSON and Parquet the row; from 1, 0 for the file as a whole.
+        Line in it, or row of JSON and Parquet; from 1, 0 for the file as a whole.
 
     Raises
     ------
@@ -113,10 +115,6 @@ def check_count(path: Path, n_rows: int) -> None:
         raise InputError(f"{path}: more than {MAX_ROWS} rows")
 
 
-# How JSON begins; a log may begin with [1,0]<stdout>: instead.
-_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
-
-
 def read_measured(
     path: str | Path, *, operation: str = "", n_ranks: int | None = None, notes: list[str] | None = None
 ) -> tuple[Measured, ...]:
@@ -131,9 +129,9 @@ def read_measured(
     path : path
         A file, the folder of a sweep, or a folder of ``*.parquet``.
     operation : str
-        For a file that does not name its operation; of one that does, only the rows of this one are returned.
+        Operation of a file that does not name its own; of a file that does, only the rows of this one are returned.
     n_ranks : int, optional
-        For a file that does not say how many ranks took part; where it does, both must agree.
+        Number of ranks, for a file that does not have it; where it does, both must agree.
     notes : list of str, optional
         Receives what was left out, and why.
 

@@ -1,6 +1,7 @@
 """Predictions in the output format of other tools' benchmarks: nccl-tests and the OSU micro-benchmarks.
 
-Scripts that read their tables read ours; :func:`commsim.formats.measured.read_measured` reads both back.
+The tables have the form of the originals, so scripts for these work on ours. Both are read back by
+:func:`commsim.formats.measured.read_measured`.
 
 References
 ----------
@@ -34,12 +35,12 @@ def osu_text(results: Sequence[Result]) -> str:
     Parameters
     ----------
     results : sequence of Result
-        Of one operation, by size.
+        Results of one operation, by size.
 
     Raises
     ------
     InputError
-        If there is none, they are of several operations, or OSU has no test of theirs.
+        If none is given, they are of several operations, or OSU has no test of theirs.
     """
     operation = _one_operation(results, OSU_NAMES, "OSU's micro-benchmarks")
     name, is_block = OSU_NAMES[operation]
@@ -56,14 +57,14 @@ def nccl_tests_text(results: Sequence[Result], in_place: Sequence[Result] | None
     Parameters
     ----------
     results : sequence of Result
-        Of one operation and one number of ranks, by size.
+        Results of one operation and one number of ranks, by size.
     in_place : sequence of Result, optional
-        The same in place; the results themselves unless given.
+        The same in place; by default the results themselves.
 
     Raises
     ------
     InputError
-        If there is none, they are of several operations or numbers of ranks, or nccl-tests has no test of theirs.
+        If none is given, they are of several operations or numbers of ranks, or nccl-tests has no test of theirs.
     """
     operation = _one_operation(results, TESTS, "nccl-tests")
     ranks = {one.n_ranks for one in results}

@@ -1,8 +1,8 @@
-"""What NCCL is told and what it decided: rules for its tuner plugin, and the channels that its search found.
+"""Input of NCCL and its decisions: rules for its tuner plugin, and the channels that its search found.
 
 A line of ``NCCL_TUNER_CONFIG_FILE`` is
 ``collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff``; both sizes are
-included, and -1 stands for any (of channels: NCCL's own number). The plugin reads lines of at most 255 characters.
+included, and -1 means any (of channels: NCCL's own number). The plugin reads lines of at most 255 characters.
 ``NCCL_GRAPH_DUMP_FILE`` is ``<graphs version="1"><graph id pattern nchannels speedintra speedinter ...>``: rates are
 GB/s (1e9) of a channel, latencies microseconds; the dump is from before channels are doubled.
 
@@ -20,8 +20,8 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_bytes, replacing
 from commsim.formats.markup import Element, read_xml
-from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
-from commsim.nccl.tuner_rules import COLLECTIVES, Rule
+from commsim.software.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
+from commsim.software.nccl.tuner_rules import COLLECTIVES, Rule
 
 from .measured import Measured
 
@@ -32,6 +32,9 @@ _OURS = {
     "ring_all_reduce": "ring", "ring_all_gather": "ring", "ring_reduce_scatter": "ring", "chain_broadcast": "ring",
     "chain_reduce": "ring", "double_tree_all_reduce": "tree", "sharp": "collnet_chain",
 }  # fmt: skip
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
 
 
 def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> None:
@@ -40,11 +43,11 @@ def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> N
     Parameters
     ----------
     path : path
-        Where.
+        Path of the file.
     rules : sequence of Rule
         The first that fits counts.
     comment : str
-        Where they are from, for the first line.
+        Comment on the rules' origin, for the first line.
     """
     lines = [f"# {line[:200]}" for line in comment.splitlines()] + [f"# {COLUMNS}"]
     lines += [
@@ -94,7 +97,7 @@ def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] 
     Parameters
     ----------
     rows : sequence of Measured
-        With algorithms of ours that NCCL has too, or NCCL's own.
+        Results with algorithms of ours that NCCL has too, or NCCL's own.
     n_nodes : int
         Nodes that they are for; -1 for any.
     notes : list of str, optional
@@ -126,7 +129,7 @@ def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] 
             candidate = (row.time, name, row.protocol.lower() if row.protocol.lower() in PROTOCOLS else "simple")
             table[int(row.size)] = min(candidate, table.get(int(row.size), candidate))
     if not tables:
-        raise InputError(f"no row has an algorithm that NCCL knows, so that there are no rules to write; got {names}")
+        raise InputError(f"no row has an algorithm that NCCL knows, so no rule can be written; got {names}")
     return tuple(rule for (operation, n_ranks), table in sorted(tables.items())
                  for rule in _rules(operation, n_ranks, n_nodes, table))  # fmt: skip
 
@@ -142,11 +145,6 @@ def _rules(operation: str, n_ranks: int, n_nodes: int, table: dict[int, tuple[fl
             rules.append(Rule(operation, low, high, *table[size][1:], -1, n_nodes, n_ranks))
             low = high + 1
     return rules
-
-
-_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
-_PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
 
 
 def read_nccl_graphs(path: str | Path, gpu: str) -> dict[str, Channels]:

@@ -1,6 +1,6 @@
 """What nccl-tests writes: its table, which ``commsim run`` prints too, out of a log with anything else in it; its JSON.
 
-A row of the table begins with a whole number and stands under a header that names the columns; what launchers and log
+A row of the table begins with a whole number and is under a header that names the columns; what launchers and log
 collectors put before lines is cut off, and what else is in between is passed over. Sizes and rates are as nccl-tests
 counts them: GB/s are 1e9. How many ranks a table was measured on follows from the two rates that it prints: busbw over
 algbw is a function of them. The JSON (``-J``) is one object, with truth values as text, a padded root, and "nan" where
@@ -45,6 +45,28 @@ NCCL_FUNCTIONS = {
     "Broadcast": "broadcast", "Reduce": "reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all",
     "Gather": "gather", "Scatter": "scatter", "SendRecv": "send_recv", "Send": "send_recv", "Recv": "send_recv",
 }  # fmt: skip
+_PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
+# Above this the printed digits cannot tell two numbers of ranks apart.
+MAX_RANKS = 4096
+
+_PREFIX = re.compile(
+    r"""\s*
+    (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
+    (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
+    (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output
+    (?:
+      (?:\[(?:[^\]\s@]{1,200}@)?\d{1,9},\d{1,9}\])?\s?<std(?:out|err|diag)>\s*:   # mpirun --tag-output, prterun
+    | \d{1,9}:(?=\s)                                                     # srun --label
+    | \[\d{1,9}\]\s(?=\s*[\d\#])                                         # mpiexec -prepend-rank
+    )?""",
+    re.VERBOSE | re.ASCII,
+)
+_PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
+_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
+_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
+_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+_UNIT = re.compile(r"\(.*\)$")
+_HALVES = ("out_of_place", "in_place")
 
 
 def program_operation(text: str) -> str:
@@ -70,12 +92,6 @@ def _unknown(path: Path) -> NoReturn:
         f"{path}: the measured operation is unknown; give it, as in --operation all_reduce, or in the file's name,"
         f" as in all_reduce.txt"
     )
-
-
-_PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
-
-# Above this the printed digits cannot tell two numbers of ranks apart.
-MAX_RANKS = 4096
 
 
 def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
@@ -109,31 +125,10 @@ def _interval(text: str) -> tuple[Fraction, Fraction]:
     return max(Fraction(0), value - half), value + half
 
 
-_PREFIX = re.compile(
-    r"""\s*
-    (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
-    (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
-    (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output
-    (?:
-      (?:\[(?:[^\]\s@]{1,200}@)?\d{1,9},\d{1,9}\])?\s?<std(?:out|err|diag)>\s*:   # mpirun --tag-output, prterun
-    | \d{1,9}:(?=\s)                                                     # srun --label
-    | \[\d{1,9}\]\s(?=\s*[\d\#])                                         # mpiexec -prepend-rank
-    )?""",
-    re.VERBOSE | re.ASCII,
-)
-
-
 def without_prefix(line: str) -> str:
     """Return what the program printed."""
     match = _PREFIX.match(line)
     return line[match.end() :] if match else line
-
-
-_PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
-_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
-_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
-_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
-_UNIT = re.compile(r"\(.*\)$")
 
 
 @dataclass(slots=True)
@@ -210,7 +205,7 @@ def _learn(state: _State, line: str, cells: list[str]) -> None:
 
 def _operation_of(spec: str) -> str:
     """Operation of one of our collectives; empty for one out of a user's file."""
-    from commsim.run.systems import every_collective
+    from commsim.scenario.systems import every_collective
 
     name = spec.partition(":")[0]
     known = every_collective()
@@ -237,7 +232,7 @@ def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked)
 
 
 def _n_measured(columns: list[str], cells: list[str]) -> int:
-    """How many halves of a line stand there and are not said to be missing."""
+    """Count the halves of a line that are present."""
     return sum(len(cells) >= 6 and cells[i : i + 1] != ["N/A"] for i in _halves(columns) if i < max(len(cells), 6))
 
 
@@ -248,16 +243,13 @@ def _agree(size: float, micros: float, algbw: float) -> bool:
 
 
 def _halves(columns: list[str]) -> list[int]:
-    """Where the time of each half stands, out of place and in place; before its two rates."""
+    """Position of the time of each half, out of place and in place; before its two rates."""
     return [i for i in range(len(columns) - 2) if columns[i : i + 3] == ["time", "algbw", "busbw"]][:2]
 
 
 def _rates(columns: list[str], cells: list[str]) -> tuple[str, str]:
     """Algbw and busbw of a row, as printed."""
     return cells[columns.index("algbw")], cells[columns.index("busbw")]
-
-
-_HALVES = ("out_of_place", "in_place")
 
 
 def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
@@ -268,7 +260,7 @@ def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> l
     tree : mapping
         The decoded file.
     path : path
-        For messages.
+        Path of the file, named in messages.
     asked : Asked
         What the user says of the file; receives notes.
 

@@ -16,11 +16,12 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.errors import InputError
-from ..core.hardware import generation_of, write_hardware
-from ..core.machine import Parts
-from ..core.network import CPU, GPU, NIC, SWITCH, Network
-from ..core.units import Bandwidth
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import generation_of, write_hardware
+from commsim.core.machines.parts import Parts
+from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
+from commsim.core.units import Bandwidth
+
 from .markup import Element, read_xml
 
 _LANE_MBPS = {2.5: 1500, 5: 3000, 8: 6000, 16: 12000, 32: 24000, 64: 48000}
@@ -31,6 +32,10 @@ _UNKNOWN_NET_MBPS = 10000
 
 # Of a PCIe link into an Intel CPU that is left for GPU to GPU: the root complex cuts it into small packets.
 INTEL_GPU_SHARE = 5 / 6
+_KNOWN = {"cpu", "pci", "gpu", "nvlink", "c2c", "nic", "net", "pcilink", "gin", "rma"}
+_UNKNOWN_SM = 80
+_GPU_CLASS = "0x0302"
+MAX_CPUS, MAX_DEVICES = 64, 1024
 
 
 def pcie_rate(element: Element) -> float:
@@ -82,12 +87,6 @@ def _intel(family: int, model: int) -> float:
     return 10e9 if family == 6 and model >= 0x55 else 6e9  # Skylake, Broadwell
 
 
-_KNOWN = {"cpu", "pci", "gpu", "nvlink", "c2c", "nic", "net", "pcilink", "gin", "rma"}
-_UNKNOWN_SM = 80
-_GPU_CLASS = "0x0302"
-MAX_CPUS, MAX_DEVICES = 64, 1024
-
-
 @dataclass(slots=True)
 class _Device:
     """A PCI device: a bridge with devices below it, a GPU, or a NIC (one of its ports, if it has several)."""
@@ -106,7 +105,7 @@ def read_nccl_topology(path: str | Path, nvlink: Bandwidth | None = None) -> Net
     path : path
         The file.
     nvlink : float, bytes/s, optional
-        Of all NVLinks of one GPU together, into an NVSwitch, for a file that does not say.
+        Bandwidth of all NVLinks of one GPU together, into an NVSwitch, for a file that does not have it.
 
     Returns
     -------

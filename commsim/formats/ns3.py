@@ -72,9 +72,9 @@ class Cables:
     lines : list of Line
         One cable each.
     n_nodes : int
-        Of the file.
+        Number of nodes of the file.
     path : path
-        Of the file, for messages.
+        Path of the file, named in messages.
 
     Raises
     ------
@@ -167,9 +167,9 @@ def cable_lines(network: Network, number: dict[int, int]) -> list[str]:
     Parameters
     ----------
     network : Network
-        Whose links are alike in both directions.
+        Network whose links are alike in both directions.
     number : dict of int to int
-        From its nodes to those of the file.
+        Map from its nodes to those of the file.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """One machine from the text that ``nvidia-smi topo -m`` prints: how each pair of GPUs and NICs is connected.
 
-The matrix says how devices are connected, not how fast. Rates are those of the generation of GPU that the number of
-NVLinks points to, unless they are given.
+The matrix says how devices are connected, not how fast. Rates are by default those of the generation of GPU that the
+number of NVLinks points to.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import InputError
-from ..core.hardware import generation_of, write_hardware
-from ..core.machine import Parts
-from ..core.network import CPU, GPU, NIC, Network
-from ..core.units import Bandwidth
-from ..files.whole_files import read_text
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import generation_of, write_hardware
+from commsim.core.machines.parts import Parts
+from commsim.core.network import CPU, GPU, NIC, Network
+from commsim.core.units import Bandwidth
+from commsim.files.whole_files import read_text
+
 from .nccl_topology import nvlink_rate
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|irdma)\w*)", re.ASCII)
@@ -69,9 +70,9 @@ def read_nvidia_smi(
         Compute capability of the GPUs, 90 for 9.0, which decides the rate of an NVLink; by default the oldest
         generation that has as many NVLinks.
     pcie : float, bytes/s, optional
-        Of the PCIe link of a GPU and of the uplink of a PCIe switch; by default that of the same generation.
+        Bandwidth of the PCIe link of a GPU and of the uplink of a PCIe switch; by default that of the same generation.
     nic : float, bytes/s, optional
-        Of a NIC; by default that of its PCIe link, since the matrix does not say.
+        Bandwidth of a NIC; by default that of its PCIe link, since the matrix does not have it.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def read_nvidia_smi(
     Raises
     ------
     InputError
-        If there is no matrix, a cell is not known, or two cells contradict each other; names the line.
+        Without a matrix, or if a cell is not known, or two cells contradict each other; names the line.
     """
     matrix = _read_matrix(path)
     links = {(a, b): int(r[2:]) for a, b, r in matrix.pairs() if r.startswith("NV")}

@@ -1,7 +1,7 @@
 """Read a pickle that holds nothing but lists, tables, text and numbers, without ever running what is in it.
 
 Python's own reader makes any object that a pickle names, and may write far more memory than the file has bytes. This
-one follows the operations that build plain values, and refuses every other one, so that there is nothing to trust.
+one follows the operations that build plain values, and refuses every other one, so that nothing has to be trusted.
 
 References
 ----------
@@ -43,7 +43,7 @@ def load_plain_pickle(data: bytes, source: str) -> Any:
     data : bytes
         The whole pickle.
     source : str
-        Where it is from, for messages.
+        Source of the data, named in messages.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str])
     tree : mapping
         The decoded record.
     path : path
-        Whose name may say the rank.
+        Path of the file, whose name may contain the rank.
     notes : list of str
         Receives what was left out.
 
@@ -182,7 +182,7 @@ def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list
     tree : mapping
         The decoded profile, of either kind.
     path : path
-        For messages.
+        Path of the file, named in messages.
     notes : list of str
         Receives what was left out.
     """

@@ -1,7 +1,4 @@
-"""Affinity graph of jobs and shared links, and one start time per job that suits all its links.
-
-Start times for jobs whose links close a loop, and so cannot all have what they want: the least excess together.
-"""
+"""Affinity graph of jobs and shared links, and one start time per job that suits all its links."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circles import QUANTUM
-from .link_use import LinkClass, Scores
-from .score import search_together
 
 _MAX_OFFSETS = 10_000
 
@@ -27,7 +22,7 @@ class SharedLink:
     Parameters
     ----------
     jobs : tuple of int
-        At least two; numbers of jobs.
+        Numbers of the jobs, at least two.
     shifts : tuple of float, s
         How much later each should start, as far as this link is concerned.
     """
@@ -43,7 +38,7 @@ class Component:
     Parameters
     ----------
     jobs, links : tuple of int
-        In ascending order.
+        Jobs and links in ascending order.
     has_loop : bool
         Whether there are two ways from a job to another: then the links' wishes may contradict each other.
     """
@@ -101,9 +96,9 @@ def traverse(
     links : sequence of SharedLink
         The vertices; several alike must come as one, or they close loops.
     periods : float64[n_jobs], s
-        Of every job, also of those that share nothing.
+        Period of every job, also of those that share nothing.
     root : numpy.random.Generator, optional
-        Draws the job of each component that starts at 0; the first one, unless given.
+        Draws the job of each component that starts at 0; by default the first one.
 
     Returns
     -------
@@ -159,39 +154,3 @@ def _wrapped(time: float, period: float) -> float:
     """Bring a time into its period; what rounding leaves just below the end is 0."""
     time %= period
     return 0.0 if period - time < 1e-9 * period else time
-
-
-def joint_shifts(
-    part: Component, classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Turn one job of a component after the other until the mean score of its links gets no better.
-
-    Parameters
-    ----------
-    part : Component
-        With a loop.
-    classes : sequence of LinkClass
-        Its links; several alike count as several.
-    scores : Scores
-        Whose circles are used.
-    shifts : float64[n_jobs], s
-        Of all jobs, as algorithm 1 leaves them: from where the search starts.
-
-    Returns
-    -------
-    float64[n_jobs], s
-        Changed for the component's jobs only.
-    """
-    circle = scores.circle(part.jobs)
-    place = {job: i for i, job in enumerate(part.jobs)}
-    demand = np.zeros((len(classes), len(part.jobs)))
-    for row, links in zip(demand, classes, strict=True):
-        row[[place[job] for job in links.jobs]] = links.part
-    weight = np.array([len(links.links) for links in classes])
-    jobs = list(part.jobs)
-    walked = np.rint((shifts[jobs] - shifts[jobs[0]]) % circle.period / circle.step).astype(np.int64)
-    starts = (walked % circle.n_positions)[None]
-    rotations = search_together(circle, demand, weight, starts)
-    joint = shifts.copy()
-    joint[jobs] = circle.seconds(rotations)
-    return joint

@@ -16,7 +16,11 @@ from commsim.core.value import Value
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
-from .link_use import LinkClass, Scores, link_uses
+from .link_classes import LinkClass, Scores
+from .link_use import link_uses
+
+ITERATIONS = 60
+_SAME = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +32,9 @@ class ContendedLink(Value):
     link : str
         Its name in the network.
     jobs : tuple of str
-        Which, in the order in which they were given.
+        Names of the jobs, in the order in which they were given.
     score : float
-        When the jobs start as the candidate says.
+        Score when the jobs start as the candidate says.
     demand : float, bytes/s
         What they send over it together, on average.
     """
@@ -52,19 +56,19 @@ class Candidate(Value):
     placement : dict of str to tuple of str
         The nodes of each job, one per GPU in the order of ranks.
     links : tuple of ContendedLink
-        In the order of the network's links.
+        Links in the order of the network's.
     shifts : dict of str to float, s
         How much later each job should start its next iteration.
     has_loop : bool
         Whether links could contradict each other about that.
     inconsistency : float, s
-        By how much a job starts away from what one of its links alone wants, at most.
+        Largest distance between a job's start and what one of its links would choose on its own.
     predicted : dict of str to float, s
         Iteration time of each job.
     prediction : {"estimate", "simulation"}
-        Where `predicted` comes from; :func:`commsim.placement.candidate.estimate` says what an estimate is.
+        Source of `predicted`; :func:`commsim.placement.candidate.estimate` says what an estimate is.
     rounding : float, s
-        By how much a period was changed at most, to find common multiples.
+        Largest change of a period, to find common multiples.
     n_cut_off : int
         Links whose jobs have no common multiple below the longest perimeter, so that they were seen for part of it.
     """
@@ -122,10 +126,6 @@ def _rounded(value: float) -> float:
     return round(value, 9) + 0.0
 
 
-ITERATIONS = 60
-_SAME = 1e-3
-
-
 def simulated(
     cluster: Cluster,
     jobs: Sequence[PeriodicJob],
@@ -139,11 +139,11 @@ def simulated(
     Parameters
     ----------
     jobs : sequence of PeriodicJob
-        Whose placements are the candidate's.
+        Jobs of the candidate's placements.
     iterations : int
-        Of each job; the second half is averaged, when what there is at the start has died away.
+        Number of iterations of each job; the second half is averaged, when the start has no more effect.
     seed : int
-        Of the routes' hash, as when the candidate was scored.
+        Seed of the routes' hash, as when the candidate was scored.
 
     Returns
     -------
@@ -164,12 +164,12 @@ def simulated(
 
 
 def slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:
-    """Mean over the jobs of the predicted iteration time over that alone."""
+    """Mean over the jobs of the predicted iteration time over that without other jobs."""
     return float(np.mean([candidate.predicted[job.name] / job.period for job in jobs]))
 
 
 def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], key: str = "score_mean") -> list[str]:
-    """Say which candidates are ranked one way by score and the other by predicted slow-down.
+    """Name the candidates that are ranked one way by score and the other by predicted slow-down.
 
     Returns
     -------
@@ -194,11 +194,11 @@ def simulated_times(
     Parameters
     ----------
     capacity : float, bytes/s
-        Of the link.
+        Capacity of the link.
     shifts : float64[n_jobs], s
-        When each job starts.
+        Time at which each job starts.
     iterations : int
-        Of each job; the second half is averaged.
+        Number of iterations of each job; the second half is averaged.
     """
     from commsim.workload.sharing.shared_links import simulate_jobs
 

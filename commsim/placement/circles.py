@@ -42,10 +42,10 @@ class Circle(Value):
         counts half). The excess of averages is never above the average excess, so that scores err upwards, by less
         the more angles there are.
     rounding : float, s
-        By how much a period was changed at most.
+        Largest change of a period.
     is_common : bool
         Whether the perimeter is a multiple of all periods. Where it is not, time is cut off at the perimeter, and the
-        jobs of which no whole number fits are seen for one part of an iteration more or less.
+        jobs that do not fit a whole number of times are seen for one part of an iteration more or less.
     multiples : int64[n_jobs]
         Rounded periods in what they are rounded to.
     """
@@ -118,14 +118,14 @@ def unify(
     Parameters
     ----------
     jobs : sequence of PeriodicJob
-        At least one. Their phases are stretched with their periods where these are rounded.
+        Jobs, at least one. Their phases are stretched with their periods where these are rounded.
     angles : int
-        Into how many the circle is cut; into more, up to ``MAX_ANGLES``, where the shortest period would cover fewer
-        than 24 of them, since otherwise long common multiples blur what they show.
+        Number of angles that the circle is cut into; more, up to ``MAX_ANGLES``, where the shortest period would cover
+        fewer than 24 of them, since otherwise long common multiples blur what they show.
     step : float, s, optional
         Time of one angle instead; the perimeter is divided into whole ones that are not longer.
     quantum, longest : float, s
-        To what periods are rounded, and the longest perimeter.
+        Unit that periods are rounded to, and the longest perimeter.
 
     Raises
     ------
@@ -164,9 +164,9 @@ def mean_rates(
     Parameters
     ----------
     period : float64[n_jobs], s
-        To which each job is stretched.
+        Period that each job is stretched to.
     edges : float64[n + 1], s
-        In ascending order.
+        Edges in ascending order.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
 from commsim.files.network_file import read_network
 from commsim.files.whole_files import read_tree
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 # Of one host.
 MAX_GPUS = 1024
@@ -32,7 +32,7 @@ class Cluster(Value):
     gpus : int64[n_nodes]
         GPUs at each node: those of a host; 1 for a node that is a GPU; 0 elsewhere.
     busy : int64[n_nodes]
-        How many of these are taken by something that sends nothing that we know of; 0 unless given.
+        How many of these are taken by something that sends nothing that we know of; by default 0.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Crux: job priorities from GPU intensity, and their compression to the network's priority levels.
 
-Two jobs on one link show why intensity alone is not enough: letting the one go first may gain it more time on the link
+Two jobs on one link show why intensity is not enough: letting the one go first may gain it more time on the link
 than it takes from the other. So priority is P = k * I, with the reference job's k = 1, and k of another job the ratio
 of the two gains: it goes first exactly if that does more work.
 
@@ -38,15 +38,16 @@ class CruxJob:
     Parameters
     ----------
     name : str
-        Of the job.
+        Name of the job.
     gpus : int
-        That compute at the same time.
+        Number of GPUs that compute at the same time.
     work : float
         Done in one iteration, in FLOP or in any unit that is the same for all jobs.
     compute_time, network_time : float, s
-        Of one iteration; the network's is that of its most loaded link, alone.
+        Times of one iteration; the network's is that of its most loaded link without other jobs.
     overlap : float, s
-        Of the computation, what runs beside the communication, from its start; the rest begins when both have ended.
+        Part of the computation that runs beside the communication, from its start; the rest begins when both have
+        ended.
     """
 
     name: str
@@ -153,7 +154,7 @@ def priorities(jobs: Sequence[CruxJob], window: float | None = None) -> NDArray[
     Parameters
     ----------
     window : float, s
-        Over which two jobs are compared; many of their iterations unless given.
+        Time over which two jobs are compared; by default many of their iterations.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def contention(
     Parameters
     ----------
     intensity, priority : float64[n_jobs]
-        Of each job; of equal priorities the first goes first.
+        Intensity and priority of each job; of equal priorities the first goes first.
     use : float64[n_jobs, n_links]
         How many times its rate each job puts on every link.
 
@@ -210,11 +211,11 @@ def best_runs(weights: NDArray[np.float64], order: Sequence[int], n_levels: int)
     Parameters
     ----------
     weights : float64[n_jobs, n_jobs]
-        Of the edges.
+        Weights of the edges.
     order : sequence of int
         Jobs, such that every edge goes forward.
     n_levels : int
-        At least 1.
+        Number of levels, at least 1.
 
     Returns
     -------
@@ -247,13 +248,13 @@ def compress(weights: NDArray[np.float64], n_levels: int, *, n_orders: int = 10,
     Parameters
     ----------
     weights : float64[n_jobs, n_jobs]
-        From :func:`contention`.
+        Weights from :func:`contention`.
     n_levels : int
         How many there are.
     n_orders : int
         How many orders are drawn.
     seed : int
-        Of the orders.
+        Seed of the orders.
 
     Returns
     -------
@@ -263,7 +264,7 @@ def compress(weights: NDArray[np.float64], n_levels: int, *, n_orders: int = 10,
     Raises
     ------
     InputError
-        If there is no level or no order, or edges go round in a circle.
+        Without a level or an order, or edges go round in a circle.
     """
     if n_levels < 1 or n_orders < 1:
         raise InputError(f"levels and orders must be at least 1, got {n_levels} and {n_orders}")

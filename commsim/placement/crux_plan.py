@@ -1,9 +1,8 @@
 """Crux for placed jobs: paths, priorities, and priority levels of the network.
 
-Crux's paths: the more work a job does per second on the network, the earlier it chooses among equal paths.
-
-Each edge of a job's ring tries a number of source ports; ECMP hashes each to a path. It takes the one whose most loaded
-link is least loaded by the jobs that have chosen before.
+The more work a job does per second on the network, the earlier it chooses among equal paths. Each edge of a job's ring
+tries a number of source ports; ECMP hashes each to a path. It takes the one whose most loaded link is least loaded by
+the jobs that have chosen before.
 
 References
 ----------
@@ -59,7 +58,7 @@ def choose_paths(
     Parameters
     ----------
     network : Network
-        Where; hashes of its own ECMP are used.
+        Network whose ECMP hashes are used.
     rings : sequence of sequence of (int, int)
         Nodes between which each job sends.
     rates, intensities : float64[n_jobs]
@@ -67,7 +66,7 @@ def choose_paths(
     n_ports : int
         How many ports are tried for each edge.
     seed : int
-        Of the hash.
+        Seed of the hash.
 
     Raises
     ------
@@ -123,7 +122,7 @@ class CruxPlan(Value):
         object.__setattr__(self, "level", freeze(self.level, np.int64, name="Crux: level"))
 
     def rows(self, jobs: Sequence[PeriodicJob]) -> dict[str, dict[str, Any]]:
-        """Return what each job is told, by its name: the ports of its ring's edges, and its priority in the network."""
+        """Return each job's settings by name: the ports of its ring's edges, and its priority in the network."""
         columns = zip(self.ports, self.intensity.tolist(), self.priority.tolist(), self.level.tolist(), strict=True)
         return {
             job.name: {"ports": list(ports), "intensity": intensity, "priority": priority, "level": level}
@@ -139,13 +138,13 @@ def plan_crux(
     Parameters
     ----------
     cluster : Cluster
-        Where.
+        Cluster of the jobs.
     jobs : sequence of PeriodicJob
         All placed. Each is a ring over its hosts; its work is counted in seconds of GPUs.
     n_levels : int
         Priorities of the network.
     n_ports, seed : int
-        As in :func:`.crux_paths.choose_paths`; the seed also draws the orders of the compression.
+        Same as in :func:`.crux_paths.choose_paths`; the seed also draws the orders of the compression.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
 from commsim.core.placement import Placement
 from commsim.routing.routing import find_routes
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 from .strategies.free_gpus import nearness
 
@@ -38,11 +38,11 @@ class RankOrder:
     order : tuple of str
         Node of each rank.
     ranks : tuple of int
-        Which rank of the given order each was.
+        Rank of the given order that each one was.
     crossings_before, crossings_after : dict of str to int
-        By level, from machines outwards: neighbours on the ring that are in different groups.
+        Neighbours on the ring that are in different groups, by level, from machines outwards.
     time_before, time_after : float, s
-        Of one collective.
+        Time of one collective.
     how : str
         ``flow``: simulated; ``ring``: rounds of a ring by their most loaded link.
     """
@@ -56,8 +56,13 @@ class RankOrder:
     how: str
 
     @property
+    def gain(self) -> float:
+        """How many times faster the collective is in the order found."""
+        return self.time_before / self.time_after if self.time_after else 1.0
+
+    @property
     def level(self) -> str:
-        """The level that is reported first: racks, or machines where there are none."""
+        """The level that is reported first: racks, or without racks machines."""
         return "rack" if "rack" in self.crossings_before else next(iter(self.crossings_before))
 
     def row(self) -> dict[str, object]:
@@ -84,20 +89,20 @@ def order_ranks(
     Parameters
     ----------
     network : Network
-        Where the job runs.
+        Network that the job runs on.
     nodes : sequence of str
         Node of each rank, in the order given; one may come several times, once for each of its GPUs.
     size : float, bytes
-        Of the collective by which orders are compared.
+        Size of the collective by which orders are compared.
     collective : str
         Its name.
     seed : int
-        Of hashes in routing.
+        Seed of hashes in routing.
 
     Raises
     ------
     InputError
-        If there is no node, one is unknown or takes no ranks, or a collective other than a ring cannot be simulated.
+        Without a node, or if one is unknown or takes no ranks, or a collective other than a ring cannot be simulated.
     """
     given = _numbers(network, nodes)
     is_simulated = len(given) <= MAX_SIMULATED and len(set(nodes)) == len(nodes)
@@ -146,7 +151,7 @@ def _numbers(network: Network, nodes: Sequence[str]) -> NDArray[np.intp]:
             example = network.nodes[int(network.endpoints[0])]
             raise InputError(f"{network.name} has no place for ranks that is named {name!r}; the first is {example!r}")
     if not nodes:
-        raise InputError("there are no nodes to be ordered")
+        raise InputError("no nodes to order")
     return np.array([index[name] for name in nodes], np.intp)
 
 
@@ -157,7 +162,7 @@ def _by_first(group: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def _crossings(network: Network, order: NDArray[np.intp]) -> dict[str, int]:
-    """Count neighbours on the ring in different groups, by level; a level in which all are alone is left out."""
+    """Count neighbours on the ring in different groups, by level; levels of one node per group are left out."""
     position = np.full(network.n_nodes, -1)
     position[network.endpoints] = np.arange(len(network.endpoints))
     counts = {}

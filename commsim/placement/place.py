@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .affinity import SharedLink, components, inconsistency, joint_shifts, traverse
+from .affinity import SharedLink, components, inconsistency, traverse
 from .candidate import Candidate, ContendedLink, disagreements, estimate, simulated
 from .cluster import Cluster
-from .link_use import LinkClass, Scores, Settings, link_classes, link_uses
+from .joint_shifts import joint_shifts
+from .link_classes import LinkClass, Scores, Settings, link_classes
+from .link_use import link_uses
 from .score import score_at
 from .strategies import candidates
 
 LOOPS = ("merged", "literal")
+RANKINGS = ("mean", "min", "weighted")
 
 
 def evaluate(
@@ -40,7 +43,7 @@ def evaluate_all(
     Parameters
     ----------
     cluster : Cluster
-        Whose routes say which links are shared.
+        Cluster whose routes say which links are shared.
     placed : sequence of (str, sequence of PeriodicJob)
         The generator's name, and the jobs with their placements; in all of them the same jobs in the same order.
     loops : {"merged", "literal"}
@@ -141,9 +144,6 @@ def _rows(
     return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))
 
 
-RANKINGS = ("mean", "min", "weighted")
-
-
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Candidates in order.
@@ -179,19 +179,19 @@ def place_jobs(
     Parameters
     ----------
     cluster : Cluster
-        Where to.
+        Cluster to place the jobs on.
     jobs : sequence of PeriodicJob
         Those with a placement stay.
     n : int
         Candidates in all, at most; the strategies alternate.
     generators : sequence of str
-        As in :func:`commsim.placement.strategies.candidates`.
+        Same as in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
-        As in :func:`commsim.placement.place.evaluate_all`; under the literal rule candidates with a loop are
+        Same as in :func:`commsim.placement.place.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"mean", "min", "weighted"}
-        Which score of the links counts. Equal scores are ranked by the number of contended links, then by the
-        predicted slow-down, then by the order in which they were made.
+        Score of the links that counts. Equal scores are ranked by the number of contended links, then by the predicted
+        slow-down, then by the order in which they were made.
     check : bool
         Simulate every candidate, predict iteration times from that, and note where scores and simulation disagree.
         Without it they are estimates (:mod:`commsim.placement.candidate`).

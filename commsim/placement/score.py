@@ -21,6 +21,8 @@ EXHAUSTIVE = 2**19
 # Of the search that rotates one job after the other.
 STARTS = 3
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over 0..1
+# Part of the capacity, below which an excess is rounding.
+ROUNDING = 1e-9
 
 
 def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64], bool]:
@@ -72,11 +74,11 @@ def search_together(
     part : float64[n_links, n_jobs]
         Times which, a job's demand is a part of the link's capacity; 0 where it does not pass.
     weight : int64[n_links]
-        Of each link's mean excess in the sum that is minimised.
+        Weight of each link's mean excess in the sum that is minimised.
     starts : int64[n_starts, n_jobs]
         Turns to begin with.
     positions : int64[n_jobs], optional
-        How many rotations of each job are tried; those that differ in the long run, unless given.
+        How many rotations of each job are tried; by default those that differ in the long run.
 
     Returns
     -------
@@ -110,10 +112,6 @@ def different_rotations(positions: NDArray[np.int64]) -> NDArray[np.int64]:
     return starts
 
 
-# Part of the capacity, below which an excess is rounding.
-ROUNDING = 1e-9
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkScore(Value):
     """How well jobs fit on one link.
@@ -126,7 +124,7 @@ class LinkScore(Value):
     shifts : float64[n_jobs], s
         How much later than given each job should start, less than its period (Eq. 5). That of the first is 0.
     circle : Circle
-        On which they were found.
+        Circle that the rotations are for.
     is_exhaustive : bool
         Whether all rotations were tried; else the best of several descents, one job at a time.
     """
@@ -135,6 +133,19 @@ class LinkScore(Value):
     shifts: NDArray[np.float64]
     circle: Circle
     is_exhaustive: bool
+
+    def row(self, jobs: Sequence[PeriodicJob]) -> dict[str, Any]:
+        """Return the JSON of a score of these jobs."""
+        circle, shifts = self.circle, self.shifts.tolist()
+        return {
+            "score": round(self.score, 9) + 0.0,
+            "shifts_ms": {job.name: round(shift * 1e3, 9) for job, shift in zip(jobs, shifts, strict=True)},
+            "perimeter_ms": round(circle.perimeter * 1e3, 9),
+            "is_common_multiple": circle.is_common,
+            "angles": circle.n_angles,
+            "is_exhaustive": self.is_exhaustive,
+            "period_rounding_ms": round(circle.rounding * 1e3, 9),
+        }
 
 
 def score_link(
@@ -156,13 +167,13 @@ def score_link(
     Parameters
     ----------
     jobs : sequence of PeriodicJob
-        At least one.
+        Jobs, at least one.
     capacity : float, bytes/s
-        Of the link.
+        Capacity of the link.
     use : float or float64[n_jobs]
         How many times its rate each job sends over the link.
     angles, step, quantum, longest
-        As in :func:`commsim.placement.circles.unify`.
+        Same as in :func:`commsim.placement.circles.unify`.
 
     Raises
     ------
@@ -190,7 +201,7 @@ def score_at(circle: Circle, part: NDArray[np.float64], shifts: NDArray[np.float
     Parameters
     ----------
     part : float64[n_links, n_jobs]
-        As in :func:`search_together`.
+        Same as in :func:`search_together`.
     shifts : float64[n_jobs], s
         One for each job.
 

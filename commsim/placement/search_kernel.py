@@ -34,11 +34,11 @@ def search_all(
     demand : int64[n_jobs, reach + n_angles]
         Turned by k, job j demands ``demand[j, reach - k:]``, cut to n_angles.
     reach : int
-        At least the largest position.
+        Largest position, or more.
     positions : int64[n_jobs]
         How many turns each job has.
     capacity : int
-        Of the link.
+        Capacity of the link.
     enough : int
         A sum of excesses at which the search ends.
 
@@ -88,11 +88,11 @@ def search_in_turn(
     Parameters
     ----------
     demand : int64[n_passages, reach + n_angles]
-        Of one job on one link each.
+        Demand of one job on one link in each row.
     first, on : int64[n_jobs + 1], int64[n_passages]
         Job j has the passages ``first[j]`` to ``first[j + 1]``, and `on` is the link of each.
     reach, positions
-        As in :func:`search_all`.
+        Same as in :func:`search_all`.
     link : int64[2, n_links]
         The capacity of each link, and its weight in the sum that is minimised.
     starts : int64[n_starts, n_jobs]

@@ -23,6 +23,9 @@ MAX_IN_ROW_IF_ASKED = 256
 # Pairs of boxes with links between them, beyond which switches with the same neighbours are one box as well.
 MAX_BUNDLES = 160
 Numbers = NDArray[np.int64]
+# Drawn one by one unless asked otherwise.
+MAX_ENDPOINTS = 48
+MAX_DIMS = 3
 
 
 def machines(network: Network, merge: bool) -> tuple[Numbers, Numbers]:
@@ -82,10 +85,6 @@ def _elided_rows(unit: Numbers, row: Numbers, most: int) -> tuple[Numbers, NDArr
     return unit, elided
 
 
-# Drawn one by one unless asked otherwise.
-MAX_ENDPOINTS = 48
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
     """How the nodes of a network are drawn.
@@ -103,7 +102,7 @@ class Boxes:
     label, title : tuple of str
         What is written in each box, and what its tooltip says.
     notes : tuple of str
-        What was drawn as one, to be told to the reader.
+        What was drawn as one, for the reader.
     """
 
     of_node: Numbers
@@ -121,7 +120,7 @@ def make_boxes(network: Network, collapse: bool | None = None) -> Boxes:
     Parameters
     ----------
     network : Network
-        To be drawn; a node is in the row of its tier.
+        Network to draw; a node is in the row of its tier.
     collapse : bool, optional
         Whether a machine is one box, and endpoints or machines with the same neighbours are one box together. By
         default when there are more than ``MAX_ENDPOINTS``. The middle of rows that are still long is one box.
@@ -199,9 +198,9 @@ class Bundles:
     up, down : int64[n]
         Links from low to high, and from high to low.
     rate : float64[n], bytes/s
-        Of the fastest link.
+        Rate of the fastest link.
     load_up, load_down : float64[n]
-        Of the busiest link each way: what it carried over what it could carry; 0 without a result.
+        Load of the busiest link each way: what it carried over what it could carry; 0 without a result.
     """
 
     low: NDArray[np.int64]
@@ -224,13 +223,13 @@ def make_bundles(
     Parameters
     ----------
     network : Network
-        Whose links.
+        Network with the links.
     box : int64[n_nodes]
         Box of each node.
     row : int64[n_boxes]
         Row of each box; the lower one of a pair is `low`.
     load : float64[n_links] or None
-        Of each link.
+        Load of each link.
     """
     src, dst = box[network.src], box[network.dst]
     between = np.flatnonzero(src != dst)
@@ -255,11 +254,11 @@ def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -
     Parameters
     ----------
     network : Network
-        Of `n_links` links.
+        Network of `n_links` links.
     link_bytes : float64[n_links], bytes
         What each link carried.
     time : float, s
-        In which time.
+        Time in which the links carried it.
 
     Raises
     ------
@@ -270,9 +269,6 @@ def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -
         given = f"{len(link_bytes)} links" if len(link_bytes) else "no links (a real run or a closed form has none)"
         raise InputError(f"the result has loads of {given}, but {network.name} has {network.n_links} links")
     return np.asarray(link_bytes / (network.bandwidth * time) if time else np.zeros(network.n_links))
-
-
-MAX_DIMS = 3
 
 
 def grid_dims(network: Network) -> list[int]:

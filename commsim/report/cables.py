@@ -15,6 +15,9 @@ from .layout import Layout
 from .palette import BOX_HEIGHT, FAINT, LINK, load_colour
 from .picture import Label, Line, Point, Shape
 
+MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100
+_APART = 4.0
+
 
 def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
     """X of both ends of each bundle; at the edge of a box, lines are spread in the order of their other ends."""
@@ -81,10 +84,6 @@ def _chord(boxes: Boxes, at: Layout, low: int, high: int) -> list[Point]:
     ]
 
 
-MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100
-_APART = 4.0
-
-
 def rate_classes(bundles: Bundles) -> list[float]:
     """Different rates in bytes/s, the slowest first: the width of a line says which of them it is."""
     return [float(rate) for rate in np.unique(bundles.rate)]
@@ -102,7 +101,7 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
     Parameters
     ----------
     network : Network
-        For the names in tooltips.
+        Network with the names for tooltips.
     boxes, bundles, at
         What is drawn, and where.
     full : float or None

@@ -21,18 +21,18 @@ _NO_ENDING = {"bytes_on_wire": "B"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """Numbers, NaN where there is none; or words, as numbers of labels, -1 where there is none.
+    """Numbers, NaN where missing; or words, as numbers of labels, -1 where missing.
 
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     values : float64[n] or int64[n]
         Numbers, or indices of `labels`.
     unit : str
         ``B``, ``s``, ``B/s`` or nothing.
     labels : tuple of str or None
-        In the order in which they are shown; None for numbers.
+        Labels in the order in which they are shown; None for numbers.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Column:
         return Column(self.name, self.values[rows], self.unit, self.labels)
 
     def text(self) -> list[str]:
-        """Every value as it stands in a CSV file."""
+        """Every value as in a CSV file."""
         if self.labels is None:
             return ["" if v != v else f"{v:.17g}" if v != int(v) else f"{v:.0f}" for v in self.values.tolist()]
         return [self.labels[i] if i >= 0 else "" for i in self.values.tolist()]
@@ -101,11 +101,11 @@ def number_column(name: str, values: Any, unit: str | None = None) -> Column:
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     values : array of float
-        NaN where there is none.
+        NaN where missing.
     unit : str, optional
-        By default the one that the name ends with.
+        Unit; by default the one that the name ends with.
     """
     numbers = np.asarray(values, np.float64)
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
@@ -136,7 +136,7 @@ def in_order(words: Iterable[str]) -> list[str]:
 
 
 def csv_text(table: Table) -> str:
-    """Write a table as CSV; units stand in the first line, behind the names."""
+    """Write a table as CSV; units are in the first line, behind the names."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([f"{c.name} [{c.unit}]" if c.unit else c.name for c in table.columns.values()])

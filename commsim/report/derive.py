@@ -27,7 +27,7 @@ def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Tabl
     parameters : list of str
         Its columns that say what was asked, and vary.
     baseline : str
-        Name of an algorithm; any that begins with ``ring`` unless given.
+        Name of an algorithm; by default any that begins with ``ring``.
     """
     if "collective" in rows and "time_s" in rows:
         rows = rows.beside(number_column("speedup", _speedup(rows, parameters, baseline), ""))
@@ -42,7 +42,7 @@ def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Tabl
 
 
 def _speedup(rows: Table, parameters: list[str], baseline: str) -> Reals:
-    """Time of the baseline over that of each row, all else being equal; NaN where there is no baseline."""
+    """Time of the baseline over that of each row, all else being equal; NaN without a baseline."""
     column, out = rows["collective"], np.full(rows.n_rows, np.nan)
     names = [label.partition(":")[0] for label in column.labels or ()]
     chosen = [n == baseline or column.labels[i] == baseline if baseline else n.startswith("ring")  # type: ignore[index]

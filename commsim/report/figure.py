@@ -1,7 +1,5 @@
 """A figure: a table, and which of its columns go where. Pages, plots and CSV files all show this one value.
 
-What a figure shows of its table: the numbers that are drawn, which stand in the CSV file too.
-
 ======= =============================================================================================
 kind    shows
 ======= =============================================================================================
@@ -12,7 +10,7 @@ cdf     per value of `by`: every x, and which share of them is not larger
 others  the table as it is
 ======= =============================================================================================
 
-``page/draw_*.js`` say the same in the browser, where rows are filtered; a test compares the two.
+``page/specs`` asks the same of the browser, where rows are filtered; a test compares the two.
 """
 
 from __future__ import annotations
@@ -27,6 +25,8 @@ from commsim.report.columns import Column, Table, number_column
 from commsim.report.picture import Picture
 
 KINDS = ("curves", "heat", "choice", "cdf", "scatter", "spans", "picture")
+Reals = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 class NothingToDraw(Exception):  # noqa: N818  # no error: the data does not have what a figure shows
@@ -44,23 +44,23 @@ class Figure:
     kind : str
         One of ``KINDS``; :mod:`commsim.report.figure` says what each shows of the table.
     title, caption : str
-        Of the page; a plot for a paper has neither.
+        Title and caption on the page; a plot for a paper has neither.
     table : Table
         All rows; a page may filter them.
     roles : mapping of str to str
-        From x, y, by, value, facet and so on to columns of the table.
+        Map from x, y, by, value, facet and so on to columns of the table.
     words : mapping of str to str
         What the axes say, by role; the column's name and unit otherwise.
     logarithmic : frozenset of str
         Roles whose axis is.
     scale : str
-        Of the colours of a heat map: ``load`` from 0 to 1, or ``ratio``, in which 1 is neutral.
+        Scale of the colours of a heat map: ``load`` from 0 to 1, or ``ratio``, in which 1 is neutral.
     level : float, optional
         A value of y that is drawn as a dashed line; ``words`` says what it is.
     points : Table, optional
         Measured: drawn as marks over curves; has the columns of x and y.
     picture : Picture, optional
-        Of the kind picture.
+        Picture, for the kind picture.
     of_run : str
         The run that it shows, when it shows one and not all rows.
     """
@@ -92,10 +92,6 @@ def without_unit(name: str) -> str:
     return bare.replace("_", " ").replace("n ranks", "ranks")
 
 
-Reals = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
-
 def drawn(figure: Figure) -> Table:
     """Return the table of what is drawn."""
     role, table = figure.roles, figure.table
@@ -124,7 +120,7 @@ def summarised(table: Table, keys: list[str], value: str, low: str = "", high: s
     value : str
         Column of the median.
     low, high : str
-        Columns of the least and the greatest; `value` unless given.
+        Columns of the least and the greatest; by default `value`.
     """
     used, group, n = grouped(table, keys, [value])
     values = table[value].values[used]
@@ -150,7 +146,7 @@ def grouped(table: Table, keys: list[str], needed: list[str], *, missing: bool =
     Parameters
     ----------
     table : Table
-        Of which rows.
+        Table with the rows.
     keys, needed : list of str
         Columns; rows without a value in one of them are left out.
     missing : bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.comparison.pairs import SAME_SIZE
+from commsim.real.comparison.pairs import SAME_SIZE
 from commsim.report.columns import Table, distinct, number_column
 from commsim.report.derive import is_algorithm
 from commsim.report.study import Study
@@ -13,6 +13,9 @@ from commsim.report.study import Study
 from .figure import Figure, NothingToDraw
 
 LOG_BOTH = frozenset(("x", "y"))
+LEAST_POINTS = 8
+BAND = 0.1
+Numbers = NDArray[np.int64]
 
 
 def busbw(study: Study) -> Figure:
@@ -94,9 +97,6 @@ def _require_algorithms(study: Study) -> None:
         raise NothingToDraw("there is only one algorithm per operation")
 
 
-LEAST_POINTS = 8
-
-
 def cdf(study: Study) -> Figure:
     """Which share of the results took at most a time."""
     rows = study.rows
@@ -129,10 +129,6 @@ def _scaling(study: Study, name: str, y: str, fixed: str, what: str) -> Figure:
     words = {"x": "ranks", "y": f"{name} scaling efficiency", "level": "ideal"}
     return Figure(name, "curves", f"{name.capitalize()} scaling", caption, rows, roles, words, frozenset("x"),
                   level=1.0)  # fmt: skip
-
-
-BAND = 0.1
-Numbers = NDArray[np.int64]
 
 
 def accuracy(study: Study) -> Figure:

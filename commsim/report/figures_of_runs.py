@@ -20,7 +20,7 @@ from commsim.report.timeline import PICOSECOND, Slices, on_links, sends
 from .figure import Figure, NothingToDraw
 
 N_BINS, MAX_LINKS = 120, 48
-MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 20_000
+MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 5_000
 
 
 def network(run: SimulatedRun) -> Figure:
@@ -68,7 +68,7 @@ def links(run: SimulatedRun) -> Figure:
 
 
 def _rerouted(run: SimulatedRun) -> str:
-    """Say that messages are shown on the ways that they were planned to take, where flaps changed some."""
+    """Describe that messages are shown on the ways that they were planned to take, where flaps changed some."""
     n = int(run.result.counters.get("rerouted", 0))
     return f" Messages of the {n} connections that were rerouted are shown on their first way." if n else ""
 
@@ -161,7 +161,7 @@ class _Load:
         Parameters
         ----------
         first : sequence of int
-            These before others, of which those with most of the time come first.
+            These before others; the ones with most of the time come first.
         only : bool
             No others.
         """
@@ -175,7 +175,7 @@ class _Load:
         return np.asarray(np.sort(order[: max(1, int(fits.sum()))]))
 
     def note(self, shown: NDArray[np.int64], what: str, which: str = "with most of the critical path") -> str:
-        """Say how many of the tracks are shown, and which; nothing where all are."""
+        """Describe how many of the tracks are shown, and which; nothing where all are."""
         n = int(np.count_nonzero(self._slices))
         if len(shown) == n:
             return ""

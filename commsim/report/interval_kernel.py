@@ -18,9 +18,9 @@ def fill_lanes(track: Ints, start: Ints, end: Ints, lane: NDArray[np.int32], unt
     Parameters
     ----------
     track : int64[n]
-        In ascending order.
+        Tracks in ascending order.
     start, end : int64[n]
-        In ascending order of `start` within a track.
+        Intervals in ascending order of `start` within a track.
     lane : int32[n]
         Written.
     until : int64[m]
@@ -47,11 +47,11 @@ def add_to_bins(row: Ints, start: Reals, end: Reals, amount: Reals, width: float
     row : int64[n]
         Row of each amount, below 0 for none.
     start, end : float64[n]
-        From 0 to the last bin's end; what is beyond is left out. An interval of no length is in one bin.
+        Intervals between 0 and the last bin's end; what is beyond is left out. An interval of no length is in one bin.
     amount : float64[n]
-        To be added.
+        Amounts to add.
     width : float
-        Of a bin.
+        Width of a bin.
     bins : float64[n_rows, n_bins]
         Added to.
     """

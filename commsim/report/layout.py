@@ -16,6 +16,9 @@ from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WID
 from .picture import text_width
 
 Reals = NDArray[np.float64]
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+_COUNT = re.compile(r"(\d+) (\D+)")
+GAP_X, GAP_Y = 46.0, 62.0
 
 
 def _in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
@@ -63,7 +66,7 @@ def spread(wanted: Reals, spacing: float, low: float, high: float) -> Reals:
     Parameters
     ----------
     wanted : float64[n]
-        In ascending order.
+        Wanted positions in ascending order.
     spacing, low, high : float
         Least distance between neighbours, and bounds, which must leave room.
 
@@ -85,7 +88,7 @@ def spread(wanted: Reals, spacing: float, low: float, high: float) -> Reals:
 
 
 def _first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
-    """By box, the first box of a higher row that it is cabled to; itself where there is none."""
+    """By box, the first box of a higher row that it is cabled to; itself without one."""
     above = np.arange(len(row))
     rising = np.flatnonzero(row[bundles.low] < row[bundles.high])[::-1]  # so that the first is written last
     above[bundles.low[rising]] = bundles.high[rising]
@@ -125,10 +128,6 @@ def _on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[
     return x - (x - width / 2).min(), y - y.min() + BOX_HEIGHT / 2
 
 
-_NUMBERED = re.compile(r"(.*?)(\d+)")
-_COUNT = re.compile(r"(\d+) (\D+)")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """Where each box is.
@@ -140,7 +139,7 @@ class Layout:
     text : tuple of str
         What is written in each box.
     stem : tuple of str
-        By row, what all names in it begin with and what was left out in the boxes.
+        Common beginning of all names of each row, which is left out in the boxes.
     shape : {"rows", "circle", "grid"}
         How the boxes stand.
     """
@@ -159,7 +158,7 @@ def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
     Parameters
     ----------
     network : Network
-        For its coordinates.
+        Network with the coordinates.
     boxes, bundles
         What is placed, and the links between.
     """
@@ -196,9 +195,6 @@ def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:
     if len(stems) != 1 or not all(match or label[0].isdigit() for match, label in zip(matches, labels, strict=True)):
         return labels, ""
     return [match[2] if match else label for match, label in zip(matches, labels, strict=True)], stems.pop()
-
-
-GAP_X, GAP_Y = 46.0, 62.0
 
 
 def _on_grid(

@@ -21,6 +21,7 @@ from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_wid
 KIND_NAMES = ("host", "switch", "GPU", "CPU", "NIC", "memory", "machine")
 _ROW, _BAR, _STEPS = 22.0, 180.0, 36
 MAX_RATES = 12  # in a legend
+MARGIN, CAPTIONS, LEAST_WIDTH = 24.0, 124.0, 620.0
 
 
 def full_load(busiest: float) -> float:
@@ -77,9 +78,6 @@ def _scale(full: float, x: float, y: float) -> list[Shape]:
     return [*shapes, Label(x, y + _ROW - 4, meaning, 11, FAINT, "start")]
 
 
-MARGIN, CAPTIONS, LEAST_WIDTH = 24.0, 124.0, 620.0
-
-
 def draw_network(
     network: Network,
     result: Result | None = None,
@@ -92,13 +90,13 @@ def draw_network(
     Parameters
     ----------
     network : Network
-        To be drawn.
+        Network to draw.
     result : Result, optional
-        Of a simulation on this network: links get the colours of their loads.
+        Result of a simulation on this network: links get the colours of their loads.
     collapse : bool, optional
         Whether machines, and hosts with the same neighbours, are one box; decided by the number of hosts if not given.
     over : callable, optional
-        From the boxes and where they are to shapes that lie on the cables, below the boxes.
+        Function from the boxes and their positions to shapes that lie on the cables, below the boxes.
 
     Returns
     -------

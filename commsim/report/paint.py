@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import replacing
+from commsim.report.plots.chart import Chart, write_chart
 
 from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape
 
@@ -16,10 +17,18 @@ SCALE = 2.0
 MAX_PIXELS = 2**15
 _ALIGNMENT = {"start": "left", "middle": "center", "end": "right"}
 _POINTS = 72.0 / 96.0  # matplotlib counts fonts and widths in points
+MOST_SHOWN = 2000  # pixels
+FONTS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+SUFFIXES = (".svg", ".png")
 
 
-def require_matplotlib() -> None:
+def require_matplotlib(what: str = "PNG needs", otherwise: str = ", or draw to a .svg file") -> None:
     """Refuse before anything is computed.
+
+    Parameters
+    ----------
+    what, otherwise : str
+        Beginning and end of the refusal.
 
     Raises
     ------
@@ -29,7 +38,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise InputError("PNG needs matplotlib: pip install 'commsim[plot]', or draw to a .svg file") from None
+        raise InputError(f"{what} matplotlib: pip install 'commsim[plot]'{otherwise}") from None
 
 
 def _write_png(picture: Picture, out: BinaryIO) -> None:
@@ -92,10 +101,6 @@ def _write(axes: Any, label: Label, order: int) -> None:
         fontweight="bold" if label.bold else "normal",
         path_effects=[withStroke(linewidth=3 * _POINTS, foreground="#ffffff")] if label.halo else [],
     )  # fmt: skip
-
-
-MOST_SHOWN = 2000  # pixels
-FONTS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
 def svg_text(picture: Picture) -> str:
@@ -178,9 +183,6 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-SUFFIXES = (".svg", ".png")
-
-
 def check_drawable(path: str | Path) -> None:
     """Refuse, before anything is computed, a file that a picture cannot be written to.
 
@@ -195,17 +197,35 @@ def check_drawable(path: str | Path) -> None:
         require_matplotlib()
 
 
-def write_picture(picture: Picture, path: str | Path) -> None:
-    """Write `picture` as SVG or PNG; the file appears whole or not at all.
+def check_chart(path: str | Path) -> None:
+    """Refuse, before anything is computed, a file that a chart cannot be written to.
 
     Raises
     ------
     InputError
-        As :func:`check_drawable`, or if the file cannot be written.
+        As :func:`check_drawable`, or if matplotlib is missing, whatever the format.
     """
     check_drawable(path)
+    require_matplotlib("charts need", "")
+
+
+def write_picture(picture: Picture | Chart, path: str | Path) -> None:
+    """Write a picture or a chart as SVG or PNG; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_drawable` or :func:`check_chart`, or if the file cannot be written.
+    """
+    kind = Path(path).suffix[1:]
+    if isinstance(picture, Chart):
+        check_chart(path)
+        with replacing(path) as out:
+            write_chart(picture, out, kind)
+        return
+    check_drawable(path)
     with replacing(path) as out:
-        if Path(path).suffix == ".svg":
+        if kind == "svg":
             out.write(svg_text(picture).encode())
         else:
             _write_png(picture, out)

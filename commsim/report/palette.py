@@ -10,6 +10,8 @@ Sizes that the layouts share.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from commsim.core.network import CPU, GPU, HOST, KINDS, MEMORY, NIC, SWITCH
@@ -48,6 +50,22 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#00
 RATIO_ENDS = (1.21, 1.44, 2.25, 4.0, 9.0, 25.0, 100.0, 400.0, 2500.0, 10_000.0)
 EFFECTS = {"copied": COPY, "added on arrival": REDUCE}
 _LOAD = np.array(LOAD_RAMP)
+BOX_HEIGHT, GAP, LEAST_WIDTH = 24.0, 10.0, 30.0
+# At least as wide is a drawing in rows; beyond this the names in a row are cut to their numbers.
+NARROW, WIDE = 540.0, 1500.0
+# Distance between boxes on a circle, and up to how many.
+LOOSE, MAX_LOOSE = 50.0, 24
+
+# Colours of the figures of a page, and of those of a dark page. Loads rise
+# from dark to bright there, so that what is idle stands back on both.
+CHART: dict[str, Any] = {
+    "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#cfcfcf", "paper": "#ffffff", "idle": IDLE,
+    "series": SERIES, "load": LOAD_RAMP,
+}  # fmt: skip
+DARK_CHART: dict[str, Any] = {
+    "ink": "#e6e6e6", "faint": "#a9adb3", "grid": "#343a41", "band": "#454c54", "paper": "#1e2227", "idle": "#363c43",
+    "series": ("#3d9bd6", "#e8743b", *SERIES[2:-1], "#f2f2f2"), "load": LOAD_RAMP[::-1],
+}  # fmt: skip
 
 
 def load_colour(load: float) -> str:
@@ -58,22 +76,3 @@ def load_colour(load: float) -> str:
     low = min(int(at), len(_LOAD) - 2)
     mixed = _LOAD[low] + (at - low) * (_LOAD[low + 1] - _LOAD[low])
     return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
-
-
-BOX_HEIGHT, GAP, LEAST_WIDTH = 24.0, 10.0, 30.0
-# At least as wide is a drawing in rows; beyond this the names in a row are cut to their numbers.
-NARROW, WIDE = 540.0, 1500.0
-# Distance between boxes on a circle, and up to how many.
-LOOSE, MAX_LOOSE = 50.0, 24
-
-# What charts of a page have beside the colours of data, and what differs where people ask for a dark page. Loads rise
-# from dark to bright there, so that what is idle stands back on both.
-CHART = {
-    "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#cfcfcf", "lane": LANES[0], "paper": "#ffffff",
-    "outline": "#000000",
-}  # fmt: skip
-DARK_CHART = {
-    "ink": "#e6e6e6", "faint": "#a9adb3", "grid": "#343a41", "band": "#454c54", "lane": "#252a30", "paper": "#1e2227",
-    "outline": "#ffffff", "idle": "#363c43", "series": ("#3d9bd6", "#e8743b", *SERIES[2:-1], "#f2f2f2"),
-    "load": LOAD_RAMP[::-1], "effects": {"copied": "#3d9bd6", "added on arrival": "#e8743b"},
-}  # fmt: skip

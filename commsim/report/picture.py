@@ -86,7 +86,7 @@ class Picture:
     Parameters
     ----------
     width, height : float, pixels
-        Of the sheet.
+        Size of the sheet.
     title : str
         What it shows, for programs that read pictures aloud.
     shapes : tuple of Shape

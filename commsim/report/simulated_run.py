@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,12 @@ from commsim.core.result import Result, Trace
 from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
 from commsim.engine.link_samples import LinkSamples, LinkWatch
-from commsim.run import Prepared
+from commsim.scenario import Plan, Wish
 
 MAX_TRANSFERS = 4_000_000
 # Transfers whose paths are expanded at one time.
 AT_ONCE = 65_536
-# At the links of a packet run; twice as many as parts of a figure, each of which shows the fullest queue.
+# At the links of a packet run; twice as many as parts of a figure, each showing the fullest queue.
 LOOKS = 240
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -34,23 +33,23 @@ class SimulatedRun:
     Parameters
     ----------
     name : str
-        As the user named the collective.
-    prepared : Prepared
+        Name that the user gave the collective.
+    prepared : Plan
         Network, schedule, placement and routes.
     result : Result
-        With its trace.
+        Result with its trace.
     n_bytes : float64[n_transfers], bytes
         What each transfer put on the wire.
     critical : CriticalPath or None
         None when ranks started late.
     samples : LinkSamples or None
-        Of the links in the packet engine.
+        Samples of the links in the packet engine.
     shown_ranks : tuple of int
-        Those of which timelines are wanted.
+        Those whose timelines are wanted.
     """
 
     name: str
-    prepared: Prepared
+    prepared: Plan
     result: Result
     n_bytes: Reals
     critical: CriticalPath | None
@@ -98,7 +97,7 @@ class SimulatedRun:
 
 
 def simulate_run(
-    name: str, prepared: Prepared, size: float, options: Mapping[str, Any], known_time: float | None = None
+    name: str, prepared: Plan, size: float, wish: Wish | None = None, known_time: float | None = None
 ) -> SimulatedRun:
     """Repeat a collective's simulation, with the times of all transfers.
 
@@ -106,12 +105,12 @@ def simulate_run(
     ----------
     name : str
         What to call it.
-    prepared : Prepared
+    prepared : Plan
         What runs where.
     size : float, bytes
-        Of the operation.
-    options : mapping
-        The other parameters of :meth:`commsim.run.Prepared.predict`.
+        Size of the operation.
+    wish : Wish, optional
+        Engine and its options. Default: the flow engine.
     known_time : float, s, optional
         What an earlier run took: links of the packet engine are looked at in that time.
 
@@ -123,17 +122,18 @@ def simulate_run(
     n = prepared.schedule.n_transfers
     if n > MAX_TRANSFERS:
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
-    if options.get("engine") == "closed-form":
+    wish = wish or Wish()
+    if wish.engine == "closed-form":
         raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
-    view, prepared = prepared.view(size), prepared.at(size)
-    late = bool(options.get("start_jitter"))
+    prepared = prepared.at(size)
+    late = bool(wish.start_jitter)
     watch = None
-    if known_time is not None and options.get("engine") == "packet" and not late:
+    if known_time is not None and wish.engine == "packet" and not late:
         watch = LinkWatch(known_time - prepared.before, LOOKS)
-    result = prepared.predict(size, **{**options, "trace": True, **({"watch": watch} if watch else {})})
+    result = prepared.run(size, dataclasses.replace(wish, trace=True, watch=watch))
     samples = None if watch is None else watch.samples(prepared.network.n_links)
-    framing: Framing = options.get("framing") or (Framing() if view is None else view.framing)
-    n_bytes = framing.on_wire(payload(prepared.plan, size if view is None else view.size))
+    framing = wish.framing or prepared.framing or Framing()
+    n_bytes = framing.on_wire(payload(prepared.plan, size if prepared.sent is None else prepared.sent))
     run = SimulatedRun(name, prepared, result, n_bytes, None, samples)
     return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))
 
@@ -147,11 +147,11 @@ class LinkBins:
     link : int64[n]
         The links, those with the most load first; or groups of links.
     edges : float64[n_bins + 1], s
-        Where bins begin and end.
+        Edges of the bins.
     n_bytes : float64[n, n_bins], bytes
         What each carried in each bin.
     load : float64[n, n_bins]
-        That over what it could have carried.
+        Bytes over what the link could have carried.
     """
 
     link: NDArray[np.int64]
@@ -169,13 +169,13 @@ def link_bins(run: SimulatedRun, n_bins: int, most: int, window: tuple[float, fl
     Parameters
     ----------
     run : SimulatedRun
-        Whose links.
+        Run with the links.
     n_bins : int
         Parts of the time.
     most : int
         Links at most: those that carried most in relation to their capacity.
     window : (float, float), s
-        Part of the run; all of it unless given.
+        Part of the run; by default all of it.
     """
     carried = run.result.link_bytes
     order = np.argsort(-carried / run.prepared.network.bandwidth, kind="stable")
@@ -193,9 +193,9 @@ def group_bins(
     Parameters
     ----------
     run, n_bins, window
-        As in :func:`link_bins`.
+        Same as in :func:`link_bins`.
     group : int64[n_links]
-        From 0; -1 for links that are in none.
+        Group of each link, from 0; -1 for links that are in none.
 
     Returns
     -------

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from .figure import Figure
     from .simulated_run import SimulatedRun
 
+# Columns that say what came out; the others say what was asked.
+PREDICTED = (
+    "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
+    "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
+)  # fmt: skip
+# Columns of results that repeat what was asked, under the names that figures use.
+ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
+ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps")
+DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
+MAX_ROWS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Study:
@@ -48,13 +59,13 @@ class Study:
     by : str
         Column whose values get a colour each.
     baseline : str
-        The algorithm to which others are compared; those whose name begins with ``ring`` unless given.
+        The algorithm to which others are compared; by default those whose name begins with ``ring``.
     failed : mapping of str to int
         Different errors of points that failed, and how many points each stopped.
     remarks : tuple of str
         What the commands said of their results: what was assumed, what is not counted.
     names : mapping of str to mapping
-        By column and value: the word that figures show.
+        Word that figures show, by column and value.
     figures : tuple of Figure
         What is shown in place of figures of rows, where rows are not of collectives.
     listed : tuple of str
@@ -89,17 +100,6 @@ class Study:
             if name in self.parameters and name not in but:
                 return {"by": name}
         return {}
-
-
-# Columns that say what came out; the others say what was asked.
-PREDICTED = (
-    "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
-    "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
-)  # fmt: skip
-# Columns of results that repeat what was asked, under the names that figures use.
-ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
-ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps")
-DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
 
 
 def parameters_of(table: Table) -> list[str]:
@@ -145,9 +145,6 @@ def _same(a: Column, b: Column) -> bool:
     return len({long for long, _ in pairs}) == len({short for _, short in pairs}) == len(pairs)
 
 
-MAX_ROWS = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What of the rows is shown, and how.
@@ -155,7 +152,7 @@ class Choice:
     Parameters
     ----------
     baseline, by : str
-        As in :class:`Study`.
+        Same as in :class:`Study`.
     where : tuple of str
         Conditions, as :func:`commsim.report.rows.chosen.kept` has them.
     rename : tuple of str
@@ -183,9 +180,9 @@ def study_of_rows(
     Parameters
     ----------
     title : str
-        Unless the configuration says what ran where.
+        Title, if the configuration has none.
     rows : sequence of mapping
-        As ``--json`` writes them.
+        Rows as ``--json`` writes them.
     config : mapping
         The flags of the command.
     choice : Choice
@@ -213,7 +210,7 @@ def make_study(
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     rows : Table
         Results; failed points may be among them.
     provenance : mapping of str to str
@@ -252,18 +249,18 @@ def make_study(
 
 
 def with_line_rate(study: Study, rate: float) -> Study:
-    """Say how fast the links of a rank are, bytes/s."""
+    """Return the rate of a rank's links, bytes/s."""
     column = number_column("line_rate_Bps", np.full(study.rows.n_rows, rate))
     return dataclasses.replace(study, rows=study.rows.beside(column))
 
 
 def made_by(verb: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """Say which version made something, by which command.
+    """Name the version and the command that made something.
 
     Parameters
     ----------
     verb : str
-        Of the command.
+        Verb of the command.
     config : mapping
         Its flags, with the version.
     """

@@ -25,6 +25,9 @@ MIN_WIDTH = 40
 # Room that a column of words must have to be broken into lines.
 MIN_WORDS = 20
 GAP = "  "
+STANDARD_OUTPUT = "-"
+# Where the answer goes while all else that is printed is thrown away.
+_answers_to: list[TextIO] = []
 
 
 def print_table(
@@ -58,7 +61,7 @@ def print_table(
     columns, rows, left_out = _without_least(columns, rows, least, width)
     _print_fitting(columns, rows, width)
     if left_out:
-        print(f"# {width} columns: without {', '.join(left_out)}; a wider terminal, a pipe or --json has them")
+        print(f"# hidden to fit {width} columns: {', '.join(left_out)}; a wider terminal, a pipe or --json has them")
 
 
 def _without_least(
@@ -137,21 +140,9 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print remarks as comments, one to a line, and keep them for the JSON of the command."""
+    """Print remarks as comments, one to a line."""
     for remark in remarks:
-        _given.append(remark)
         print(f"# {printable(remark)}")
-
-
-_given: list[str] = []
-
-
-def given_remarks(*, forget: bool = False) -> tuple[str, ...]:
-    """Return the remarks that were printed so far, each once; a command begins by forgetting those of another."""
-    remarks = tuple(dict.fromkeys(_given))
-    if forget:
-        _given.clear()
-    return remarks
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -183,7 +174,7 @@ def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mappin
     Parameters
     ----------
     path : str
-        Of the file.
+        Path of the file.
     config : mapping
         The flags; the version is added.
     results : iterable of mapping
@@ -196,11 +187,6 @@ def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mappin
     write_answer(path, {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more})
 
 
-STANDARD_OUTPUT = "-"
-# Where the answer goes while all else that is printed is thrown away.
-_answers_to: list[TextIO] = []
-
-
 @contextlib.contextmanager
 def only_answer(*paths: object) -> Iterator[None]:
     """Keep tables and remarks away from standard output where JSON or CSV goes there, so that a program can read it.
@@ -208,7 +194,7 @@ def only_answer(*paths: object) -> Iterator[None]:
     Parameters
     ----------
     *paths : object
-        Where answers go: ``-``, the name of a file, or None.
+        Targets of answers: ``-``, the name of a file, or None.
 
     Raises
     ------
@@ -245,10 +231,10 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
     Parameters
     ----------
     path : str
-        Of the file.
+        Path of the file.
     rows : iterable of mapping
-        As in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what is
-        not there is empty.
+        Rows as in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what
+        is not there is empty.
     """
     flat = flat_rows(rows)
     names, out = names_of(flat), io.StringIO(newline="")

@@ -15,6 +15,10 @@ from commsim.report.simulated_run import LinkBins, SimulatedRun, link_bins
 
 PICOSECOND = 1e-12
 Numbers = NDArray[np.int64]
+N_BINS, MAX_COUNTERS = 200, 512
+AT_ONCE = 16_384
+TRACKS = ("ranks", "links")
+ARROWS = ("all", "critical", "none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +34,7 @@ class Slices:
     start, end : int64[n], ps
         Whole picoseconds, so that the end of one and the start of the next are comparable exactly.
     transfer : int64[n]
-        Which transfer.
+        Transfer of each slice.
     """
 
     track: Numbers
@@ -70,9 +74,9 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     Parameters
     ----------
     run : SimulatedRun
-        Of which run.
+        Run to show.
     transfers : int64[n]
-        Which transfers.
+        Numbers of the transfers.
     links : int64[m], optional
         Only these links.
     """
@@ -92,11 +96,11 @@ def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: 
     Parameters
     ----------
     run : SimulatedRun
-        Of which run.
+        Run to show.
     window : (float, float), s
         Only transfers that touch it.
     limit : int
-        Of more transfers, those on the critical path and evenly drawn others.
+        Largest number of transfers; of more, those on the critical path and evenly drawn others.
 
     Raises
     ------
@@ -174,12 +178,6 @@ class Counter:
             before = load
 
 
-N_BINS, MAX_COUNTERS = 200, 512
-AT_ONCE = 16_384
-TRACKS = ("ranks", "links")
-ARROWS = ("all", "critical", "none")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
     """A run, or a window of it.
@@ -187,19 +185,19 @@ class Timeline:
     Parameters
     ----------
     run : SimulatedRun
-        Which.
+        Run that is shown.
     transfers : int64[n]
         Those shown.
     tracks : tuple of Track
-        Where.
+        Tracks of the slices.
     processes : mapping of int to str
         Names of ranks, and of nodes that have links.
     bins : LinkBins or None
-        For the counters.
+        Bins for the counters.
     arrows : str
         One of ``ARROWS``.
     provenance : mapping of str to str
-        Where it comes from.
+        Provenance of the run.
     """
 
     run: SimulatedRun
@@ -255,7 +253,7 @@ def make_timeline(
     Parameters
     ----------
     run : SimulatedRun
-        Of which run.
+        Run to show.
     window : (float, float), s
         Only transfers that touch it.
     limit : int
@@ -263,7 +261,7 @@ def make_timeline(
     show : tuple of str
         Some of ``TRACKS``.
     arrows : str
-        For which messages: one of ``ARROWS``.
+        Messages that get arrows: one of ``ARROWS``.
     provenance : mapping of str to str
         Written into the file.
     """

@@ -13,9 +13,16 @@ from commsim.files.trace_events import opened, process_name, sort_index, thread_
 
 from .timeline import Timeline, Track
 
+# Packets that are in memory at a time; traces are concatenated by concatenating their bytes.
+AT_ONCE = 8192
+_SEQUENCE = 1
+# Numbers of tracks: lanes and processes are below this.
+_COUNTERS = 1 << 40
+_PROCESSES = 1 << 32
+
 
 class Place(NamedTuple):
-    """Where a timeline stands in a file of several: what is added to its processes and messages, and before names."""
+    """Position of a timeline in a file of several: what is added to its processes and messages, and before names."""
 
     pid: int = 0
     message: int = 0
@@ -36,9 +43,9 @@ def write_beside(timelines: Mapping[str, Timeline], path: str | Path) -> int:
     Parameters
     ----------
     timelines : mapping of str to Timeline
-        By what stands before the names of their processes.
+        Timelines by the text before the names of their processes.
     path : path
-        To write.
+        Path to write.
 
     Returns
     -------
@@ -87,14 +94,6 @@ def _slices(timeline: Timeline, track: Track, place: Place) -> Iterator[str]:
 
 def _us(picoseconds: int) -> str:
     return f"{picoseconds // 1_000_000}.{picoseconds % 1_000_000:06d}"
-
-
-# Packets that are in memory at a time; traces are concatenated by concatenating their bytes.
-AT_ONCE = 8192
-_SEQUENCE = 1
-# Numbers of tracks: lanes and processes are below this.
-_COUNTERS = 1 << 40
-_PROCESSES = 1 << 32
 
 
 def require_perfetto() -> Any:

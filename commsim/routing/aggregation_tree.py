@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.network import SWITCH, Network
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +66,24 @@ def aggregation_tree(
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     workers : tuple of int
         Nodes, all different.
     root : int, optional
-        A switch; unless given, one that is as near as possible to the farthest worker.
+        A switch; by default one that is as near as possible to the farthest worker.
     server : int, optional
-        Node of the parameter server above the root, which is the first switch on the server's way unless given.
+        Node of the parameter server above the root; the root is then by default the first switch on its way.
     edges_only : bool
         Only the root and the first switch of each worker aggregate, as in ATP; else every switch where paths join.
     turn : int
-        Which of several equally good roots, and of equally short paths: for several trees of one job.
+        Number of the tree among several of one job: it picks one of equally good roots, and of equally short paths.
     where : bool[n_nodes], optional
-        Nodes that can aggregate; all switches unless given.
+        Nodes that can aggregate; by default all switches.
 
     Raises
     ------
     InputError
-        If there is no worker, the root is no switch, or a worker has no path to it.
+        Without a worker, or if the root is no switch, or a worker has no path to it.
     """
     _require_workers(workers)
     where = network.kind == SWITCH if where is None else where
@@ -114,18 +114,18 @@ def host_tree(network: Network, workers: tuple[int, ...], host: int, *, turn: in
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     workers : tuple of int
         Nodes, all different; one may be the host itself, and needs no link.
     host : int
-        Who aggregates.
+        Host that aggregates.
     turn : int
-        Which of several equally short paths.
+        Number that picks one of several equally short paths.
 
     Raises
     ------
     InputError
-        If there is no worker, the aggregator is no host, or a worker has no path to it.
+        Without a worker, or if the aggregator is no host, or a worker has no path to it.
     """
     _require_workers(workers)
     if not 0 <= host < network.n_nodes or host not in network.endpoints:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.network import SWITCH, Network
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+
 from .aggregation_tree import AggregationTree, aggregation_tree
 
 
@@ -38,9 +39,9 @@ def able_switches(network: Network, *, in_machines: bool = False) -> tuple[NDArr
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     in_machines : bool
-        Whether the system is one of switches inside machines; those alone are found where the network has some that say
+        Whether the system is one of switches inside machines; only those are found where the network has some that say
         that they can.
 
     Returns
@@ -73,11 +74,11 @@ def place_aggregators(
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     ranks : sequence of int
         Node of each rank.
     able : bool[n_nodes]
-        As from :func:`able_switches`.
+        Nodes that can aggregate, from :func:`able_switches`.
     server : int, optional
         Node of the parameter server, where one is wanted. Then only the root, which is the first switch on its way, and
         the first switch of each rank aggregate; else every switch where paths join.

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.network import SWITCH, Network
-from ..core.network_queries import find_link, find_node, partners
-from ..core.units import parse_time
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.network_queries import find_link, find_node, partners
+from commsim.core.units import parse_time
 
 GRAMMAR = "link:A->B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0->spine0@10ms+5ms"
+__all__ = ["GRAMMAR", "Flap", "Flaps", "read_flaps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,11 @@ class Flap:
     Parameters
     ----------
     name : str
-        As the user named them.
+        Name that the user gave.
     links : tuple of int
         Both directions of each cable.
     at, length : float, s
-        When they go down, and for how long.
+        Time at which they go down, and duration.
     """
 
     name: str
@@ -55,9 +56,11 @@ class Flaps:
     flaps : tuple of Flap
         None of a cable that is down already.
     detection : float, s
-        From a cable's going down, or up, until switches route around it, or over it. Shorter flaps are not noticed.
+        Time from a cable's going down, or up, until switches route around it, or over it. Shorter flaps are not
+        noticed.
     rto : float, s
-        After which a sender repeats what was lost, doubled each time; 0 where messages go on as soon as a path is up.
+        Timeout after which a sender repeats what was lost, doubled each time; 0 where messages go on as soon as a path
+        is up.
     """
 
     flaps: tuple[Flap, ...]
@@ -84,11 +87,11 @@ class Flaps:
         return sorted(times)
 
     def down(self, network: Network, now: float) -> NDArray[np.bool_]:
-        """Say which links are down from `now` on: bool[n_links]."""
+        """Find the links that are down from `now` on: bool[n_links]."""
         return self._links(network, [flap for flap in self.flaps if flap.at <= now < flap.end])
 
     def avoided(self, network: Network, now: float) -> NDArray[np.bool_]:
-        """Say which links switches route around from `now` on: bool[n_links]."""
+        """Find the links that switches route around from `now` on: bool[n_links]."""
         noticed = [f for f in self.flaps if f.length >= self.detection]
         late = self.detection
         return self._links(network, [f for f in noticed if f.at + late <= now < f.end + late])
@@ -111,16 +114,16 @@ class Flaps:
 
 
 def read_flaps(texts: Sequence[str], network: Network, *, detection: float = 0.0, rto: float = 0.0) -> Flaps | None:
-    """Read flaps as the command line names them; None where there are none.
+    """Read flaps as the command line names them; None without any.
 
     Parameters
     ----------
     texts : sequence of str
         Such as ``link:leaf0->spine0@10ms+5ms``; both directions of the cable, or all cables of ``switch:NAME``.
     network : Network
-        Whose links they are.
+        Network with the links.
     detection, rto
-        As in :class:`Flaps`.
+        Same as in :class:`Flaps`.
 
     Raises
     ------
@@ -148,6 +151,3 @@ def _read(text: str, network: Network) -> Flap:
     both = np.unique(np.concatenate((links, partners(network)[links])))
     at, lasts = parse_time(start, "--flap: the start"), parse_time(length, "--flap: the length")
     return Flap(text, tuple(both.tolist()), at, lasts)
-
-
-__all__ = ["GRAMMAR", "Flap", "Flaps", "read_flaps"]

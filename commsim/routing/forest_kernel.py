@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
+from commsim.core.jit import kernel
+
 from .link_rows import Rows
 from .ports_kernel import Ports
 from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed, largest
@@ -32,19 +33,19 @@ def walk_forest(
     flows : int64[n, 4]
         Place of the source among the first ports, of the destination among the second, the destination, and the hash.
     ports : (Ports, Ports)
-        Of sources and of destinations; paths of the latter are counted backwards from the destination.
+        Ports of sources and of destinations; paths of the latter are counted backwards from the destination.
     rows : Rows
         Links between switches by the node that they leave, and among these by the class that they lead to.
     ends : int32[n_links, 2]
-        Of all links.
+        Source and destination of each link.
     forest : Forest
         Classes of the fabric.
     latency : float64[n_links], s
-        Of each link.
+        Latency of each link.
     order : int64[2, n_nodes]
-        As :func:`commsim.routing.routing_kernel.walk_routes` takes it.
+        Same as in :func:`commsim.routing.routing_kernel.walk_routes`.
     choice : int
-        Which of several links; ALL takes the one there is.
+        Choice among several links; ALL where there is only one.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import MAX_METRIC, Network
+from commsim.core.network import MAX_METRIC, Network
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
@@ -37,7 +37,7 @@ def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.i
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     by, other : int32[n_links]
         Node that each link belongs to, and its other end, which must forward.
     """
@@ -55,7 +55,7 @@ def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) ->
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     incoming : tuple
         Links by the node that they lead to, of :func:`links_in_rows`.
     dst : int64[n_routes]

@@ -1,8 +1,8 @@
 """Switches that nothing tells apart, merged into one with the capacity of all of them.
 
-The classes are the coarsest equitable partition in which every node that is no switch of the fabric stands alone: all
-members of a class have equally many links, with equal numbers, to the members of each other class. So all members are
-equally far from every endpoint, and messages that are sprayed reach all of them alike.
+The classes are the coarsest equitable partition in which every node that is no switch of the fabric is a class of its
+own: all members of a class have equally many links, with equal numbers, to the members of each other class. So all
+members are equally far from every endpoint, and messages that are sprayed reach all of them alike.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import SWITCH, Network
+from commsim.core.network import SWITCH, Network
+
 from .link_rows import mixed
 
 
@@ -69,7 +70,7 @@ def merge_switches(network: Network) -> MergedSwitches:
     )
     order = np.argsort(first)  # bundles in the order of their first links, so that cables stay cables
     place = np.argsort(order)
-    member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes stand in their order
+    member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes are in their order
     first, n_members = first[order], n_members[order]
     merged = dataclasses.replace(
         network,
@@ -113,7 +114,7 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
     of_link: NDArray[np.uint64] = 2 * kind[at_fabric].astype(np.uint64)
     sides = [(inner, np.flatnonzero(merges[inner]), outer, np.uint64(way))
              for way, (inner, outer) in enumerate(((src, dst), (dst, src)))]  # fmt: skip
-    colour = mixed(np.arange(network.n_nodes, dtype=np.uint64))  # of a node that stands alone, for good
+    colour = mixed(np.arange(network.n_nodes, dtype=np.uint64))  # of a node in a class of its own, for good
     which, n_classes = np.zeros(len(members), np.int64), 0
     while True:
         colour[members] = mixed((which + network.n_nodes).astype(np.uint64))

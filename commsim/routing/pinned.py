@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import MAX_METRIC, Network
-from ..core.network_queries import partners
-from ..core.pinned_routes import PinnedRoutes, gathered
-from ..core.placement import Placement
+from commsim.core.network import MAX_METRIC, Network
+from commsim.core.network_queries import partners
+from commsim.core.pinned_routes import PinnedRoutes, gathered
+from commsim.core.placement import Placement
+
 from .routing import Routes, find_routes
 
 
@@ -29,15 +30,15 @@ def find_connection_routes(
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     placement : Placement
         Nodes of the participants, and the routes that are pinned; it fits the network.
     ends : int32[n_connections, 2]
         Sending and receiving participant of each connection.
     channel : int64[n_connections]
-        Of each connection.
+        Channel of each connection.
     routing, seed : str or None, int
-        As in :func:`commsim.routing.routing.find_routes`, for connections that are not pinned.
+        Same as in :func:`commsim.routing.routing.find_routes`, for connections that are not pinned.
     hashed_channel : int64[n_connections], optional
         What ECMP hashes in place of the channel, where jobs are to hash to paths of their own.
 
@@ -69,16 +70,16 @@ def find_routes_around(
     seed: int = 0,
     hashed_channel: NDArray[np.int64] | None = None,
 ) -> Routes:
-    """Find the route of each connection, over links to avoid only where there is no other way.
+    """Find the route of each connection, over links to avoid only as a last resort.
 
     A connection whose pinned route has such a link goes where the routing says.
 
     Parameters
     ----------
     network, placement, ends, channel, routing, seed, hashed_channel
-        As in :func:`find_connection_routes`.
+        Same as in :func:`find_connection_routes`.
     avoided : bool[n_links]
-        Which links to avoid.
+        Whether to avoid each link.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def find_routes_around(
 
 
 def turned_away(network: Network, avoided: NDArray[np.bool_]) -> Network:
-    """Return the network in which links to avoid, bool[n_links], are taken only where there is no other way."""
+    """Return the network in which links to avoid, bool[n_links], are taken only as a last resort."""
     return dataclasses.replace(network, metric=np.where(avoided, MAX_METRIC, network.metric))
 
 
@@ -108,9 +109,9 @@ def turned_round(network: Network, placement: Placement) -> Placement:
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     placement : Placement
-        Of the traffic itself.
+        Placement of the traffic itself.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def in_order(parts: tuple[Routes, ...], rows: NDArray[np.int64]) -> Routes:
     parts : tuple of Routes
         The tables, whose rows are numbered one table behind the other.
     rows : int64[n]
-        Which, in the order of the result.
+        Row of each result, counted through all tables.
     """
     begin = np.cumsum([0, *(part.first[-1] for part in parts)])
     first = np.concatenate([np.zeros(1, np.int64), *(p.first[1:] + b for p, b in zip(parts, begin, strict=False))])

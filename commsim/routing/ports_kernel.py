@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
+from commsim.core.jit import kernel
+
 from .link_rows import Rows
 
 # Of each endpoint its first port; of each port its link, its distance, whether there is one shortest path to it, the
@@ -35,7 +36,7 @@ def find_ports(
     machine, fabric, forwards : int32, bool, bool[n_nodes]
         What each node belongs to.
     metric : int32[n_links]
-        Of each link.
+        Metric of each link.
     """
     n, n_nodes = nodes.shape[0], machine.shape[0]
     first = np.zeros(n + 1, np.int64)
@@ -53,7 +54,7 @@ def find_ports(
         queue[0] = source
         distance[source] = 0
         head, tail = 0, 1
-        while head < tail:  # a node stands in the queue again when it was found nearer
+        while head < tail:  # a node is in the queue again when it was found nearer
             node = queue[head]
             head += 1
             if node != source and not forwards[node]:

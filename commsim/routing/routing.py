@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError
-from ..core.network import ROUTINGS, Network
+from commsim.core.errors import InputError
+from commsim.core.network import ROUTINGS, Network
+
 from .link_rows import flow_hash
+from .routing_needs import require_suited
 from .sprayed import MAX_ENTROPIES, sprayed
 from .valiant import find_valiant_routes
-from .walk import Routes, no_path, require_suited, walk
+from .walk import Routes, no_path, walk
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
+__all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing"]
 
 
 def find_routes(
@@ -34,7 +37,7 @@ def find_routes(
     src, dst, channel : int[n_routes]
         Nodes, and the channel, which is part of the flow that ECMP hashes.
     routing : str, optional
-        Which of the next hops on shortest paths is taken at each node. Default: the network's own.
+        Choice among the next hops on shortest paths at each node. Default: the network's own.
 
         - ``ecmp``: the one that a hash of (src, dst, channel, seed, node) says; ``ecmp_polarised`` leaves the node out
           of the hash, as switches do that are all configured alike.
@@ -46,7 +49,7 @@ def find_routes(
         - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
           over a random link out of the group into a third one, then minimal; directly within one group.
     seed : int
-        Of the hash, which also decides between equals in the last three.
+        Seed of the hash, which also decides between equals in the last three.
 
     Raises
     ------
@@ -106,6 +109,3 @@ def read_routing(text: str) -> tuple[str, int, bool]:
 def is_hashed(routing: str) -> bool:
     """Whether the seed changes the routes."""
     return routing in HASHED or routing.startswith("spray:")
-
-
-__all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing"]

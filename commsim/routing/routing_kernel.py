@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
+from commsim.core.jit import kernel
+
 from .link_rows import Rows as Rows
 from .search_kernel import ANY, Graph, distance_from, is_allowed, new_search, start_search
 from .search_kernel import hops_to as hops_to
@@ -89,11 +90,11 @@ def walk_routes(
     graph : Graph
         The network.
     latency : float64[n_links], s
-        Of each link.
+        Latency of each link.
     order : int64[2, n_nodes]
         Index of each node among the possible destinations, and its tier; only for BY_DIGITS.
     rule, choice : int
-        Which links may be taken, ANY, LAST_GROUP_CHANGE or DIMENSION_ORDER; and which of the best of them is.
+        Links that may be taken, ANY, LAST_GROUP_CHANGE or DIMENSION_ORDER; and the choice among the best of them.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def walk_routes(
 def rows_in_order(
     first: NDArray[np.int64], link: NDArray[np.int32], share: NDArray[np.float64], place: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return compressed rows in another order: row r is the one that stands at ``place[r]``."""
+    """Return compressed rows in another order: row r is the one at ``place[r]``."""
     n = place.shape[0]
     new_first = np.empty(n + 1, np.int64)
     new_link = np.empty_like(link)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
+from commsim.core.jit import kernel
+
 from .link_rows import Rows
 
 # Links by the node that they lead to, all, and those out of forwarding nodes; links into forwarding nodes by the node
@@ -72,7 +73,7 @@ def start_search(source: int, target: int, graph: Graph, rule: int, search: Sear
 
 @kernel
 def distance_from(source: int, target: int, graph: Graph, rule: int, search: Search) -> int:
-    """Search on until the distance of `source`, and all that are smaller, are known; -1 if there is no path."""
+    """Search on until the distance of `source`, and all that are smaller, are known; -1 without a path."""
     counters, distance, bucket, entry, following = search
     while True:
         nearest = nearest_over_links(source, source, target, graph, rule, distance)
@@ -152,7 +153,7 @@ def _offer(node: int, distance: int, search: Search) -> None:
 
 @kernel
 def hops_to(target: int, incoming: Rows, forwards: NDArray[np.bool_], hops: NDArray[np.int32]) -> None:
-    """Fill `hops` with the number of links from each node to `target`, -1 where there is no path.
+    """Fill `hops` with the number of links from each node to `target`, -1 without a path.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ A sender that adapts (NSCC, DCTCP) slows down until the fullest of its links car
 shares. One that has credit of its receiver (RCCC, EQDS, NDP) goes on at the rate of its link; what a link cannot carry
 is trimmed to headers, and sent again over some other value. That costs the sender's link, and not the fullest link of
 the fabric: with `trims`, shares count what is sent again. A message then takes 1 / (delivered part of what is sent) of
-its time alone.
+its time without others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import Network
+from commsim.core.network import Network
+
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
 
@@ -34,7 +35,7 @@ def sprayed(
     Parameters
     ----------
     network, src, dst, channel, seed
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
     entropies : int
         Values, 1 to ``MAX_ENTROPIES``.
     trims : bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import Network
+from commsim.core.network import Network
+
 from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
 
@@ -27,7 +28,7 @@ def find_valiant_routes(
     src, dst, channel : int64[n_routes]
         Nodes, and the channel. Within one group routes are minimal.
     seed : int
-        Of the hash.
+        Seed of the hash.
 
     Raises
     ------

@@ -1,7 +1,4 @@
-"""Paths that each routing but Valiant's takes: known from the fabric's forest, or found by a search.
-
-What routings need of a network: coordinates, or tiers.
-"""
+"""Paths that each routing but Valiant's takes: known from the fabric's forest, or found by a search."""
 
 from __future__ import annotations
 
@@ -10,75 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, RoutingError
-from ..core.jit import expected_work
-from ..core.network import SWITCH, Network
-from ..core.network_queries import tiers
-from .fabric_forest import walk_known
+from commsim.core.errors import RoutingError
+from commsim.core.jit import expected_work
+from commsim.core.network import Network
+
+from .forest_routes import walk_known
 from .link_rows import forwarding_rows, links_in_rows, shared_searches
-
-
-def require_suited(network: Network, routing: str) -> None:
-    """Refuse a network that a routing cannot work on.
-
-    Raises
-    ------
-    InputError
-        If `routing` needs coordinates, or tiers, and the network has none.
-    """
-    if routing in ("dimension_order", "minimal", "valiant") and not network.coordinates.shape[1]:
-        what = "a grid" if routing == "dimension_order" else "groups"
-        raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
-    if routing == "dmodk":
-        _require_tiers(network)
-
-
-def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
-    """Index of each node as a destination, endpoints first, and its tier; zeros for routings that do not ask.
-
-    Endpoints are counted in the order of the tree: by the switch of the fabric that is nearest to each, and under one
-    switch by their numbers. GPUs of a rail so follow each other, and go over different switches of the tier above.
-
-    Returns
-    -------
-    int64[2, n_nodes]
-    """
-    order = np.zeros((2, network.n_nodes), np.int64)
-    if routing == "dmodk":
-        is_endpoint = np.zeros(network.n_nodes, np.bool_)
-        is_endpoint[network.endpoints] = True
-        order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
-        order[1] = np.maximum(tiers(network), 0)
-    return order
-
-
-def _nearest_switch(network: Network) -> NDArray[np.int64]:
-    """Return the switch of the fabric that each node of a machine, or host, reaches first; of equals the first."""
-    fabric = (network.kind == SWITCH) & (network.machine < 0)
-    inside = np.flatnonzero(~fabric[network.src])
-    src, dst = network.src[inside], network.dst[inside]
-    cost = network.metric[inside].astype(np.int64) * 2**32  # the number of the switch in the lower half
-    best = np.where(fabric, np.arange(network.n_nodes), 2**62)
-    while True:
-        nearer = best.copy()
-        np.minimum.at(nearer, src, np.minimum(best[dst] + cost, 2**62))
-        if np.array_equal(nearer, best):
-            return np.asarray(best % 2**32)
-        best = nearer
-
-
-def _require_tiers(network: Network) -> None:
-    """Refuse a fabric that is no tree of tiers; what is inside of machines may be as it likes."""
-    tier = tiers(network)
-    passed = np.flatnonzero(network.forwards & (tier == 0) & (network.machine < 0))
-    if passed.size:
-        raise InputError(f"{network.name}: dmodk routing needs a tree, but traffic passes {network.nodes[passed[0]]}")
-    switch = (network.kind == SWITCH) & (network.machine < 0)
-    level = (tier[network.src] == tier[network.dst]) & switch[network.src] & switch[network.dst]
-    if level.any():
-        name = network.link_name(int(level.argmax()))
-        raise InputError(f"{network.name}: dmodk routing needs a tree, but {name} joins two switches of one tier")
-
+from .routing_needs import destination_order
 
 # What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
@@ -114,7 +49,7 @@ def walk(
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     src, dst, key : int64[n_routes]
         Nodes, and the hash of each flow.
     routing : str
@@ -199,11 +134,11 @@ def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
     Parameters
     ----------
     network : Network
-        Where.
+        Network with the switches.
     src, dst : int
         The pair.
     routing : str
-        Which finds none.
+        Routing that finds no path.
     """
     how = {
         "dimension_order": " in dimension order; ecmp takes any",

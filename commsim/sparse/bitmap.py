@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
+from commsim.core.errors import InputError
 
-# Blocks that one word of a bitmap stands for.
+# Blocks in one word of a bitmap.
 WORD = 64
 
 _PART = 2**20  # so that a mapped file of many gigabytes needs little memory
@@ -26,9 +26,9 @@ def bitmap_words(gradient: NDArray[Any], block: int, threshold: float, whose: st
     block : int
         Elements of a block.
     threshold : float
-        At least 0; 0 for integers.
+        Largest magnitude that counts as zero, at least 0; 0 for integers.
     whose : str
-        For messages: ``"rank 3"``.
+        Owner named in messages: ``"rank 3"``.
 
     Returns
     -------

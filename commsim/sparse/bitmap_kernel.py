@@ -1,14 +1,11 @@
-"""Kernels that find the blocks that are not all zero, at the speed of memory.
-
-Kernels that cut bitmaps into chunks.
-"""
+"""Kernels of bitmaps: find the blocks that are not all zero at the speed of memory, and cut bitmaps into chunks."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
+from commsim.core.jit import kernel
 
 
 @kernel

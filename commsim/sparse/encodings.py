@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.value import Value
+from commsim.core.errors import InputError
+from commsim.core.value import Value
 
 # Of one index, and of one offset of a block: both papers' and implementations' choice.
 INDEX_BYTES = 4
@@ -28,7 +28,7 @@ class Contents(Value):
     blocks, elements : int64[n]
         Non-zero blocks, and the elements in them.
     all_blocks, all_elements : int64[n]
-        Blocks and elements of the chunks that the message stands for, zero or not.
+        Blocks and elements of the chunks that the message represents, zero or not.
     reduces : bool[n]
         Whether it is added on arrival, or copied.
     value_bytes : int
@@ -146,7 +146,7 @@ def encoding(name: str) -> Encoding:
     Raises
     ------
     InputError
-        If there is none.
+        If the name is unknown.
     """
     if name not in ENCODINGS:
         raise InputError(f"unknown encoding {name!r}; known: {', '.join(ENCODINGS)}")

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.schedule import REDUCE, Schedule, Transfers
+from commsim.core.schedule import REDUCE, Schedule, Transfers
+
 from .encodings import Encoding, by_phase, dense
 from .occupancy import Occupancy
 from .partition import balanced_bounds, places
@@ -28,14 +29,14 @@ Sending: TypeAlias = Callable[[Schedule, Occupancy, Mapping[str, Any]], Occupanc
 
 @dataclass(frozen=True, slots=True)
 class SparseForm:
-    """How a collective carries data of which only some blocks are not zero.
+    """How a collective carries data with only some non-zero blocks.
 
     Parameters
     ----------
     encoding : Encoding
         Bytes of a message.
     copying : Encoding, optional
-        Of messages that are copied on arrival, where it is another than that of messages that are added.
+        Encoding of messages that are copied on arrival, where it is another than that of messages that are added.
     block : int
         Elements of a block, unless the user says otherwise: 1 for lists of coordinates.
     hashed : bool
@@ -43,12 +44,14 @@ class SparseForm:
     balanced : bool
         Whether chunks are ranges in which the ranks have equal numbers of blocks, in place of equal ranges.
     truncate : callable, optional
-        Of a lossy collective, in which k is the number of blocks that each rank starts with: what is kept of what each
-        transfer has written.
+        Function that says what is kept of what each transfer has written, for a lossy collective, in which k is the
+        number of blocks that each rank starts with.
     sends : callable, optional
-        Which blocks are sent though they are zero, and another order of the blocks than that of the tensor.
+        Function that says which blocks are sent though they are zero, and another order of the blocks than that of the
+        tensor.
     always_dense : callable, optional
-        Which messages carry every value whatever the data is, since their part of the tensor or their way is dense.
+        Function that says which messages carry every value whatever the data is, since their part of the tensor or
+        their way is dense.
     """
 
     encoding: Encoding
@@ -82,11 +85,11 @@ class SparseForm:
         Parameters
         ----------
         schedule : Schedule
-            Of the collective.
+            Schedule of the collective.
         occupancy : Occupancy
             Blocks that the ranks have.
         parameters : mapping of str to value
-            With which the schedule was built.
+            Parameters with which the schedule was built.
         value_bytes : int
             Bytes of one element's value.
 

@@ -1,4 +1,4 @@
-"""Drawn occupancies and gradients: how non-zero blocks lie when there is no real gradient to look at."""
+"""Drawn occupancies and gradients: how non-zero blocks lie without real gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..core.errors import InputError
+from commsim.core.errors import InputError
+
 from .bitmap import WORD
 from .occupancy import Occupancy
 
@@ -43,9 +44,9 @@ def drawn_occupancy(
         Each rank draws for itself; all have the blocks that rank 0 draws; no two ranks share a block; or each draws
         for itself with block b as likely as ``(b + 1) ** -exponent``, as rows of an embedding by popularity.
     seed : int
-        Of the draws.
+        Seed of the draws.
     exponent : float
-        Of zipf.
+        Exponent of zipf.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def drawn_parts(
     seed: int = 0,
     exponent: float = 1.0,
 ) -> Occupancy:
-    """Draw the occupancy of an array that several tensors stand in, each with a density of its own.
+    """Draw the occupancy of an array of several tensors, each with a density of its own.
 
     Parameters
     ----------
@@ -103,9 +104,9 @@ def drawn_parts(
         Elements and density of each tensor, in the order of the array. A block that two share counts to the one that
         has more of it.
     block, pattern, exponent
-        As in :func:`drawn_occupancy`.
+        Same as in :func:`drawn_occupancy`.
     seed : int
-        Of the first tensor's draws; the next has the next one.
+        Seed of the first tensor's draws; the next has the next one.
 
     Raises
     ------
@@ -141,11 +142,11 @@ def drawn_gradients(
     Parameters
     ----------
     occupancy : Occupancy
-        Where.
+        Blocks that are not zero.
     seed : int
         Rank r draws from ``numpy.random.default_rng([r, seed, 1])``.
     dtype : dtype
-        Of the values.
+        Data type of the values.
     whole : bool
         Whole numbers 1..8 with a sign in place of a normal distribution: their float sums are exact.
 

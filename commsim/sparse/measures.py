@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
+from commsim.core.errors import InputError
+
 from .occupancy import Occupancy
 from .partition import Partition
 
@@ -78,9 +79,9 @@ def skewness(occupancy: Occupancy, n_parts: int | None = None, *, hashed: bool =
     Parameters
     ----------
     occupancy : Occupancy
-        At least one rank has a block.
+        Occupancy in which at least one rank has a block.
     n_parts : int, optional
-        Equal parts; as many as ranks unless given.
+        Equal parts; by default as many as ranks.
     hashed : bool
         Parts are classes of a hash in place of ranges: what balanced parallelism makes of the same tensor.
 

@@ -1,7 +1,4 @@
-"""The occupancy: which blocks of a tensor are not all zero, at each rank.
-
-The same non-zero elements, seen in blocks of another size.
-"""
+"""The occupancy: which blocks of a tensor are not all zero at each rank, also regrouped into blocks of another size."""
 
 from __future__ import annotations
 
@@ -12,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.errors import InputError
-from ..core.value import Value, freeze
+from commsim.core.errors import InputError
+from commsim.core.value import Value, freeze
+
 from .bitmap import WORD, bitmap_words
 
 
@@ -33,7 +31,7 @@ class Occupancy(Value):
     Raises
     ------
     InputError
-        If there is no rank, element or block, the number of words is not that of the blocks, or a bit beyond the last
+        Without a rank, element or block, or if the number of words is not that of the blocks, or a bit beyond the last
         block is set.
     """
 
@@ -80,7 +78,7 @@ class Occupancy(Value):
                 f"{n_elements} elements in blocks of {block} need a bitmap [n_ranks, n_blocks], got {given.shape}"
             )
         if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
-            raise InputError("a bitmap holds truth values, or 0 and 1 alone")
+            raise InputError("a bitmap holds truth values, or only 0 and 1")
         return cls(n_elements, block, _packed(given.astype(np.bool_)))
 
     @property
@@ -192,7 +190,7 @@ def regrouped(occupancy: Occupancy, block: int) -> Occupancy:
     Parameters
     ----------
     occupancy : Occupancy
-        Which blocks are not zero; all elements of these count as such.
+        Occupancy whose non-zero blocks hold no zero element.
     block : int
         Elements of a block, at least 1. One that any non-zero element lies in is not zero.
 

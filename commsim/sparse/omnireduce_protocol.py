@@ -6,7 +6,7 @@ also those that sent nothing. So a thread handles d + U messages per block, d it
 In a slot a round cannot begin before the one before it has ended, so that the longest column counts where messages are
 few. With more workers the union is denser: columns have more rounds, and the time without bytes grows.
 
-One thread stands for all; it has its share of the links. Without GPU-direct the tensor crosses PCIe to the host and,
+One thread represents all; it has its share of the links. Without GPU-direct the tensor crosses PCIe to the host and,
 as a copy engine does one copy at a time, after that back. A thread begins when its part has arrived: the last of T
 after (T - 1)/T of the way there. The time is the longer of both ways, and of the last thread's arrival and protocol.
 With GPU-direct workers copy nothing, but aggregators still add every element that they receive: where data is dense,
@@ -35,13 +35,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.jit import kernel
+from commsim.core.errors import InputError
+from commsim.core.jit import kernel
+
 from .generate import drawn_occupancy
 
 THREADS, AGGREGATORS, SLOTS_EACH = 8, 8, 8  # of a worker; of the job; of a thread at each aggregator
 GOODPUT = 85.6e9 / 8  # bytes/s
-LATENCY = 2e-6  # of a message; our assumption, of which hundreds are under way
+LATENCY = 2e-6  # of a message; our assumption; hundreds are under way
 FIXED = 1.96e-3  # s
 COPY_RATE = 13e9  # bytes/s
 MESSAGE, ELEMENT = 0.883e-6, 1.61e-9  # s, sending and receiving together
@@ -54,18 +55,18 @@ class Case:
     Parameters
     ----------
     n_elements : int
-        Of 4 bytes.
+        Number of elements of 4 bytes.
     block : int
         Elements of a message.
     density : float
         Share of blocks that a worker has, drawn for each.
     n_workers : int
-        Beside :data:`AGGREGATORS` hosts that add.
+        Number of workers, beside :data:`AGGREGATORS` hosts that add.
 
     Raises
     ------
     InputError
-        If there is no block for each thread, or a number is out of its range.
+        Without a block for each thread, or if a number is out of its range.
     """
 
     n_elements: int
@@ -92,7 +93,7 @@ def staged_time(case: Case, element: float = ELEMENT) -> float:
     Parameters
     ----------
     element : float, s
-        Of copying an element into a message and out of one; nothing where several blocks share a message.
+        Time of copying an element into a message and out of one; 0 where several blocks share a message.
     """
     one_way = 4 * case.n_elements / COPY_RATE
     arrived = one_way * (THREADS - 1) / THREADS
@@ -106,9 +107,9 @@ def protocol_time(case: Case, per_message: float, adding: float = 0.0) -> float:
     Parameters
     ----------
     per_message : float, s
-        Of a thread, for sending a message and receiving one.
+        Time of a thread for sending a message and receiving one.
     adding : float, s
-        Of an aggregator's thread besides, for what a message holds.
+        Further time of an aggregator's thread for what a message holds.
     """
     data = drawn_occupancy(
         case.n_workers, case.n_elements // THREADS, density=case.density, block=case.block, pattern="random"
@@ -138,11 +139,11 @@ def _simulate(
     Parameters
     ----------
     owned : bool[n_workers, n_blocks]
-        Which blocks each worker has; block b is in slot b % n_slots.
+        Blocks that each worker has; block b is in slot b % n_slots.
     n_slots, n_aggregators : int
         Slot j is served by aggregator j % n_aggregators.
     costs : (float, float, float, float), s
-        To send or to receive a message; to add it up besides; for its bytes to pass a link; until it arrives.
+        Time to send or to receive a message; to add it up besides; for its bytes to pass a link; until it arrives.
 
     Returns
     -------

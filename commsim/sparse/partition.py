@@ -1,7 +1,4 @@
-"""Which blocks make a chunk: an equal range of them, a range between given bounds, or a class of a hash.
-
-Ranges of a tensor in which all ranks together have equal numbers of non-zero blocks, or nearly.
-"""
+"""Which blocks make a chunk: equal ranges, ranges between bounds such as balanced ones, or classes of a hash."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
-from ..core.layouts import chunk_bounds
-from ..core.value import Value
+from commsim.core.errors import InputError
+from commsim.core.layouts import chunk_bounds
+from commsim.core.value import Value
+
 from .occupancy import Occupancy
 
 
@@ -109,7 +107,7 @@ def balanced_bounds(indices: Iterable[NDArray[np.int64]], n_blocks: int, n_chunk
     Parameters
     ----------
     indices : iterable of int64[k]
-        For each rank its non-zero blocks, rising. A rank without any has no say.
+        Non-zero blocks of each rank, rising. A rank without any has no say.
     n_blocks, n_chunks : int
         Blocks of the tensor, and ranges.
 
@@ -123,7 +121,7 @@ def balanced_bounds(indices: Iterable[NDArray[np.int64]], n_blocks: int, n_chunk
     Raises
     ------
     InputError
-        If there is no block or chunk.
+        Without a block or chunk.
 
     References
     ----------

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.jit import kernel
-from ..core.schedule import REDUCE
-from .propagate import UNLIMITED
+from commsim.core.jit import kernel
+from commsim.core.schedule import REDUCE
+
+from .block_sets import UNLIMITED
 
 UNWRITTEN, MIXED = 1, 2
 # One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk.
@@ -37,7 +38,7 @@ def propagate_sets(
     Parameters
     ----------
     transfers : TRANSFER[n]
-        In program order.
+        Transfers in program order.
     read, write : int64[n]
         First address that each reads and writes, numbered through all participants.
     limits : int64[n]
@@ -54,7 +55,7 @@ def propagate_sets(
     Returns
     -------
     blocks, covers : int64[n]
-        Blocks in each message, and in the chunks that it stands for. Where the first depends on values, since the
+        Blocks in each message, and in the chunks that it represents. Where the first depends on values, since the
         message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i that
         added these.
     n_last : int64[n, 2]
@@ -181,7 +182,7 @@ def _cut(rows: Rows, words: Words, sizes: NDArray[np.int64], r: int, cap: int, l
 def _unite(
     rows: Rows, words: Words, free: int, sizes: NDArray[np.int64], into: int, r: int
 ) -> tuple[Rows, Words, int, int]:
-    """Unite two sets: in the row `into` if one address alone holds it, else in a new one; return which."""
+    """Unite two sets: in the row `into` if only one address holds it, else in a new one; return which."""
     target = into
     if into == r:
         return rows, words, free, target

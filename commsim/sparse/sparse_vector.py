@@ -1,4 +1,4 @@
-"""A vector of which only the non-zero elements are kept: sorted indices and their values."""
+"""A vector that keeps only the non-zero elements: sorted indices and their values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.errors import InputError
-from ..core.value import Value, freeze
+from commsim.core.errors import InputError
+from commsim.core.value import Value, freeze
+
 from .occupancy import occupancy_of
 
 
@@ -64,7 +65,7 @@ class SparseVector(Value):
         array : [n_elements]
             Values.
         block, threshold : int, float
-            As in :func:`commsim.sparse.occupancy.occupancy_of`.
+            Same as in :func:`commsim.sparse.occupancy.occupancy_of`.
 
         Raises
         ------

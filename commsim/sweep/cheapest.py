@@ -42,9 +42,9 @@ class Goal:
     Parameters
     ----------
     keep : str
-        Of ``KEPT``.
+        Member of ``KEPT``.
     bound : float
-        In SI units: at most, or at least if more is better.
+        Bound in SI units: largest value, or smallest if more is better.
     """
 
     keep: str
@@ -76,7 +76,7 @@ class Offer:
     Parameters
     ----------
     topology : str
-        As the command line takes it.
+        Topology as on the command line.
     bill : tuple of Line
         What it is made of.
     value : float or None
@@ -132,7 +132,7 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
     InputError
         If a price that is needed is missing, a case has no topology, or one cannot be built.
     """
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     bills: dict[str, tuple[Line, ...]] = {}
     for point in points(config):

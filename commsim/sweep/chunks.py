@@ -1,18 +1,11 @@
-"""Points in chunks: neighbours that are prepared together go to one worker, and a chunk takes about half a second.
-
-Groups of points that are prepared together, as a sample of a sweep has them: some of all, each with some points.
-"""
+"""Points in chunks: neighbours that are prepared together go to one worker, and a chunk takes about half a second."""
 
 from __future__ import annotations
 
-import itertools
-import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from .config import Config
-from .points import Point, points, structure
+from .points import Point, structure
 from .worker import Chunk
 
 SECONDS = 0.5
@@ -25,7 +18,7 @@ class Chunker:
     Parameters
     ----------
     version, sweep : str
-        Of commsim; hash of the configuration.
+        Version of commsim; hash of the configuration.
     kinds : mapping of str to str
         Kind of every parameter.
     """
@@ -73,90 +66,3 @@ class Chunker:
             tuple(point.seed for point in held),
             tuple(point.parameters for point in held),
         )
-
-
-# Points among which groups are drawn and counted; of more points the others are taken to be like these.
-MAX_WALKED = 1_000_000
-MAX_GROUPS = 4096
-# Points of a group that are kept, at least, if it has so many.
-MAX_KEPT = 64
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Points that are prepared together.
-
-    Parameters
-    ----------
-    first : Point
-        The one that is computed first.
-    others : tuple of Point
-        Some of the others, spread evenly over them.
-    n : int
-        How many points the group has.
-    """
-
-    first: Point
-    others: tuple[Point, ...]
-    n: int
-
-    @property
-    def ranks(self) -> float:
-        """Of the collective or the training; 0 if that is left to the topology."""
-        given = self.first.parameters
-        return float(given.get("collective.ranks") or given.get("workload.workers") or 0)
-
-    @property
-    def likeness(self) -> tuple[tuple[str, ...], float, int]:
-        """Sort key of groups: neighbours take similar time."""
-        texts = tuple(f"{k}={v}" for k, v in self.first.parameters.items() if isinstance(v, str))
-        return texts, self.ranks, self.first.order
-
-    def some(self, most: int, draw: random.Random) -> tuple[Point, ...]:
-        """Draw one of every nth part of the points that are not the first."""
-        n, most = len(self.others), min(most, len(self.others))
-        return tuple(self.others[draw.randrange(i * n // most, (i + 1) * n // most)] for i in range(most))
-
-
-def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[list[Group], int, int]:
-    """Draw up to ``MAX_GROUPS`` groups, each as likely as any other.
-
-    Parameters
-    ----------
-    config : Config
-        The sweep.
-    max_points : int
-        More points than that are refused.
-    draw : Random
-        Chooses the groups.
-
-    Returns
-    -------
-    list of Group, int, int
-        The groups, sorted so that neighbours are alike; how many there are in all; points that were walked.
-    """
-    groups: list[Group] = []
-    n_groups = n_walked = 0
-    walked = itertools.islice(points(config, max_points), MAX_WALKED)
-    for _, members in itertools.groupby(walked, key=structure):
-        first, (others, n_others) = next(members), spread(members, MAX_KEPT)  # noqa: B031 - one goes on with the other
-        place = n_groups if n_groups < MAX_GROUPS else draw.randrange(n_groups + 1)
-        if place < MAX_GROUPS:
-            groups[place : place + 1] = [Group(first, tuple(others), 1 + n_others)]
-        n_groups, n_walked = n_groups + 1, n_walked + 1 + n_others
-    return sorted(groups, key=lambda group: group.likeness), n_groups, n_walked
-
-
-def spread(stream: Iterable[T], least: int) -> tuple[list[T], int]:
-    """Return between `least` and twice as many members of a stream, spread evenly (all, if fewer), and their number."""
-    members: list[T] = []
-    step, n = 1, 0
-    for member in stream:
-        if n % step == 0:
-            members.append(member)
-            if len(members) == 2 * least:
-                members, step = members[::2], 2 * step
-        n += 1
-    return members, n

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
-from .specs import LATE, collective_spec, network_costs_of, network_spec, prediction_options
+from .specs import LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.core.result import Result
-    from commsim.run import Prepared
+    from commsim.scenario.solve import Solution
     from commsim.workload.task_graph import Task
 
 ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "send_recv")
@@ -80,11 +79,11 @@ class Trainer:
         Parameters
         ----------
         seed : int
-            Of jitter, random placement and ECMP.
+            Seed of jitter, random placement and ECMP.
         parameters : mapping of str to value
-            By table and key.
+            Parameters by table and key.
         network : Network, optional
-            Unless there is a bandwidth.
+            Network, if no bandwidth is given.
 
         Raises
         ------
@@ -159,7 +158,7 @@ class Bench:
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
         self._network: tuple[Any, Network] | None = None
-        self._prepared: tuple[Any, Prepared] | None = None
+        self._planned: tuple[Any, Any] | None = None
         self._trainer = Trainer()
 
     def row(self, seed: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,9 +167,9 @@ class Bench:
         Parameters
         ----------
         seed : int
-            Of all that is drawn at random.
+            Seed of all random draws.
         parameters : mapping of str to value
-            By table and key, in SI units.
+            Parameters by table and key, in SI units.
 
         Returns
         -------
@@ -183,9 +182,9 @@ class Bench:
             If the point cannot be computed.
         """
         if any(name.startswith("workload.") for name in parameters):
-            network = self._network_of(parameters) if "topology.name" in parameters else None
+            network = self._network_of(seed, parameters) if "topology.name" in parameters else None
             return self._trainer.row(seed, parameters, network)
-        _, result = self._predicted(seed, parameters)
+        (result,) = self._solved(seed, parameters).results
         row = result.row()
         return row | {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
 
@@ -199,57 +198,37 @@ class Bench:
         """
         if any(name.startswith("workload.") for name in parameters):
             return []
-        from commsim.run.remarks import remarks_of_results
+        return list(self._solved(seed, parameters).said)
 
-        prepared, result = self._predicted(seed, parameters)
-        framed = any(name in parameters for name in ("engine.header", "engine.payload"))
-        return [*prepared.notes, *remarks_of_results(prepared, [result], has_framing=framed)]
+    def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
+        from commsim.scenario.read import scenario_of
+        from commsim.scenario.solve import plan_of, solve
 
-    def _predicted(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Prepared, Result]:
-        prepared = self._prepare(seed, parameters)
         size = parameters.get("collective.size")
         if size is None:
             raise InputError("collective.size is missing: the size of the operation, such as 64MiB")
-        options = prediction_options(parameters, prepared.network)
-        if options["engine"] == "auto":
-            from commsim.run.auto import choose
-
-            options["engine"] = choose(prepared, size, parameters["engine.tolerance"]).engine
-        result = prepared.predict(size, **options, seed=seed)
-        return prepared, result
+        scenario = scenario_of(
+            collective_spec(parameters, self._kinds), self._network_of(seed, parameters), seed=seed,
+            **scenario_options(parameters),
+        )  # fmt: skip
+        key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
+        if self._planned is None or self._planned[0] != key:
+            self._planned = None  # before the next one is made: two large ones need not fit at once
+            self._planned = (key, plan_of(scenario))
+        return solve(scenario, [size], plan=self._planned[1])
 
     def forget(self) -> None:
         """Forget what was prepared."""
-        self._network = self._prepared = None
+        self._network = self._planned = None
         self._trainer = Trainer()
 
-    def _prepare(self, seed: int, parameters: Mapping[str, Any]) -> Prepared:
-        key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
-        if self._prepared is None or self._prepared[0] != key:
-            from commsim.run import prepare
-            from commsim.synthesis.ready import operation_of, prepare_synthesized
-
-            self._prepared = None  # before the next one is built: two large ones need not fit at once
-            spec, network = collective_spec(parameters, self._kinds), self._network_of(parameters)
-            options: dict[str, Any] = {
-                "n_ranks": parameters.get("collective.ranks"),
-                "placement": parameters.get("placement.strategy"),
-                "seed": seed,
-            }
-            operation = operation_of(spec)
-            if operation is not None:
-                prepared = prepare_synthesized(operation, network, **options)
-            else:
-                prepared = prepare(spec, network, routing=parameters.get("topology.routing"), **options)
-            self._prepared = (key, prepared)
-        return self._prepared[1]
-
-    def _network_of(self, parameters: Mapping[str, Any]) -> Network:
-        costs: dict[str, Any] = dict(network_costs_of(parameters))
-        key = (network_spec(parameters, self._kinds), tuple(costs.items()))
+    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> Network:
+        faults = faults_of(parameters)
+        costs = network_costs_of(parameters)
+        spec, drawn = network_spec(parameters, self._kinds), seed if any(faults.values()) else 0
+        key = (spec, tuple(costs.items()), *faults.values(), drawn)
         if self._network is None or self._network[0] != key:
-            from commsim.run import with_costs
-            from commsim.run.inputs import load_network
+            from commsim.scenario.read import network_of
 
-            self._network = (key, with_costs(load_network(key[0]), **costs))
+            self._network = (key, network_of(spec, seed=seed, **faults, **costs)[0])
         return self._network[1]

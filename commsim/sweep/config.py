@@ -37,7 +37,7 @@ class Case:
     axes : tuple of Axis
         The parameters, in the order in which a grid walks them: the last one changes with every point.
     filters : tuple of Expression
-        Which of the points stay.
+        Filters that a point must pass.
     """
 
     axes: tuple[Axis, ...]
@@ -56,7 +56,7 @@ class Config:
     Parameters
     ----------
     path : str
-        Where it came from, for messages.
+        Path of the file, named in messages.
     tree : mapping
         What the file said.
     sample : {"grid", "latin_hypercube", "sobol"}
@@ -64,17 +64,17 @@ class Config:
     n : int
         Points of a sample, in each case.
     seed : int
-        Of the sample, and of the first repetition of each point.
+        Seed of the sample, and of the first repetition of each point.
     repeats : int
         How often each point is run, with the seeds that follow.
     cases : tuple of Case
-        At least one.
+        Cases, at least one.
     kinds : mapping of str to str
         Kind of every parameter, by table and key.
     files : mapping of str to str
         SHA-256 of every file that a parameter names.
     hash : str
-        Of all that decides the points, and of those files.
+        Hash of all that decides the points, and of those files.
     """
 
     path: str

@@ -13,7 +13,7 @@ from .ray_cluster import WORKER_DIED
 from .worker import Chunk, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
-# A point that is alone with a worker and ends it so often gets an error instead of another worker.
+# A point that ends a worker which had no other point so often gets an error instead of another worker.
 STRIKES = 3
 SECONDS_TO_BREAK = 60.0
 # Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds.
@@ -28,7 +28,7 @@ class Drive:
     Parameters
     ----------
     pool : Pool
-        Where to.
+        Pool that runs the chunks.
     finished : callable
         Is given the seconds, the rows as lines, and how many of them failed with their worker, of each chunk.
     """
@@ -40,7 +40,7 @@ class Drive:
         self._strikes: dict[str, int] = {}
 
     def run(self, chunks: Iterator[Chunk]) -> None:
-        """Run all chunks; the first one alone, so that the others find kernels that are compiled.
+        """Run all chunks; the first one before the others, so that the others find kernels that are compiled.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Drive:
         self._in_flight.clear()
         self._pool.renew()
         if len(lost) == 1:
-            self._lost(lost[0], broken)  # it was there alone, so it is to blame
+            self._lost(lost[0], broken)  # no other was there, so it is to blame
         else:
             self._suspects.extend(lost)
 
@@ -136,7 +136,7 @@ class Drive:
         return None
 
     def _lost(self, chunk: Chunk, error: Exception) -> None:
-        """Retry the halves of a chunk that was lost alone; a point that is lost ``STRIKES`` times has failed."""
+        """Retry the halves of a chunk that broke its worker; a point that is lost ``STRIKES`` times has failed."""
         if len(chunk) > 1:
             half = len(chunk) // 2
             self._suspects.extend((chunk.part(slice(half)), chunk.part(slice(half, None))))
@@ -146,6 +146,6 @@ class Drive:
         if self._strikes[digest] < STRIKES:
             self._suspects.append(chunk)
             return
-        said = f"{STRIKES} workers died while they computed this point alone: {one_line(error)}"
+        said = f"{STRIKES} workers died while they computed only this point: {one_line(error)}"
         row = {"point": digest, "order": chunk.orders[0], "seed": chunk.seeds[0], **chunk.parameters[0]}
         self._finished(0.0, [row_line(row | {"error": said})])

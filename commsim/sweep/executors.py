@@ -1,4 +1,4 @@
-"""Where chunks run: a pool of processes, MPI, Dask, Ray, loky, this process, or any ``concurrent.futures.Executor``."""
+"""Where chunks run: processes of this machine, MPI, Dask, Ray, this process, or any ``concurrent.futures.Executor``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from commsim.core.errors import BackendError, InputError
 
 from .worker import THREADS, begin_worker
 
-NAMES = ("process", "serial", "loky", "mpi", "dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
+NAMES = ("process", "serial", "mpi", "dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
+# Names of earlier versions, and what stands for them now.
+RENAMED = {"loky": "process"}
 MAX_JOBS = 4096
 # In which idle workers end; then they are killed.
 SECONDS_TO_END = 20.0
@@ -29,7 +31,7 @@ class Pool:
     Parameters
     ----------
     name : str
-        For messages.
+        Name used in messages.
     make : callable
         Returns a new executor; None for one that was handed in and cannot be made again.
     n_workers : int
@@ -77,7 +79,7 @@ class Pool:
         """End the workers when one has died and the executor does not notice.
 
         Python's pool reads an answer to its end before it looks at its workers, and holds the pipe open itself: it
-        waits for ever for the rest of an answer in the middle of which a worker was killed.
+        waits for ever for the rest of an answer if a worker was killed in the middle of it.
         """
         processes = getattr(self._executor, "_processes", None) or {}
         answers = getattr(getattr(self._executor, "_result_queue", None), "_writer", None)
@@ -167,15 +169,24 @@ def _is_under_mpi() -> bool:
 def _pool(executor: str | Executor | None, n: int) -> Pool:
     if isinstance(executor, Executor):
         return Pool(type(executor).__name__, None, _workers_of(executor, n), executor)
-    name = executor or ("mpi" if _is_under_mpi() else "process")
+    name = _present(executor) or ("mpi" if _is_under_mpi() else "process")
     if name.startswith("dask"):
         return _dask(name, n)
     if name == "ray" or name.startswith("ray://"):
         return _ray(name, n)
-    known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "loky": _loky, "mpi": _mpi}
+    known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "mpi": _mpi}
     if name not in known:
         raise InputError(f"unknown executor {name!r}; known: {', '.join(NAMES)}")
     return known[name](n)
+
+
+def _present(name: str | None) -> str | None:
+    """Return the name that stands for one of an earlier version, with a line on standard error."""
+    if name not in RENAMED:
+        return name
+    print(f"commsim sweep: --executor {name} is now {RENAMED[name]}, which replaces workers that die too",
+          file=sys.stderr, flush=True)  # fmt: skip
+    return RENAMED[name]
 
 
 def _serial(n: int) -> Pool:  # noqa: ARG001 - one, whatever was asked for
@@ -188,14 +199,6 @@ def _process(n: int) -> Pool:
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     return Pool("process", lambda: ProcessPoolExecutor(n, mp_context=context, initializer=begin_worker), n)
-
-
-def _loky(n: int) -> Pool:
-    try:
-        from loky import ProcessPoolExecutor
-    except ImportError:
-        raise InputError("--executor loky needs loky: pip install 'commsim[loky]'") from None
-    return Pool("loky", lambda: ProcessPoolExecutor(n, initializer=begin_worker), n)
 
 
 def _mpi(n: int) -> Pool:  # noqa: ARG001 - mpiexec said how many
@@ -284,14 +287,9 @@ def _end_idle(executor: Executor, manager: threading.Thread) -> None:
 
 def _end(executor: Executor) -> None:
     """End an executor without waiting for what runs in it."""
-    processes = list((getattr(executor, "_processes", None) or {}).values())
-    in_loky = type(executor).__module__.startswith("loky.")
-    if in_loky:  # it does not follow `Executor` here
-        executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
-    for process in processes:  # first, since one that has only begun would look for semaphores that are gone
-        process.kill()
-    if not in_loky:
-        executor.shutdown(wait=False, cancel_futures=True)
+    for process in list((getattr(executor, "_processes", None) or {}).values()):
+        process.kill()  # first, since one that has only begun would look for semaphores that are gone
+    executor.shutdown(wait=False, cancel_futures=True)
 
 
 @contextlib.contextmanager

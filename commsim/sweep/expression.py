@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from commsim.core.errors import InputError
 
-from .axis import read_quantity
+from .quantities import read_quantity
 
 MAX_CHARACTERS = 1000
 MAX_DEPTH = 50
@@ -32,7 +32,7 @@ class Expression:
     Parameters
     ----------
     text : str
-        As it was written.
+        Text of the filter.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class Expression:
         Parameters
         ----------
         values : callable
-            From a name in the filter to its value.
+            Function from a name in the filter to its value.
 
         Raises
         ------
@@ -193,7 +193,7 @@ def lookup(parameters: Mapping[str, Any]) -> Callable[[str], Any]:
             name, [key for full in parameters for key in (full, full.rpartition(".")[2])], n=1
         )
         hint = f"did you mean {close[0]}? " if close else ""
-        problem = f"{name} may be {' or '.join(ending)}" if ending else f"there is no {name}; {hint}known: {known}"
+        problem = f"{name} may be {' or '.join(ending)}" if ending else f"no {name}; {hint}known: {known}"
         raise InputError(problem)
 
     return value

@@ -24,12 +24,12 @@ class Part:
     Parameters
     ----------
     k, n : int
-        Which part, from 1, of how many.
+        Number of the part, from 1, and number of parts.
 
     Raises
     ------
     InputError
-        If there is no such part.
+        If the part is unknown.
     """
 
     k: int = 1
@@ -49,7 +49,7 @@ class Part:
 
 
 def read_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
-    """Read ``K/N``, or of ``slurm`` which task of which array this process is.
+    """Read ``K/N``, or for ``slurm`` the task and the array of this process.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def merge(directory: str | Path, parts: Sequence[str | Path]) -> tuple[int, int]
     Parameters
     ----------
     directory : path
-        Of the results; made if it is missing.
+        Directory of the results; made if it is missing.
     parts : sequence of path
         Directories of parts, complete or not.
 

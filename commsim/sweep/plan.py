@@ -22,15 +22,20 @@ from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 
-from .chunks import Group, walk_groups
 from .compute import Bench
 from .config import Config
+from .groups import Group, walk_groups
 from .points import MAX_POINTS, Point, count_candidates, count_points
 from .specs import check_specs
 from .worker import import_all, one_line
 
 # Points that are measured of a group beside its first.
 OTHERS = 3
+# At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``.
+STRATA = 64
+SECONDS = 20.0
+# How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond.
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,9 @@ class Measured:
     n_others : int
         Points beside the first.
     first : float, s
-        Of the first point, with its preparation.
+        Time of the first point, with its preparation.
     others : tuple of float, s
-        Of some others.
+        Times of some other points.
     """
 
     n_others: int
@@ -70,7 +75,7 @@ class Stopwatch:
     Parameters
     ----------
     bench : Bench
-        Where they are computed.
+        Bench that computes them.
     clock : callable
         Returns the seconds so far.
     start : float, s
@@ -113,14 +118,6 @@ class Stopwatch:
         return self.clock() - began
 
 
-# At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``.
-STRATA = 64
-SECONDS = 20.0
-
-# How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond.
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Estimated cost of a sweep.
@@ -160,6 +157,10 @@ class Plan:
     memory: float
     failed: tuple[str, ...]
 
+    def time(self, jobs: int) -> float:
+        """Return the seconds that a sweep takes with so many workers."""
+        return self.start + self.work / jobs
+
 
 def plan_sweep(
     config: Config, max_points: int = MAX_POINTS, *, clock: Callable[[], float] = time.process_time, seed: int = 0
@@ -175,7 +176,7 @@ def plan_sweep(
     clock : callable
         Returns the seconds of processor time so far.
     seed : int
-        Of the sample that is measured.
+        Seed of the sample that is measured.
 
     Raises
     ------

@@ -31,9 +31,9 @@ class Point:
     order : int
         Place in the sweep, before anything was filtered out.
     seed : int
-        Of all that is drawn at random in it.
+        Seed of all random draws in it.
     parameters : mapping of str to value
-        By table and key, in SI units.
+        Parameters by table and key, in SI units.
     digest : str
         Hash of the contents: the same in every sweep that has this point.
     """
@@ -170,6 +170,6 @@ def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], An
 
 @functools.lru_cache(maxsize=4096)
 def _n_hosts(spec: str) -> int:
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     return len(load_network(spec).endpoints)

@@ -32,7 +32,7 @@ class Line:
     Parameters
     ----------
     item : str
-        Of ``ITEMS``.
+        Member of ``ITEMS``.
     what : str
         The rate, or the number of ports.
     count : int
@@ -58,7 +58,7 @@ class Prices:
     currency : str
         What prices are in; printed as it is.
     by_item : mapping
-        Of each item either one price, or prices by rate in bytes/s, of switches by number of ports.
+        Price of each item, or prices by rate in bytes/s, of switches by number of ports.
     """
 
     path: str

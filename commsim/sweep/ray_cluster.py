@@ -57,7 +57,7 @@ class RayExecutor(Executor):
 
 
 def _connect(ray: Any, address: str | None, n: int) -> None:
-    # A new cluster is told to send no statistics of use to Ray's authors.
+    # A new cluster sends no statistics of use to Ray's authors.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     options: dict[str, Any] = {"address": address} if address else {"num_cpus": n, "include_dashboard": False}
     try:

@@ -12,7 +12,7 @@ from .compute import Bench
 from .config import Config, read_config
 from .points import Point, points
 
-# Points of which it is found out, one of each collective, and the ranks of the largest of them.
+# Points that are asked, one of each collective, and the ranks of the largest of them.
 MAX_POINTS = 16
 MAX_RANKS = 512
 # Points that are looked at for them; those of a grid change the collective first or last.
@@ -25,7 +25,7 @@ def remarks_of(directory: str | Path) -> tuple[str, ...]:
     Parameters
     ----------
     directory : path
-        Of its results.
+        Directory of its results.
 
     Raises
     ------

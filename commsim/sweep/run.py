@@ -75,13 +75,13 @@ class Progress:
     Parameters
     ----------
     n_points : int
-        That have to be computed in all.
+        Number of points to compute in all.
     n_before : int
-        Of these, computed before this run.
+        Number of points computed before this run.
     n_done : int
         Computed, before and now.
     n_failed : int
-        Of those computed, before and now; their rows say why.
+        Number of points that failed, before and now; their rows say why.
     """
 
     n_points: int
@@ -110,14 +110,14 @@ def run_sweep(
     config : Config, mapping or path
         The sweep, or the .toml file that says it.
     directory : path
-        For the results; made if it is missing. One with the same sweep is continued.
+        Directory for the results; made if it is missing. One with the same sweep is continued.
     executor : str or Executor, optional
-        Any ``concurrent.futures.Executor``, or ``process``, ``serial``, ``loky``, ``mpi``, ``dask``,
+        Any ``concurrent.futures.Executor``, or ``process``, ``serial``, ``mpi``, ``dask``,
         ``dask://HOST:PORT``, ``ray``, ``ray://HOST:PORT``; processes unless MPI's workers wait.
     jobs : int, optional
         Workers of an executor that is made here; by default one for each processor.
     limit : int, optional
-        At most so many points, spread evenly over the sweep.
+        Largest number of points, spread evenly over the sweep.
     max_points : int
         More points than that, before filters, are refused.
     host : bool
@@ -125,7 +125,7 @@ def run_sweep(
     retry_failed : bool
         Whether the rows of points that failed are taken out first, so that these are computed again.
     part : Part, optional
-        Of the points, where others are computed elsewhere; see :func:`commsim.sweep.parts.merge`.
+        Part of the points, where others are computed elsewhere; see :func:`commsim.sweep.parts.merge`.
     say : callable
         Called with the progress, whenever a chunk is finished.
 

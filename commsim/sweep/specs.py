@@ -1,103 +1,86 @@
-"""The parameters of a point as the texts that the command line takes: ``name:key=value,...``.
-
-The table ``[engine]`` of a point as the options of a prediction.
-"""
+"""Parameters of a point as texts of the command line, ``name:key=value,...``, and its ``[engine]`` as options."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.registry import is_own_file
+from commsim.core.own_files import is_own_file
 from commsim.core.spec import read_arguments, split_spec
+from commsim.scenario.packet_options import FABRIC, TRANSPORT
 
-from .axis import Axis, write_value
+from .axis import Axis
 from .config import Case, Config
+from .quantities import write_value
 
-if TYPE_CHECKING:
-    from commsim.core.network import Network
-
-COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth"}
+COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth", "software": "text"}
 WIRE = {"payload": "size", "header": "size"}
 PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
          "tolerance": "number"}  # fmt: skip
-TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
-FABRIC = {
-    "buffer": "size", "shared_buffer": "size", "alpha": "number", "ecn_min": "size", "ecn_max": "size",
-    "ecn_probability": "number", "pause_at": "size", "resume_at": "size", "loss": "number", "loss_burst": "number",
-}  # fmt: skip
+PACKETS = {key: kind for key, kind in {**TRANSPORT, **FABRIC}.items() if kind != "list"}
 # Keys of ``[engine]``, and the kind of each.
-KNOWN = {**PLAIN, **COSTS, **WIRE, **TRANSPORT, **FABRIC}
+KNOWN = {**PLAIN, **COSTS, **WIRE, **PACKETS}
+# Keys of ``[topology]`` and ``[collective]`` that are no arguments of a topology or a collective.
+FAULTS = {"topology.fail": "fail", "topology.scale": "scale"}
 
-# Parameters that change a prediction, and nothing that is prepared before it.
+# Parameters that change a prediction, and nothing that is planned before it.
 LATE = frozenset(("collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS)))
+NOT_IN_SPEC = {"topology": ("name", "routing", "fail", "scale"), "collective": ("name", "ranks", "size", "compressor")}
+
+# Parameters that are not arguments of a topology or a collective, and the kind of each.
+KINDS = {
+    **{f"engine.{key}": kind for key, kind in KNOWN.items()},
+    "topology.name": "text",
+    "topology.routing": "text",
+    "topology.fail": "text",
+    "topology.scale": "text",
+    "collective.name": "text",
+    "collective.compressor": "text",
+    "collective.ranks": "whole",
+    "collective.size": "size",
+    "placement.strategy": "text",
+}
+COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what :func:`commsim.run.bind` takes."""
-    rate = parameters.get("engine.reduce_rate")
+    """Return the costs of messages, as :func:`commsim.scenario.read.network_of` takes them."""
+    return {key: parameters.get(f"engine.{key}") for key in COSTS}
+
+
+def faults_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the faults of the network; a text has several, with ``;`` between them."""
     return {
-        "overhead": parameters.get("engine.overhead"),
-        "recv_overhead": parameters.get("engine.recv_overhead"),
-        "gamma": None if rate is None else 1 / rate,
+        key: tuple(part.strip() for part in str(parameters.get(name) or "").split(";") if part.strip())
+        for name, key in FAULTS.items()
     }
 
 
-def prediction_options(parameters: Mapping[str, Any], network: Network) -> dict[str, Any]:
-    """Return what :meth:`commsim.run.Prepared.predict` takes beside the size and the seed.
+def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what :func:`commsim.scenario.read.scenario_of` takes beside collective, network and seed.
 
     Raises
     ------
     InputError
         If an option belongs to another engine.
     """
-    given = {key: parameters[f"engine.{key}"] for key in KNOWN if f"engine.{key}" in parameters}
-    engine = given.get("name", "flow")
-    options: dict[str, Any] = {
-        "engine": engine,
-        **{k: given[k] for k in PLAIN if k in given and k not in ("name", "tolerance")},
-    }
+    given = {key: parameters[f"engine.{key}"] for key in KNOWN if f"engine.{key}" in parameters and key not in COSTS}
+    engine = given.pop("name", "flow")
+    packets = {key: given.pop(key) for key in PACKETS if key in given}
     if (engine == "auto") != ("tolerance" in given):
         raise InputError('engine.tolerance, such as 0.1, and engine.name = "auto" need each other')
-    if "header" in given:
-        from commsim.core.cost import Framing
-
-        options["framing"] = Framing(given.get("payload", float("inf")), given["header"])
-    elif "payload" in given:
+    if "payload" in given and "header" not in given:
         raise InputError("engine.payload has no effect without engine.header")
-    packet = [key for key in given if key in TRANSPORT or key in FABRIC]
-    if engine != "packet":
-        if packet:
-            raise InputError(f"engine.{packet[0]} belongs to the packet engine, got {engine}")
-        return options
-    return options | _packets(given, float(network.bandwidth.max(initial=1.0)))
-
-
-def _packets(given: Mapping[str, Any], fastest: float) -> dict[str, Any]:
-    from commsim.engine.packet.transport import TRANSPORTS
-
-    name = given.get("transport", "window")
-    if name not in TRANSPORTS:
-        raise InputError(f"engine.transport must be one of {', '.join(TRANSPORTS)}, got {name!r}")
-    build = TRANSPORTS[name]
-    options = {key: given[key] for key in TRANSPORT if key in given and key != "transport"}
-    known = {field.name for field in dataclasses.fields(build)}
-    for key in options:
-        if key not in known:
-            raise InputError(
-                f"engine.{key}: the transport {name} has no such parameter; known: {', '.join(sorted(known))}"
-            )
-    transport = build(**options)
-    fabric = transport.fabric(fastest)
-    return {"transport": transport,
-            "fabric": dataclasses.replace(fabric, **{key: given[key] for key in FABRIC if key in given})}  # fmt: skip
-
-
-NOT_IN_SPEC = {"topology": ("name", "routing"), "collective": ("name", "ranks", "size")}
+    if packets and engine != "packet":
+        raise InputError(f"engine.{next(iter(packets))} belongs to the packet engine, got {engine}")
+    return {
+        "engine": engine, "packets": packets, "n_ranks": parameters.get("collective.ranks"),
+        "placement": parameters.get("placement.strategy"), "routing": parameters.get("topology.routing"),
+        "compressor": parameters.get("collective.compressor"), **given,
+    }  # fmt: skip
 
 
 def network_spec(parameters: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
@@ -122,20 +105,6 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
     )
     fabric = name.rpartition("@")[2]  # arguments of MACHINE@FABRIC:key=value belong to the fabric
     return name if not written else f"{name}{',' if ':' in fabric else ':'}{written}"
-
-
-# Parameters that are not arguments of a topology or a collective, and the kind of each.
-KINDS = {
-    **{f"engine.{key}": kind for key, kind in KNOWN.items()},
-    "topology.name": "text",
-    "topology.routing": "text",
-    "collective.name": "text",
-    "collective.ranks": "whole",
-    "collective.size": "size",
-    "placement.strategy": "text",
-}
-
-COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
 
 
 def check_specs(config: Config) -> None:
@@ -165,7 +134,7 @@ def _check_case(case: Case, config: Config) -> None:
             inside = [key for key in known if key.startswith(f"{table}.")]
             close = difflib.get_close_matches(name, inside, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
-            raise InputError(f"there is no parameter {name}; {hint}known: {', '.join(inside)}")
+            raise InputError(f"no parameter {name}; {hint}known: {', '.join(inside)}")
         wanted = known.get(name)
         if wanted is not None and axis.kind not in (wanted, "whole" if wanted == "number" else wanted):
             raise InputError(f"{name} must be {_called(wanted)}, got {axis.values[0]!r}")
@@ -188,7 +157,7 @@ def _check_words(axes: Mapping[str, Axis]) -> None:
     from commsim.core.network import ROUTINGS
     from commsim.core.placement import STRATEGIES, is_strategy
     from commsim.files.store import SUFFIXES
-    from commsim.run import ENGINES
+    from commsim.scenario import ENGINES
 
     words: dict[str, Iterable[str]] = {
         "engine.name": (*ENGINES, "auto"),
@@ -213,7 +182,7 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
         return  # what these take is known when they are built
     name, raw = split_spec(text)
     if table == "collective":
-        from commsim.run.inputs import check_collective
+        from commsim.scenario.inputs import check_collective
         from commsim.synthesis.ready import operation_of
 
         if operation_of(text) is None:

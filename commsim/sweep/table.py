@@ -1,6 +1,6 @@
 """The results of a sweep as one table: Arrow, pandas, polars, SQL; written as CSV, JSON or Parquet.
 
-The type of a column depends on its name alone, never on its values.
+The type of a column depends only on its name, never on its values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from commsim.core.errors import InputError
 from commsim.files.sweep_store import LOCK, STORE, read_description, reading, rows_in
 from commsim.files.whole_files import replacing, write_json
 
-from .axis import KINDS, UNITS
+from .quantities import KINDS, UNITS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,6 +39,7 @@ MAX_COLUMNS = 2000
 ROWS_AT_ONCE = 20_000
 MAX_ANSWER_ROWS = 1_000_000  # or as many as the sweep has
 MAX_QUERY_MEMORY = "1GB"  # a query of one line can ask for any number of rows
+SUFFIXES = (".csv", ".json", ".parquet")
 
 
 def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
@@ -50,7 +51,7 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
     Parameters
     ----------
     directory : path
-        Of the sweep.
+        Directory of the sweep.
     columns : sequence of str, optional
         Only these.
 
@@ -144,9 +145,6 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
         raise InputError(f"SQL: {str(error).strip().splitlines()[0]}") from None
     finally:
         connection.close()
-
-
-SUFFIXES = (".csv", ".json", ".parquet")
 
 
 def require_suffix(path: str | Path) -> str:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 MAX_MESSAGE = 500
-SECONDS_BETWEEN_LOOKS = 1.0  # at whether the driver still runs, where nothing says so
+# The bench of each thread, for the sweep that it computes.
+_kept = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,15 @@ class Chunk:
     Parameters
     ----------
     version : str
-        Of commsim; a worker of another version refuses.
+        Version of commsim; a worker of another version refuses.
     sweep : str
         Hash of the configuration.
     kinds : mapping of str to str
         Kind of every parameter.
     orders, digests, seeds : tuple
-        Of the points.
+        Orders, digests and seeds of the points.
     parameters : tuple of mapping
-        Of the points.
+        Parameters of the points.
     """
 
     version: str
@@ -55,10 +56,6 @@ class Chunk:
         """Return some of the points."""
         return Chunk(self.version, self.sweep, self.kinds, self.orders[which], self.digests[which], self.seeds[which],
                      self.parameters[which])  # fmt: skip
-
-
-# The bench of each thread, for the sweep that it computes.
-_kept = threading.local()
 
 
 def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:
@@ -87,7 +84,7 @@ def import_all() -> None:
     """Import what points need, so that all workers do so at once; it compiles nothing, but nothing is interpreted."""
     _one_thread()
     importlib.import_module("commsim.core.jit").compile_all()
-    for name in ("numba", "commsim.run", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
+    for name in ("numba", "commsim.scenario", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
         importlib.import_module(name)
 
 
@@ -109,20 +106,18 @@ def one_line(error: BaseException) -> str:
 def begin_worker() -> None:
     """Make a process a worker: one thread, no reaction to Ctrl-C, and it ends with the driver."""
     import signal
-    from multiprocessing import connection, parent_process
+    from multiprocessing import parent_process
 
     _one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    owner, number = getattr(parent_process(), "sentinel", None), os.getppid()
+    owner = parent_process()
+    assert owner is not None  # it is started by `multiprocessing`
 
-    def end_with_parent() -> None:
-        if owner is not None:
-            connection.wait([owner])
-        while owner is None and os.getppid() == number:  # loky's workers have no handle of their owner
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+    def end_with_owner() -> None:
+        owner.join()
         os._exit(1)  # a pool does not notice that its owner was killed, and would wait for work for ever
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_owner, daemon=True).start()
 
 
 def _one_thread() -> None:

@@ -1,8 +1,8 @@
 """Lower bounds on the time of any operation on any network, whatever the algorithm.
 
-What is bounded is time in commsim's own model: messages between participants, each of which takes one path or several,
+What is bounded is time in commsim's own model: messages between participants that each take one path or several,
 costs ``o`` at the sender's port, shares links, and arrives ``L`` after it was sent. A participant may send to many at
-once. Two kinds of schedules are told apart (:class:`commsim.synthesis.demand.Graph`): those in which ranks alone
+once. Two kinds of schedules are told apart (:class:`commsim.scenario.bounds.demand.Graph`): those in which ranks alone
 store, add and send on, and those in which every host and every switch may.
 """
 

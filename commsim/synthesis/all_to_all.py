@@ -40,7 +40,7 @@ class Way:
     share : float
         Part of their block; a whole number of parts of it once they are chosen.
     arcs : tuple of int
-        Of the whole network.
+        Arcs by their numbers in the whole network.
     """
 
     src: int
@@ -88,7 +88,7 @@ def best_exchange(whole: WholeNetwork) -> Exchange:
     Parameters
     ----------
     whole : WholeNetwork
-        Where.
+        Network to exchange over.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def plan_exchange(whole: WholeNetwork, exchange: Exchange, n_pieces: int) -> Pla
     Parameters
     ----------
     whole : WholeNetwork
-        Where.
+        Network to exchange over.
     exchange : Exchange
         The ways.
     n_pieces : int

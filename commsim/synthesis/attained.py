@@ -19,12 +19,12 @@ MAX_STEPS = {False: 40_000, True: 4_000}
 def best_trees(bound: LowerBound) -> float | None:
     """Return how many times the bound the best trees take at large sizes.
 
-    Only bounds for schedules in which ranks alone add and copy are held against trees.
+    Only bounds for schedules in which only ranks add and copy are held against trees.
 
     Parameters
     ----------
     bound : LowerBound
-        Of an operation that trees carry.
+        Lower bound of an operation that trees carry.
 
     Returns
     -------

@@ -12,13 +12,16 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.layouts import Layout
 from commsim.core.network import Network
-from commsim.run import Prepared
+from commsim.scenario import Plan
+from commsim.scenario.bounds.cuts import Cut, partition_cuts
+from commsim.scenario.bounds.demand import Demand, demand_of
+from commsim.scenario.bounds.floor import uses_more_than_ranks
+from commsim.scenario.bounds.usable_links import Graph, usable
 
-from .cut import Cut, partition_cuts, volume_bounds
-from .demand import Demand, Graph, demand_of, usable
 from .latency import latency_bounds, nearest_ranks
 from .linear_program import MAX_VARIABLES, n_variables, program_bound
 from .min_cut import MAX_LINKS, min_cuts
+from .volume import volume_bounds
 
 # Bounds that differ by less are one; of these the first says why.
 TIE = 1e-6
@@ -31,7 +34,7 @@ class LowerBound:
     Parameters
     ----------
     operation : str
-        Which.
+        Name of the operation.
     n_ranks : int
         How many.
     anywhere : bool
@@ -41,11 +44,11 @@ class LowerBound:
     notes : tuple of str
         What was not tried, and might have made the bound larger.
     network : Network, optional
-        Where; None for bounds that nothing else is to be computed from.
+        Network of the bound; None for bounds that nothing else is to be computed from.
     ranks : tuple of int
         Node of each rank.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
     """
 
     operation: str
@@ -68,7 +71,7 @@ class LowerBound:
         return max((part.per_byte * size + part.fixed for part in self.parts), default=0.0)
 
     def why(self, size: float) -> str:
-        """Say what limits it at that size."""
+        """Describe what limits it at that size."""
         least = self.time(size) * (1 - TIE)
         return next(
             (p.why for p in self.parts if p.per_byte * size + p.fixed >= least and least > 0), "nothing to send"
@@ -91,13 +94,13 @@ def lower_bound(
     operation : str
         Such as ``all_reduce``.
     network : Network
-        Where.
+        Network that the operation runs on.
     ranks : int[n_ranks], optional
-        Node of each rank; the endpoints unless given.
+        Node of each rank; by default the endpoints.
     root : int
-        Of operations that have one.
+        Root of an operation that has one.
     layout : tuple of int
-        Of operations whose blocks differ, as schedules carry it.
+        Layout of an operation whose blocks differ, as schedules carry it.
     anywhere : bool
         Whether parameter servers on spare hosts and switches that aggregate or copy are allowed too.
 
@@ -120,7 +123,7 @@ def lower_bound(
     )
 
 
-def bound_for(prepared: Prepared) -> LowerBound:
+def bound_for(prepared: Plan) -> LowerBound:
     """Bound what a prepared collective does: for schedules that use the kinds of nodes that it uses.
 
     Raises
@@ -142,18 +145,12 @@ def bound_for(prepared: Prepared) -> LowerBound:
     )
 
 
-def uses_more_than_ranks(prepared: Prepared) -> bool:
-    """Whether a collective has helpers where no rank is: switches that aggregate, or servers on hosts of their own."""
-    n = prepared.schedule.n_ranks
-    return not np.isin(prepared.placement.nodes[n:], prepared.placement.nodes[:n]).all()
-
-
 def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
     """All bounds, and what was not tried."""
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
     by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
     if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *by_bytes)):
-        raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
+        raise InputError(f"{graph.network.name}: a rank cannot reach another one, so no bound exists")
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
     notes: list[str] = []
     if importlib.util.find_spec("scipy") is None:

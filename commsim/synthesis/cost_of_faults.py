@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.run import Prepared, prepare
-from commsim.run.ranking import require_operation
+from commsim.scenario import Plan, prepare
+from commsim.scenario.contenders import require_operation
 
 from .made_schedules import registered
 from .synthesize import Synthesis
@@ -21,7 +22,7 @@ class CostOfFaults:
     Parameters
     ----------
     size : int, bytes
-        Of the operation.
+        Size of the operation.
     running : str
         The schedule that runs without the faults.
     whole : float, s
@@ -51,6 +52,14 @@ class CostOfFaults:
         """How many times that the repaired schedule takes."""
         return self.repaired / self.whole
 
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row."""
+        return {
+            "size_B": self.size, "running": self.running, "whole_s": self.whole, "faulted_s": self.faulted,
+            "faults_cost": self.cost, "repaired_s": self.repaired, "repaired_cost": self.repaired_cost,
+            "bound_s": self.bound,
+        }  # fmt: skip
+
 
 def cost_of_faults(
     found: Synthesis, whole: Network, placement: Placement, *, running: str | None = None, root: int = 0
@@ -60,20 +69,20 @@ def cost_of_faults(
     Parameters
     ----------
     found : Synthesis
-        For the network with faults.
+        Schedules found for the network with faults.
     whole : Network
         The network without them.
     placement : Placement
-        Of the ranks, the same on both.
+        Placement of the ranks, the same on both.
     running : str, optional
-        A registered collective or a .npz file; for each size the fastest registered one on `whole` unless given.
+        A registered collective or a .npz file; by default for each size the fastest registered one on `whole`.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
 
     Raises
     ------
     InputError
-        If `running` is of another operation, or cannot run without faults; or if there is none to take.
+        If `running` is of another operation, or cannot run without faults; or if none can be taken.
     """
     if running is None:
         known = registered(found.operation, whole, placement.nodes, root)
@@ -83,7 +92,7 @@ def cost_of_faults(
         ranks, p = known[running].schedule.n_ranks, len(placement.nodes)
         if ranks != p:
             raise InputError(f"{running} has {ranks} ranks, and the operation {p}")
-    rows, faulted = list[CostOfFaults](), dict[str, Prepared | None]()
+    rows, faulted = list[CostOfFaults](), dict[str, Plan | None]()
     for size in found.candidates:
         times = {name: time for name, one in known.items() if (time := _time(one, size)) is not None}
         if not times:
@@ -96,14 +105,14 @@ def cost_of_faults(
     return rows
 
 
-def _on(running: str, network: Network, placement: Placement) -> Prepared:
+def _on(running: str, network: Network, placement: Placement) -> Plan:
     """Lay a schedule out; one of a file keeps the routes that it was written with."""
     if running.endswith(".npz"):
         return prepare(running, network)
     return prepare(running, network, n_ranks=len(placement.nodes), placement=placement)
 
 
-def _where_it_can(running: str, network: Network, placement: Placement) -> Prepared | None:
+def _where_it_can(running: str, network: Network, placement: Placement) -> Plan | None:
     """Lay a schedule out; None where its routes go over what failed, or its structure is not found any more."""
     try:
         return _on(running, network, placement)
@@ -111,7 +120,7 @@ def _where_it_can(running: str, network: Network, placement: Placement) -> Prepa
         return None
 
 
-def _time(ready: Prepared, size: int) -> float | None:
+def _time(ready: Plan, size: int) -> float | None:
     try:
         return ready.predict(size).time
     except InputError:  # too large for the engine, or for this size

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
+from commsim.scenario.bounds.usable_links import Graph
 
-from .demand import Graph
 from .greedy_kernel import Ways, send_rarest
 from .trees.forest import DIRECTIONS
 from .trees.tree_program import Planned
@@ -40,7 +40,7 @@ class Sending:
     Parameters
     ----------
     time : float, s
-        Until the last one has arrived, if messages share no link; an estimate.
+        Time until the last one has arrived, if messages share no link; an estimate.
     src, dst, chunk : int64[n]
         Messages in the order of their starts.
     paths : dict
@@ -67,11 +67,11 @@ class Greedy:
     Parameters
     ----------
     operation : str
-        Which.
+        Name of the operation.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
     n_chunks : int
-        That the data are cut into.
+        Number of chunks that the data are cut into.
     ranks : int32[n_ranks]
         Their nodes.
     sums, copies : Sending or None
@@ -129,11 +129,11 @@ def send_greedily(
     graph : Graph
         What can be used.
     size : float, bytes
-        Of the operation.
+        Size of the operation.
     per_rank : int
         Chunks that the share of a rank is cut into.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
     restarts : int
         Draws.
     max_steps : int

@@ -17,7 +17,7 @@ NEIGHBOURS = 1.5
 
 
 class Ways(NamedTuple):
-    """One way from a rank to each rank that it reaches past switches alone."""
+    """One way from a rank to each rank that it reaches past switches only."""
 
     src: Numbers  # [n_ways]
     dst: Numbers  # [n_ways]
@@ -42,13 +42,13 @@ def send_rarest(
     Parameters
     ----------
     ways : Ways
-        Where chunks can go.
+        Ways that chunks can take.
     order : int64[n_ways]
-        In which ways are asked.
+        Order in which the ways are asked.
     patience : float
         A way is refused if it takes more than so many times what the best one takes, waiting included.
     seed : int
-        Of the choice among chunks that are equally rare.
+        Seed of the choice among chunks that are equally rare.
     free : float64[n_links], s
         Zeros; gets when each link is free again.
     have : float64[n_ranks, n_chunks], s

@@ -1,4 +1,4 @@
-"""Bounds that do not depend on the size: how long news takes, and how many can be told."""
+"""Bounds that do not depend on the size: how long news takes, and how many can hear it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .cut import Cut
-from .demand import Demand, Graph
+from commsim.scenario.bounds.cuts import Cut
+from commsim.scenario.bounds.demand import Demand
+from commsim.scenario.bounds.usable_links import Graph
 
 MAX_SEARCHES = 64
 # Searches times links: some seconds. With fewer searches than ranks the bound holds, and may be lower.
@@ -27,7 +28,7 @@ def latency_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     *Distance*: what rank v needs of rank u has crossed links whose latencies add up to at least the shortest way's,
     after one overhead to send and before one to receive.
 
-    *Fan-out*: a rank that has heard the news at time t has told at most n others by ``t + n g``, where g is its
+    *Fan-out*: a rank that has heard the news at time t has sent it to at most n others by ``t + n g``, where g is its
     overhead over the number of links that leave it, since one link is one port, and each of them has heard it no sooner
     than l later, the least that any message takes after it was sent. So the number that have heard by time t is at most
     that of the tree in which every rank tells all others as soon as it can, and t is not over before p have. Without
@@ -71,11 +72,11 @@ def tree_time(n: int, gap: float, delay: float) -> float:
     Parameters
     ----------
     n : int
-        Participants, the first of which knows from the start.
+        Participants; the first knows from the start.
     gap : float, s
-        Between two messages of one participant.
+        Time between two messages of one participant.
     delay : float, s
-        Between the sending of a message and its arrival.
+        Time between the sending of a message and its arrival.
     """
     if n < 2:
         return 0.0
@@ -97,7 +98,7 @@ def tree_time(n: int, gap: float, delay: float) -> float:
 
 
 def shortest(rows: Rows, sources: list[int]) -> Floats:
-    """Least latency from the nearest of some nodes to each node; infinite where there is no way."""
+    """Least latency from the nearest of some nodes to each node; infinite without a path."""
     distance = np.full(len(rows), np.inf)
     distance[sources] = 0.0
     queue = [(0.0, node) for node in sources]
@@ -113,7 +114,7 @@ def shortest(rows: Rows, sources: list[int]) -> Floats:
 
 
 def _distance(graph: Graph, demand: Demand, overheads: float) -> tuple[str, float]:
-    """Longest of the shortest ways between ranks of which one needs something of the other."""
+    """Longest of the shortest ways between ranks where one needs something of the other."""
     rows = _rows(graph.n_nodes, graph.src, graph.dst, graph.latency)
     back = _rows(graph.n_nodes, graph.dst, graph.src, graph.latency)
     budget = max(1, min(MAX_SEARCHES, MAX_STEPS // max(1, len(graph.link))))

@@ -14,11 +14,12 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.run import Prepared, prepare
-from commsim.run.ranking import algorithms_for, prepare_all
+from commsim.scenario import Plan, prepare
+from commsim.scenario.bounds.demand import demand_of
+from commsim.scenario.bounds.usable_links import usable
+from commsim.scenario.contenders import algorithms_for, prepare_all
 
 from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
-from .demand import demand_of, usable
 from .greedy import MAX_STEPS, send_greedily
 from .latency import latency_bounds, nearest_ranks
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, weights_of
@@ -33,7 +34,7 @@ Report = Callable[[str, int, int], None]
 
 # Messages of a schedule that is tried: the flow engine then takes a minute.
 MAX_MESSAGES = 3_000_000
-# Pieces per height of an average tree: filling the trees then takes some tenths of a percent. Trees of one root alone
+# Pieces per height of an average tree: filling the trees then takes some tenths of a percent. Trees of a single root
 # fill no links that others leave idle.
 PIECES_PER_HEIGHT, PIECES_OF_ONE_ROOT = 80, 200
 # Part of the time that filling takes for one piece and a tree of height 1; of estimates only.
@@ -61,25 +62,25 @@ class Candidate:
         ``trees``, ``trees k=N``, ``greedy``, ``ordered greedy`` (what starts sooner has a larger share),
         ``paths`` (all-to-all), or the name of a registered collective.
     size : int, bytes
-        Of the operation.
+        Size of the operation.
     time : float, s
-        That of the flow engine; an estimate, which may be too low, where the schedule is too long for it.
-    prepared : Prepared
+        Time by the flow engine; an estimate, which may be too low, where the schedule is too long for it.
+    prepared : Plan
         The schedule, its placement and routes.
     result : Result or None
-        Of the flow engine; None for an estimate.
+        Result of the flow engine; None for an estimate.
     pieces : int
         Pieces of trees that follow each other; 1 for other schedules.
     height : int
         Messages one after the other; 0 where it is not known.
     in_pieces : callable, optional
-        From a number of pieces to the same trees' schedule, where there are trees.
+        Function from a number of pieces to the same trees' schedule, where there are trees.
     """
 
     method: str
     size: int
     time: float
-    prepared: Prepared
+    prepared: Plan
     result: Result | None
     pieces: int = 1
     height: int = 0
@@ -93,13 +94,13 @@ class Candidate:
 
 def registered(
     operation: str, network: Network, nodes: Any, root: int, max_messages: int = MAX_MESSAGES
-) -> dict[str, Prepared]:
+) -> dict[str, Plan]:
     """Prepare the registered collectives of an operation that use ranks only; those that are longer are left out.
 
     Parameters
     ----------
     operation, network, nodes, root, max_messages
-        As for :class:`Maker`.
+        Same as in :class:`Maker`.
     """
     placement = Placement(nodes)
     try:
@@ -110,7 +111,7 @@ def registered(
         return {}
     return {
         name: one for name, one in found.items()
-        if one.aggregation is None and not one.schedule.n_helpers
+        if not one.schedule.n_helpers
         and one.schedule.n_transfers <= max_messages and one.schedule.root == root
     }  # fmt: skip
 
@@ -121,13 +122,13 @@ class Maker:
     Parameters
     ----------
     operation, network, root
-        As in :func:`synthesize`.
+        Same as in :func:`synthesize`.
     nodes : int32[n_ranks]
         Node of each rank.
     max_messages : int
-        Of one schedule.
+        Largest number of messages of one schedule.
     report : callable, optional
-        As in :func:`synthesize`.
+        Same as in :func:`synthesize`.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Maker:
         self._per_byte = 0.0  # that no schedule beats, where it is known in exact numbers
         self._rounded = False  # whether the exact numbers are those of lower rates than the network has
         self._forests: list[Forest] | None = None
-        self._books: dict[str, Prepared] | None = None
+        self._books: dict[str, Plan] | None = None
         self.graph = usable(network, nodes, anywhere=False)
         self.demand = demand_of(operation, len(nodes), root)
         if operation in DIRECTIONS:
@@ -291,7 +292,7 @@ class Maker:
             result = ready.predict(size)
             yield Candidate("paths", size, result.time, ready, result, pieces, height)
 
-    def _candidate(self, forest: Forest, ready: Prepared, size: int, pieces: int, guess: float) -> Candidate:
+    def _candidate(self, forest: Forest, ready: Plan, size: int, pieces: int, guess: float) -> Candidate:
         """Simulate a forest's schedule, or say that it is too long for that."""
         if forest.n_arcs > self.max_messages:
             note = (
@@ -314,7 +315,7 @@ class Maker:
                     self._forests += [few] if few is not None else []
         return self._forests
 
-    def books(self) -> dict[str, Prepared]:
+    def books(self) -> dict[str, Plan]:
         """Prepare the registered collectives of the operation that use ranks only."""
         if self._books is None:
             self._books = registered(self.operation, self.network, self.nodes, self.root, self.max_messages)

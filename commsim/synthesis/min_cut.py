@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-
-from .cut import Cut, cuts_around
-from .demand import Demand, Graph
+from commsim.scenario.bounds.cuts import Cut, cuts_around
+from commsim.scenario.bounds.demand import Demand
+from commsim.scenario.bounds.usable_links import Graph
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
 MAX_LINKS = 30_000
@@ -67,7 +67,7 @@ def _worst(graph: Graph, own: Floats, backwards: bool) -> Iterator[Cut]:
             if not wanted or amount <= capacity * per_byte * (1 + 1e-6):
                 break
             if not capacity:
-                raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
+                raise InputError(f"{graph.network.name}: a rank cannot reach another one, so no bound exists")
             per_byte, best = amount / capacity, side
     if best is not None:
         yield Cut(per_byte, f"the capacity {'into' if backwards else 'out of'} {_named(graph, best)} (minimum cut)")

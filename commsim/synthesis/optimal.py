@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import Network
-from .demand import Graph
-from .linear_program import FlowProgram, incidence, on_links, send, unit
+from commsim.core.network import Network
+from commsim.scenario.bounds.usable_links import Graph
+
+from .flow_program import FlowProgram, incidence, on_links, send, unit
 
 MAX_VARIABLES = 60_000
 
@@ -18,7 +19,7 @@ MAX_VARIABLES = 60_000
 def all_to_all_rate(network: Network) -> float | None:
     """Highest algorithm bandwidth of all-to-all: the maximum concurrent flow between all pairs, times their number.
 
-    With ``f[s, e]`` the bytes from endpoint s on link e, for a vector of one byte per rank of which 1/p goes to each:
+    With ``f[s, e]`` the bytes from endpoint s on link e, for a vector of one byte per rank, with 1/p to each:
     minimise T such that every endpoint absorbs 1/p of what each other sends, everything else passes on what it gets,
     and no link carries more than T times its bandwidth.
 

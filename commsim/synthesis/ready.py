@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.placement import Placement
-from commsim.run import Prepared
-from commsim.run.inputs import PACKED, load_placement
+from commsim.scenario.inputs import PACKED, load_placement
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.scenario import Scenario
 
 from .made_schedules import Maker
 
-# The name under which it stands in tables.
+# Its name in tables.
 NAME = "synthesized"
 # Messages of a schedule: it is simulated within seconds, and one percent from the optimum at large sizes.
 MAX_MESSAGES = 300_000
 # At this size it is made first, to see that it can be.
 _FIRST = 2.0**20
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesizedPlan(Plan):
+    """Schedules that are made for each size.
+
+    Parameters
+    ----------
+    made : callable
+        Function from a size in bytes to the fastest plan that was made for it.
+    """
+
+    made: Callable[[float], Plan] | None = None
+
+    def at(self, size: float) -> Plan:
+        """Return the plan of one size."""
+        return self if self.made is None else self.made(size)
 
 
 def operation_of(name: str) -> str | None:
@@ -27,7 +47,7 @@ def operation_of(name: str) -> str | None:
     Raises
     ------
     InputError
-        If there is no such operation, or nothing is synthesized for it.
+        If the operation is unknown, or nothing is synthesized for it.
     """
     prefix, _, operation = name.partition("_")
     if prefix != NAME or not operation:
@@ -47,7 +67,7 @@ def prepare_synthesized(
     placement: str | Placement | None = None,
     seed: int = 0,
     root: int = 0,
-) -> Prepared:
+) -> Plan:
     """Prepare what is synthesized for an operation, without registered collectives.
 
     The network's certificate and trees are found once; a schedule is made for each size that is asked for, and kept.
@@ -55,13 +75,13 @@ def prepare_synthesized(
     Parameters
     ----------
     operation : str
-        By name.
+        Name of the operation.
     network : Network
-        Where.
+        Network that the operation runs on.
     n_ranks, placement, seed
-        As for :func:`commsim.run.prepare`.
+        Same as in :func:`commsim.scenario.prepare`.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
 
     Raises
     ------
@@ -74,9 +94,9 @@ def prepare_synthesized(
         load_placement(placement or PACKED, network, p, seed) if not isinstance(placement, Placement) else placement
     )
     maker = Maker(operation, network, placement.nodes, root, MAX_MESSAGES, None)
-    made: dict[float, Prepared] = {}
+    made: dict[float, Plan] = {}
 
-    def at(size: float) -> Prepared:
+    def at(size: float) -> Plan:
         if size not in made:
             tried = list(maker.candidates(int(size), textbook=False))
             if not tried:
@@ -89,4 +109,22 @@ def prepare_synthesized(
     told = (
         () if proof is None or not proof.proved else (f"synthesized: optimum {proof.fraction} s/GB times {proof.per}",)
     )
-    return dataclasses.replace(first, sized=at, notes=(*first.notes, *told, *maker.notes))
+    common = {one.name: getattr(first, one.name) for one in dataclasses.fields(Plan)}
+    return SynthesizedPlan(**{**common, "notes": (*first.notes, *told, *maker.notes)}, made=at)
+
+
+def plan_synthesized(scenario: Scenario) -> Plan:
+    """Return the plan of ``synthesized_OPERATION`` in a scenario.
+
+    Raises
+    ------
+    InputError
+        If nothing can be synthesized, or a routing is asked for: schedules pin their routes.
+    """
+    operation = operation_of(scenario.name)
+    assert operation is not None
+    if scenario.routing is not None:
+        raise InputError(f"{scenario.name}: routes are pinned, --routing has no effect")
+    return prepare_synthesized(
+        operation, scenario.network, n_ranks=scenario.n_ranks, placement=scenario.placement, seed=scenario.seed
+    )

@@ -1,4 +1,4 @@
-"""The fastest schedule that we can make for an operation on a network, with the proof of how fast any can be."""
+"""The fastest schedule that we can make for an operation on a network, with a proven lower bound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +25,15 @@ class Synthesis:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that the operation runs on.
     operation : str
         What.
     certificate : Certificate or None
-        How fast it can be at best; None where there is no exact one.
+        How fast it can be at best; None without an exact one.
     notes : list of str
         What was left out, or is not proved.
     candidates : dict
-        By size, those tried, the fastest first; estimates after all that are simulated.
+        Candidates of each size, the fastest first; estimates after all that are simulated.
     """
 
     network: Network
@@ -45,6 +46,32 @@ class Synthesis:
     def best(self, size: int) -> Candidate:
         """Return the fastest schedule of a size."""
         return self.candidates[size][0]
+
+    def times_bound(self, size: int) -> float:
+        """Return how many times the bound the fastest schedule of a size takes; 1 where both are nothing."""
+        bound = self.bounds[size]
+        return self.best(size).time / bound if bound else 1.0
+
+    def row(self, size: int) -> dict[str, Any]:
+        """Return the JSON row of a size."""
+        best = self.best(size)
+        return {
+            "size_B": size,
+            "operation": self.operation,
+            "chosen": best.method,
+            "time_s": best.time,
+            "bound_s": self.bounds[size],
+            "times_bound": self.times_bound(size),
+            "simulated": best.result is not None,
+            "pieces": best.pieces,
+            "height": best.height,
+            "n_messages": best.prepared.schedule.n_transfers,
+            "certificate": None if self.certificate is None else self.certificate.row(),
+            "tried": [
+                {"method": one.method, "time_s": one.time, "simulated": one.result is not None}
+                for one in self.candidates[size]
+            ],
+        }
 
     def ranges(self) -> list[Range]:
         """Return which method is chosen from which size to which: borders are geometric middles of sizes tried."""
@@ -116,23 +143,23 @@ def synthesize(
     Parameters
     ----------
     operation : str
-        By name.
+        Name of the operation.
     network : Network
-        Where.
+        Network that the operation runs on.
     sizes : sequence of int, bytes
-        For which.
+        Sizes to make schedules for.
     ranks : int[n_ranks], optional
-        Node of each rank; the endpoints unless given.
+        Node of each rank; by default the endpoints.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
     time_limit : float, s, optional
-        After which nothing new is tried; there is always at least one schedule.
+        Time after which nothing new is tried; there is always at least one schedule.
     max_messages : int
         Longer schedules are not tried.
     textbook : bool
         Whether registered collectives are tried too.
     report : callable, optional
-        Is told what is being done, how much is done, and of how much.
+        Called with what is being done, how much is done, and of how much.
 
     Raises
     ------

@@ -1,13 +1,10 @@
-"""Gradients in the order in which a backward pass makes them: sizes and ready times, from a model or a CSV trace.
-
-How long a GPU takes to add two vectors: from a table of measurements, or at a given rate.
-"""
+"""Gradients in the order in which a backward pass makes them: sizes and ready times, from a model or a CSV trace."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,21 +28,21 @@ class BackwardTrace(Value):
     n_bytes : float64[n_tensors], bytes
         Size of each.
     ready : float64[n_tensors], s
-        When each is ready, from the start of the backward pass; the last one ends it.
+        Time at which each gradient is ready, from the start of the backward pass; the last one ends it.
     forward : float64[n_tensors], s
         How long the forward pass needs the tensor's layer; it comes to the last tensor first.
     names : tuple of str
-        What they are called; their numbers unless given.
+        What they are called; by default their numbers.
     update : float64[n_tensors], s
-        How long the optimiser needs to update the tensor's parameters; nothing unless given, and then it is part of the
+        How long the optimiser needs to update the tensor's parameters; by default nothing, and then it is part of the
         forward times.
     density : float64[n_tensors]
-        Share of each that is not zero, of blocks where a collective sends blocks; 1 unless given.
+        Share of each that is not zero, of blocks where a collective sends blocks; by default 1.
 
     Raises
     ------
     InputError
-        If there is no tensor, a number is negative or not finite, a density is above 1, or ready times fall.
+        Without a tensor, or if a number is negative or not finite, a density is above 1, or ready times fall.
     """
 
     n_bytes: NDArray[np.float64]
@@ -108,12 +105,12 @@ class BackwardTrace(Value):
         Raises
         ------
         InputError
-            If the backward pass alone takes longer.
+            If the backward pass takes longer.
         """
         known = self.backward_time + self.update_time
         rest, forward = seconds - known, self.forward
         if not 0 <= rest < math.inf:
-            what = "pass and the optimiser alone take" if self.update_time else "pass alone takes"
+            what = "pass and the optimiser take" if self.update_time else "pass takes"
             raise InputError(f"the backward {what} {known:.6g} s, an iteration at least that, got {seconds} s")
         if not forward.sum():
             forward = np.ones_like(forward)
@@ -138,9 +135,9 @@ class BackwardTrace(Value):
         Parameters
         ----------
         tensors : iterable of int
-            In the order of the array.
+            Tensors in the order of the array.
         n_bytes : float, bytes
-            Of the array, which each has its share of.
+            Size of the array, which each tensor has its share of.
         """
         chosen = list(tensors)
         whole = float(self.n_bytes[chosen].sum()) if chosen else 0.0
@@ -149,7 +146,7 @@ class BackwardTrace(Value):
         return tuple((float(self.n_bytes[t]) * n_bytes / whole, float(self.density[t])) for t in chosen)
 
     def with_update_time(self, seconds: float) -> BackwardTrace:
-        """Return the same passes with an optimiser that takes `seconds`, of which each tensor has a share by its bytes.
+        """Return the same passes with an optimiser that takes `seconds`, shared among the tensors by their bytes.
 
         Raises
         ------
@@ -229,33 +226,3 @@ def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
         for i, n in enumerate(trace.n_bytes)
     )
     write_rows(path, (("tensor", "nbytes", *columns), *rows))
-
-
-def read_vector_add(path: str | Path) -> Callable[[float], float]:
-    """Read a CSV file with the columns ``nbytes`` and ``seconds``.
-
-    Returns
-    -------
-    callable
-        From bytes of a vector to seconds: straight lines between the measured sizes, the first time below them, and
-        the last size's rate above.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the line and what is wrong with it.
-    """
-    table = [
-        (row.non_negative("nbytes"), row.non_negative("seconds")) for row in read_rows(path, ("nbytes", "seconds"))
-    ]
-    if not table:
-        raise InputError(f"{path}: holds no measurement")
-    sizes, seconds = np.array(table).T
-    if (np.diff(sizes, prepend=0) <= 0).any():
-        raise InputError(f"{path}: nbytes must be above 0, and rise from line to line")
-
-    def add_time(n_bytes: float) -> float:
-        beyond = max(1.0, n_bytes / sizes[-1])
-        return float(np.interp(n_bytes, sizes, seconds) * beyond)
-
-    return add_time

@@ -18,8 +18,8 @@ from .task_graph import Task
 from .timeline import sent_by_each
 
 if TYPE_CHECKING:
-    from commsim.run import Prepared
-    from commsim.run.compressed import Compressed
+    from commsim.scenario import Plan
+    from commsim.scenario.plans.compressed import Compressed
 
 # Which collective is simulated for an operation unless another is named.
 ALGORITHMS = {
@@ -40,6 +40,7 @@ ALGORITHMS = {
 CHAINS = ("broadcast", "reduce")
 
 ELEMENT = 4  # bytes of a value of sparse data
+Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what an array is made of
 
 
 def closed_form_costs(
@@ -53,13 +54,13 @@ def closed_form_costs(
     Parameters
     ----------
     alpha : float, s
-        Of each step: latency, and overhead of a message.
+        Time of each step: latency, and overhead of a message.
     bandwidth : float, bytes/s
-        Of each rank, each way.
+        Bandwidth of each rank, one way.
     gamma : float, s/byte
-        To add a byte; it is not hidden behind sending.
+        Time to add a byte; it is not hidden behind sending.
     framing : Framing, optional
-        Packets of the message of each step; bytes alone unless given.
+        Packets of the message of each step; default: bytes only.
 
     Returns
     -------
@@ -108,30 +109,31 @@ def network_costs(
     software: str | None = None,
     compressor: str | None = None,
 ) -> NetworkCosts:
-    """Costs from simulating each (operation, size, group) alone on a network, once, and remembering it.
+    """Costs from simulating each (operation, size, group) by itself on a network, once, and remembering it.
 
     Parameters
     ----------
     network : str or Network
-        As in :func:`commsim.run.prepare`.
+        Same as in :func:`commsim.scenario.prepare`.
     placement : str or Placement
-        Of all ranks; the groups of the tasks are ranks in it.
+        Placement of all ranks; the groups of the tasks are ranks in it.
     n_ranks : int, optional
         Ranks in all, for a placement by name; by default all endpoints of the network.
     algorithms : mapping of str to str, optional
         Collectives for operations, beside :data:`ALGORITHMS`.
     engine : str
-        Of :meth:`commsim.run.Prepared.predict`.
+        Engine of :meth:`commsim.run.Prepared.predict`.
     seed : int
-        Of random placement and of ECMP's hash.
+        Seed of random placement and of ECMP's hash.
     overhead : float, s, optional
-        Of each message at its sender's port; the network's own unless given.
+        Overhead of each message at its sender's port; by default the network's own.
     framing : Framing, optional
-        Packets of each message; bytes alone unless given.
+        Packets of each message; default: bytes only.
     software : str, optional
-        Library whose measured rate per port holds, of :mod:`commsim.run.software`.
+        Library whose measured rate per port holds, of :mod:`commsim.software.presets`.
     compressor : str, optional
-        Of the gradients of an all-reduce, such as ``top_k:density=0.01``; as :func:`commsim.run.compressed.compressed`.
+        Compressor of the gradients of an all-reduce, such as ``top_k:density=0.01``; see
+        :func:`commsim.run.compressed.compressed`.
 
     Raises
     ------
@@ -139,8 +141,8 @@ def network_costs(
         If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
         nothing was placed for.
     """
-    from commsim.run import with_costs
-    from commsim.run.inputs import load_network, load_placement
+    from commsim.scenario import with_costs
+    from commsim.scenario.inputs import load_network, load_placement
 
     net = with_costs(
         load_network(network) if isinstance(network, str) else network, overhead=overhead, software=software
@@ -148,9 +150,6 @@ def network_costs(
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
     return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor)
-
-
-Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what an array is made of
 
 
 class NetworkCosts:
@@ -168,11 +167,11 @@ class NetworkCosts:
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
-        self._prepared: dict[tuple[str, tuple[int, ...], bool], Prepared] = {}
+        self._prepared: dict[tuple[str, tuple[int, ...], bool], Plan] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
 
     def __call__(self, task: Task) -> float:
-        """Return the seconds of a task, simulated alone once."""
+        """Return the seconds of a task, simulated once without others."""
         if not task.operation:
             return task.duration
         key = (task.operation, task.group, task.size, task.parts)
@@ -183,7 +182,7 @@ class NetworkCosts:
 
     def sent_by_each(self, task: Task) -> float:
         """Bytes that a member sends in the mean: what the schedule of a named algorithm sends, else the least."""
-        from commsim.run.compressed import Compressed
+        from commsim.scenario.plans.compressed import Compressed
 
         if task.operation not in self._named and self._compressor is None:
             return sent_by_each(task)
@@ -195,7 +194,7 @@ class NetworkCosts:
         return self._sent(found, size) if task.operation in self._named else sent_by_each(task)
 
     @staticmethod
-    def _sent(prepared: Prepared, size: float) -> float:
+    def _sent(prepared: Plan, size: float) -> float:
         """Bytes that a rank sends in the mean."""
         from commsim.engine.flow import payload
 
@@ -206,20 +205,20 @@ class NetworkCosts:
         return float(sent[leaves].sum() / n)
 
     def notes(self) -> tuple[str, ...]:
-        """Say what was chosen for the collectives that were simulated: where helpers sit, for one."""
+        """Return what was chosen for the collectives that were simulated: where helpers sit, for one."""
         told = (f"{self._compressor}: times to compress are not in it",) if self._compressor else ()
         return (*dict.fromkeys(note for ready in self._prepared.values() for note in ready.notes), *told)
 
-    def _with_compressor(self, task: Task) -> Prepared | Compressed:
-        from commsim.run.compressed import compressed
+    def _with_compressor(self, task: Task) -> Plan | Compressed:
+        from commsim.scenario.plans.compressed import compressed
 
         ready = self._ready(task)
         if self._compressor is None or task.operation != "all_reduce":
             return ready
         return compressed(ready, self._compressor)
 
-    def _ready(self, task: Task) -> Prepared:
-        from commsim.run import prepare
+    def _ready(self, task: Task) -> Plan:
+        from commsim.scenario import prepare
 
         name = _algorithm(ALGORITHMS | self._named, task)
         by_tensor = self.is_sparse(task.operation) and bool(task.parts)

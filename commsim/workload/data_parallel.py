@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from .task_graph import Graph, Task, simulate_graph
 from .timeline import Timeline, sent_by_each
 
 MAX_DRAWS = 10_000_000
+EXCHANGE = ("task", "operation", "size_B", "start_s", "end_s")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,13 +32,13 @@ class Training(Value):
     Parameters
     ----------
     policy : str
-        As it was named.
+        Name of the policy as given.
     timeline : Timeline
-        Of the first iteration, of the slowest worker: the others wait for it.
+        Timeline of the first iteration of the slowest worker: the others wait for it.
     times : float64[n_iterations], s
-        Of every iteration.
+        Time of each iteration.
     exposed : float64[n_iterations], s
-        Of each the time in which the slowest worker computes nothing.
+        Time of each iteration in which the slowest worker computes nothing.
     alone : float, s
         What the computation of an iteration takes on a worker that is like the trace.
     """
@@ -66,6 +68,23 @@ class Training(Value):
         """Throughput over that of as many workers that need not communicate and are all like the trace."""
         return self.alone / self.iteration_time if self.iteration_time else 1.0
 
+    def row(self, setting: Setting) -> dict[str, Any]:
+        """Return the JSON row, with the exchanges of the first iteration."""
+        rows = (row for row in self.timeline.rows() if "operation" in row)
+        return {
+            "policy": self.policy,
+            "workers": setting.n_workers,
+            "iteration_s": self.iteration_time,
+            "exposed_comm_s": self.exposed_communication,
+            "scaling": self.scaling,
+            "compute_s": self.alone,
+            "optimizer_s": self.timeline.optimizer_time,
+            "batches": round(self.alone / setting.trace.compute_time) if self.alone else 1,
+            "sent_per_worker_B": sent_bytes(self.timeline.graph, time_of=setting.time_of),
+            "iteration_times_s": self.times.tolist(),
+            "exchanges": [{key: row[key] for key in EXCHANGE} for row in rows],
+        }
+
 
 def train(
     policy: str | Callable[[Setting], Graph],
@@ -91,9 +110,9 @@ def train(
     jitter : float
         Standard deviation of the logarithm of what each worker's computation in each iteration takes; the mean stays.
     iterations : int
-        How many, of which each draws anew.
+        Number of iterations; each draws anew.
     seed : int
-        Of the jitter.
+        Seed of the jitter.
 
     Raises
     ------

@@ -21,7 +21,7 @@ def published_models() -> dict[str, dict[str, Any]]:
     """Read all of them, by name."""
     import tomllib
 
-    return tomllib.loads(importlib.resources.files("commsim.data").joinpath("models.toml").read_text("utf-8"))
+    return tomllib.loads(importlib.resources.files("commsim.workload").joinpath("models.toml").read_text("utf-8"))
 
 
 def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:
@@ -37,7 +37,7 @@ def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:
     Raises
     ------
     InputError
-        If there is no such model, or nothing says how long it computes.
+        If the model is unknown, or its compute time is.
     """
     models = published_models()
     if name not in models:

@@ -17,8 +17,9 @@ from .backward_trace import BackwardTrace
 from .task_graph import Graph, Task
 
 MAX_WORKERS = 2**20
-# Resources of the one worker that stands for all: they do the same at the same time.
+# Resources of the one worker that represents all: they do the same at the same time.
 COMPUTE, NETWORK = "worker.compute", "worker.network"
+MAX_BATCHES = 10_000
 
 
 def free_addition(n_bytes: float) -> float:  # noqa: ARG001 - the usual `add_time`
@@ -28,7 +29,7 @@ def free_addition(n_bytes: float) -> float:  # noqa: ARG001 - the usual `add_tim
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Workers of which each computes the same batch.
+    """Workers that compute batches of the same size.
 
     Parameters
     ----------
@@ -41,12 +42,12 @@ class Setting:
     compression : float
         Gradients are sent as this many times fewer bytes, and taken to be added in that form.
     add_time : callable
-        From bytes of a vector to the seconds of adding it to another; free unless given.
+        Function from bytes of a vector to the seconds of adding it to another; by default 0.
 
     Raises
     ------
     InputError
-        If there is no worker or too many, or the compression is less than 1.
+        Without a worker, with too many, or if the compression is less than 1.
     """
 
     trace: BackwardTrace
@@ -82,11 +83,11 @@ class Setting:
         Parameters
         ----------
         n_bytes : float, bytes
-            Before compression; the whole array.
+            Size of the whole array before compression.
         tensors : iterable of int
             What the array is made of, or is a part of, in this order: it has their densities.
         group : tuple of int, optional
-            All workers unless given.
+            Ranks that take part; by default all workers.
         """
         group = self.workers if group is None else group
         n = len(group)
@@ -95,9 +96,6 @@ class Setting:
         sent = n_bytes / self.compression
         parts = self.trace.parts(tensors, sent)
         return Task(name, (NETWORK,), added, operation, group, sent, priority, after, parts)
-
-
-MAX_BATCHES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class Bucket:
     operation : str
         How they are exchanged.
     not_before : float, s
-        From the start of the backward pass; the tensors must be ready anyway.
+        Earliest time from the start of the backward pass; the tensors must be ready anyway.
     """
 
     tensors: tuple[int, ...]
@@ -130,7 +128,7 @@ def fill_buckets(trace: BackwardTrace, tensors: Iterable[int], *limits: float) -
     Parameters
     ----------
     limits : float, bytes
-        Of the first bucket, the second and so on; the last one holds for all that follow.
+        Limit of the first bucket, the second and so on; the last one holds for all that follow.
     """
     inside: list[int] = []
     n, n_bytes = 0, 0.0
@@ -159,7 +157,7 @@ def bucketed_graph(
     setting : Setting
         Gradients, workers and costs.
     buckets : sequence of Bucket
-        In the order in which they are exchanged, one after the other.
+        Buckets in the order in which they are exchanged, one after the other.
     overlap : bool
         Whether a bucket may go when its tensors are ready, or only when the backward pass has ended.
     unused : frozenset of int
@@ -170,7 +168,7 @@ def bucketed_graph(
     Raises
     ------
     InputError
-        If there is no batch, or too many.
+        Without a batch, or with too many.
     """
     if not 1 <= micro_iterations <= MAX_BATCHES:
         raise InputError(f"an iteration has at least 1 batch, got {micro_iterations}, and at most {MAX_BATCHES}")
@@ -203,7 +201,7 @@ def forward_tasks(trace: BackwardTrace, number: int, after: tuple[int, ...], sha
     Parameters
     ----------
     number : int
-        Of the first of them in the graph.
+        Number of the first of them in the graph.
     after : tuple of int
         What the first waits for.
     share : float

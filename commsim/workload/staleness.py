@@ -22,6 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
 
+# Half of the factors are below exp(-50) there; a little beyond, times round to zero.
+LARGEST_JITTER = 10
+PULLED, ARRIVED, APPLIED = 2, 1, 0  # of things at the same time the first to happen has the smallest number
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Progress(Value):
@@ -30,7 +34,7 @@ class Progress(Value):
     Parameters
     ----------
     started, applied : float64[n_workers, n_iterations], s
-        When each iteration's pull began, and when the server had applied its push.
+        Time at which each iteration's pull began, and at which the server had applied its push.
     lead : int64[n_workers, n_iterations]
         How many iterations the slowest worker was behind at the start; the bound's s at most.
     missed : int64[n_workers, n_iterations]
@@ -72,10 +76,6 @@ class Progress(Value):
         return np.bincount(self.missed.ravel())
 
 
-# Half of the factors are below exp(-50) there; a little beyond, times round to zero.
-LARGEST_JITTER = 10
-
-
 def draw_compute(
     n_workers: int, n_iterations: int, mean: ArrayLike, jitter: float = 0.0, seed: int = 0
 ) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ def draw_compute(
     Parameters
     ----------
     mean : float64[n_workers] or float, s
-        Of each worker; a larger one is a straggler.
+        Mean compute time of each worker; a larger one is a straggler.
     jitter : float
         Standard deviation of the logarithm, at most LARGEST_JITTER.
 
@@ -111,11 +111,11 @@ def run_workers(
     compute : float64[n_workers, n_iterations], s
         Time of each iteration's computation.
     pull, push : float, s
-        From the server to a worker, and back.
+        Time from the server to a worker, and back.
     serve : float, s
         The server's time for one push; pushes queue for it.
     bound : int, optional
-        s; asynchronous unless given.
+        s; by default asynchronous.
 
     Raises
     ------
@@ -131,9 +131,6 @@ def run_workers(
     if bound is not None and bound < 0:
         raise InputError(f"the bound of staleness must be 0 or more, got {bound}")
     return _Server(compute, pull, push, serve, bound).run()
-
-
-PULLED, ARRIVED, APPLIED = 2, 1, 0  # of things at the same time the first to happen has the smallest number
 
 
 class _Server:

@@ -60,14 +60,14 @@ class Task:
         dot is the worker, so that only its own computation hides its
         communication. None: it only takes time.
     duration : float, s
-        Of a computation; of a communication what it takes beside its cost, such as adding on a GPU.
+        Time of a computation; for a communication what it takes beside its cost, such as adding on a GPU.
     operation : str
         A collective operation such as ``all_reduce``, or ``send`` (from the first of the group to the second); empty
         for a computation.
     group : tuple of int
         Ranks that communicate; the first is the root where there is one.
     size : float, bytes
-        As nccl-tests counts it: of a reduce-scatter or an all-gather the whole array.
+        Size as nccl-tests counts it: for a reduce-scatter or an all-gather the whole array.
     priority : int
         The smaller goes first, of those that could start.
     after : tuple of int
@@ -109,7 +109,7 @@ class Graph:
     Raises
     ------
     InputError
-        If there is no task, or one waits for itself or for a later one.
+        Without a task, or if one waits for itself or for a later one.
     """
 
     tasks: tuple[Task, ...]
@@ -120,6 +120,11 @@ class Graph:
         for i, task in enumerate(self.tasks):
             if any(not 0 <= j < i for j in task.after):
                 raise InputError(f"task {i}, {task.name!r}: is after earlier tasks 0..{i - 1}, got {task.after}")
+
+    @property
+    def n_ranks(self) -> int:
+        """One more than the highest rank that communicates."""
+        return max((max(task.group) for task in self.tasks if task.group), default=0) + 1
 
 
 def simulate_graph(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
@@ -214,7 +219,7 @@ class _GraphRun:
 
 
 def read_graph(path: str | Path) -> Graph:
-    """Read a graph; a task is after others by their names, which stand before it.
+    """Read a graph; a task is after others by their names, which precede it.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Queue of gradients at the network: wait-free back-propagation; partitions, priority and credit (ByteScheduler).
 
-One iteration of a worker that is like all others, so that one queue and one link stand for all. The clock starts with
+One iteration of a worker that is like all others, so that one queue and one link represent all. The clock starts with
 the backward pass and stops when the next one could start. A message takes the link for o + bytes/B, in the order in
 which messages were given to it, and is complete L later; credit comes back then.
 
@@ -40,7 +40,7 @@ class Discipline:
     overlap : bool
         Whether a tensor may go as soon as it is ready (wait-free), or only when the backward pass has ended.
     partition : float, bytes
-        Largest message; whole tensors unless given.
+        Largest message; by default whole tensors.
     priority : bool
         Whether the layers that the forward pass needs first go first, of those that wait; else first come first served.
     credit : float, bytes
@@ -79,11 +79,11 @@ class Iteration:
     Parameters
     ----------
     time : float, s
-        From the start of a backward pass to the start of the next.
+        Time from the start of a backward pass to the start of the next.
     compute, communication : float, s
-        Of which computing takes this much, and the link is busy this long.
+        Parts of the time in which the worker computes, and in which the link is busy.
     done : float64[n_tensors], s
-        When each gradient was complete.
+        Time at which each gradient was complete.
     n_messages : int
         Partitions.
     """
@@ -137,7 +137,7 @@ class Message:
     n_bytes : float, bytes
         Size.
     start, complete : float, s
-        When the link began with it, and when it had arrived.
+        Time at which the link began with it, and at which it had arrived.
     """
 
     tensor: int
@@ -155,9 +155,9 @@ def send_in_order(
     Parameters
     ----------
     time_of : callable
-        From bytes to the seconds in which the link is busy with a message of so many.
+        Function from bytes to the seconds in which the link is busy with a message of so many.
     latency : float, s
-        From when the link has done with a message to when it is complete.
+        Time from when the link has done with a message to when it is complete.
 
     Returns
     -------

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .task_graph import Graph, Task
 
 
+# How tasks of the optimiser are called.
+UPDATES = ("optimiser", "update ")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline(Value):
     """When each task started and ended.
@@ -29,7 +33,7 @@ class Timeline(Value):
     graph : Graph
         What was done.
     start, end : float64[n_tasks], s
-        From the start of the iteration.
+        Start and end of each task, from the start of the iteration.
     """
 
     graph: Graph
@@ -62,6 +66,18 @@ class Timeline(Value):
         return float(
             sum(self.end[i] - self.start[i] for i, t in enumerate(self.graph.tasks) if resource in t.resources)
         )
+
+    @property
+    def optimizer_time(self) -> float:
+        """Seconds in which a worker updates parameters."""
+        tasks = zip(self.graph.tasks, (self.end - self.start).tolist(), strict=True)
+        return float(sum(seconds for task, seconds in tasks if task.name.startswith(UPDATES)))
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row of a graph; its scaling is against an iteration whose communication is all hidden."""
+        time, exposed = self.iteration_time, self.exposed_communication
+        scaling = (time - exposed) / time if time else 1.0
+        return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": scaling, "tasks": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per task, for JSON; those of computations have no operation, group and size."""
@@ -137,7 +153,7 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
     timeline : Timeline
         One iteration.
     rank : int
-        Whose link; one GPU to a link.
+        Rank of the link; one GPU to a link.
     gap : float, s
         Phases that are no further apart are one. What touches always is.
 

@@ -18,7 +18,7 @@ class PyCommsim(PythonPackage):
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-setuptools@77:", type="build")
     depends_on("py-numpy@2.1:", type=("build", "run"))
-    depends_on("py-numba@0.61:", type=("build", "run"))
+    depends_on("py-numba@0.62:0.68", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-tomli-w@1.0:", type=("build", "run"))
     depends_on("py-mpi4py@4.0:", when="+mpi", type=("build", "run"))

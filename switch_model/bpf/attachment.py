@@ -3,8 +3,6 @@
 What stays in the kernel after a `kill -9` is a filter on each port, which holds the program, which holds its maps. No
 file system shows them: the one that `tc` needs for a moment exists in a mount namespace of its own. So taking away the
 filters takes away everything, and a small file for each switch says where they are.
-
-Below the record of a switch: the interfaces that are its ports, as `ip` shows them in our network namespace.
 """
 
 from __future__ import annotations
@@ -17,12 +15,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from commsim.core.errors import BackendError, InputError
+from commsim.core.errors import BackendError
 
 from .commands import output_of, records_of
-from .program import PACKET_HEADERS
+from .ports import Port
 
 FOLDER = Path("/run/commsim-bpf")
+# Of our filters among those of an interface; a value that other programs hardly use.
+PREFERENCE = 0xBEE0
+
+# $1 file system, $2 object file, $3 preference, then interfaces
+_ATTACH = """
+mount -t bpf none "$1"
+bpftool prog load "$2" "$1/program" type classifier >&2
+bpftool -j prog show pinned "$1/program"
+program="$1/program" preference=$3
+shift 3
+for port; do
+  tc filter add dev "$port" ingress pref "$preference" handle 1 bpf direct-action object-pinned "$program"
+done
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,7 @@ class Attachment:
     process, began : int
         Number of its process, and when that began, since numbers are used again.
     namespace : int
-        Of the network, as the number of its file.
+        Number of the network namespace's file.
     ports : tuple of str
         Interfaces.
     hooked : tuple of str
@@ -109,102 +121,12 @@ def write(attachment: Attachment) -> None:
 
 
 def began(process: int) -> int:
-    """When a process began, in ticks since the machine did; 0 if there is none, or nothing is left but its number."""
+    """When a process began, in ticks since the machine did; 0 if only its number is left, or not even that."""
     try:
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
     return 0 if after_name[0] in "ZX" else int(after_name[19])
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """An interface.
-
-    Parameters
-    ----------
-    name : str
-        In this namespace.
-    number : int
-        Of the interface, in the kernel.
-    mtu : int, bytes
-        The largest IP packet.
-    bridge : str
-        Which it belongs to, or nothing.
-    addresses : tuple of str
-        IPv4, of its own.
-    """
-
-    name: str
-    number: int
-    mtu: int
-    bridge: str = ""
-    addresses: tuple[str, ...] = ()
-
-
-def all_ports() -> dict[str, Port]:
-    """Return every interface of this namespace."""
-    ports = {}
-    for row in records_of(["ip", "-json", "address", "show"]):
-        if "ifname" not in row:
-            continue
-        addresses = tuple(a["local"] for a in row.get("addr_info", ()) if a.get("family") == "inet")
-        ports[row["ifname"]] = Port(row["ifname"], row["ifindex"], row["mtu"], row.get("master", ""), addresses)
-    return ports
-
-
-def chosen_ports(names: Sequence[str], elements: int) -> list[Port]:
-    """Return the interfaces with these names.
-
-    Raises
-    ------
-    InputError
-        If there is none with such a name, a name comes twice, or packets of `elements` values do not fit.
-    """
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"a switch needs interfaces, each once, got {','.join(names) or 'none'}")
-    known = all_ports()
-    for name in names:
-        if name not in known:
-            raise InputError(f"there is no interface {name!r} here; there are {', '.join(known)}")
-        needed, mtu = PACKET_HEADERS + 4 * elements, known[name].mtu
-        if mtu < needed:
-            raise InputError(f"packets of {elements} values need an MTU of {needed}, {name} has {mtu}")
-    return [known[name] for name in names]
-
-
-def switch_address(ports: Sequence[Port]) -> str:
-    """Return the address that workers reach the switch by: of a port, or of the bridge that ports belong to.
-
-    Raises
-    ------
-    BackendError
-        If there is none, or several.
-    """
-    known = all_ports()
-    bridges = {port.bridge for port in ports} - {""}
-    addresses = {a for port in ports for a in port.addresses}
-    addresses |= {a for bridge in bridges & known.keys() for a in known[bridge].addresses}
-    if len(addresses) != 1:
-        what = " and ".join(sorted(addresses)) if addresses else "none"
-        raise BackendError(f"the ports and their bridge should have one IPv4 address, the switch's; they have {what}")
-    return addresses.pop()
-
-
-# Of our filters among those of an interface; a value that other programs hardly use.
-PREFERENCE = 0xBEE0
-
-# $1 file system, $2 object file, $3 preference, then interfaces
-_ATTACH = """
-mount -t bpf none "$1"
-bpftool prog load "$2" "$1/program" type classifier >&2
-bpftool -j prog show pinned "$1/program"
-program="$1/program" preference=$3
-shift 3
-for port; do
-  tc filter add dev "$port" ingress pref "$preference" handle 1 bpf direct-action object-pinned "$program"
-done
-"""
 
 
 def attach(target: Path, ports: Sequence[Port]) -> Attachment:

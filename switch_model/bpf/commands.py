@@ -23,7 +23,7 @@ def output_of(command: Sequence[str], stdin: str = "") -> str:
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
-        raise BackendError(f"there is no program {command[0]} here") from None
+        raise BackendError(f"no program {command[0]} here") from None
     except subprocess.TimeoutExpired:
         raise BackendError(f"{command[0]} did not end within {SECONDS:g} s") from None
     if done.returncode:

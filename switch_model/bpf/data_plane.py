@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
 from switch_model.live.data_plane import MAX_WORKERS
-from switch_model.live.frame_kernel import COUNTERS
+from switch_model.live.frame_fields_kernel import COUNTERS
 from switch_model.live.frames import PORT
 
 from .commands import records_of
@@ -28,9 +28,9 @@ class KernelPlane:
     program : int
         Its number in the kernel.
     pool_size, elements : int
-        That it was written for.
+        Pool and elements of a packet that the program was written for.
     address : str
-        Of the switch: packets to it, and to `port`, are the program's.
+        Address of the switch: packets to it, and to `port`, are the program's.
     port : int
         UDP.
     drop_in, drop_out : float
@@ -41,7 +41,7 @@ class KernelPlane:
     pool_size : int
         Slots for jobs that come and go.
     program : Program
-        To be run on packets of ours.
+        Program to run on packets of ours.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class KernelPlane:
         key : bytes
             Nothing: the program in the kernel knows no tags.
         interfaces : sequence of int, optional
-            Where each rank's packets must come in; otherwise where its first one does.
+            Interface at which each rank's packets must come in; by default where its first one does.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from commsim.core.errors import BackendError, InputError
 from switch_model import slot_kernel
 from switch_model.live import frame_kernel
 from switch_model.live.data_plane import MAX_WORKERS
-from switch_model.live.frame_kernel import COUNTERS
+from switch_model.live.frame_fields_kernel import COUNTERS
 from switch_model.live.frames import HEADER_BYTES, MAX_SLOTS, type_and_size
 from switch_model.system import System
 
@@ -128,7 +128,7 @@ def build(system: System, folder: Path) -> Path:
     source, target = folder / "aggregate.bpf.c", folder / "aggregate.bpf.o"
     source.write_text(source_for(system))
     if shutil.which("clang") is None:
-        raise BackendError("there is no clang here (packages clang, llvm, libbpf-dev)")
+        raise BackendError("no clang here (packages clang, llvm, libbpf-dev)")
     # the kernel's headers of this machine's own kind are not found for the target bpf otherwise
     include = f"-I/usr/include/{platform.machine()}-linux-gnu"
     output_of(["clang", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", include, "-c", str(source),

@@ -30,9 +30,9 @@ def lacking() -> str:
         return "it needs root"
     missing = {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}
     if missing:
-        return f"there is no {', '.join(missing)} here (packages {', '.join(sorted(set(missing.values())))})"
+        return f"no {', '.join(missing)} here (packages {', '.join(sorted(set(missing.values())))})"
     if not HEADER.exists():
-        return f"there is no {HEADER} here (package libbpf-dev)"
+        return f"no {HEADER} here (package libbpf-dev)"
     return lacking_hook() or lacking_permission()
 
 
@@ -54,7 +54,7 @@ def lacking_permission() -> str:
 
 
 def lacking_namespaces() -> str:
-    """Return why there are no network namespaces with links between them here; or nothing."""
+    """Return why network namespaces with links between them do not work here; or nothing."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("unshare") is None:
         return "they need Linux, root, ip (package iproute2) and unshare (package util-linux)"
     command = ["unshare", "--net", "ip", "link", "add", "type", "veth"]

@@ -18,8 +18,9 @@ from switch_model.live.control_server import ControlServer
 from switch_model.live.server import SwitchOptions
 from switch_model.systems.switchml import switchml_udp
 
-from .attachment import attach, chosen_ports, detach, switch_address
+from .attachment import attach, detach
 from .data_plane import KernelPlane
+from .ports import chosen_ports, switch_address
 from .program import build
 from .requirements import lacking
 
@@ -31,13 +32,13 @@ class StaticJob:
     Parameters
     ----------
     name : str
-        For us.
+        Name in our output.
     peers : tuple of (str, int)
         Address and UDP port of each rank.
     interfaces : tuple of str
-        Where each rank's packets come in; nothing where its first packet tells.
+        Interface at which each rank's packets come in; empty where its first packet decides.
     n_slots : int
-        Of the pool.
+        Number of slots of the pool.
     """
 
     name: str
@@ -56,14 +57,14 @@ class KernelSwitch:
     interfaces : sequence of str
         Its ports.
     jobs : sequence of StaticJob
-        That it has from the beginning.
+        Jobs that it has from the beginning.
     host : str, optional
         Its address; otherwise that of its ports' bridge.
 
     Attributes
     ----------
     address : (str, int)
-        Where it listens.
+        Address at which it listens.
     plane : KernelPlane
         The program.
     jobs : list of dict

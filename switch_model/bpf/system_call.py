@@ -40,9 +40,9 @@ class Map(KernelObject):
     Parameters
     ----------
     number : int
-        Which.
+        Number of the map.
     value_bytes : int
-        Of one processor's value.
+        Size of one processor's value.
     per_cpu : bool
         Whether each processor has its own values.
     """

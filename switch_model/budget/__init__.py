@@ -10,12 +10,10 @@ from switch_model.budget.chip import Hardware
 
 HARDWARE: Registry[Hardware] = Registry("switch hardware", __name__)
 F = TypeVar("F", bound=Callable[..., Hardware])
+__all__ = ["HARDWARE", "Hardware", "hardware"]
 
 
 def hardware(build: F) -> F:
     """Register a function that returns a switch, under its own name."""
     HARDWARE.add(build)
     return build
-
-
-__all__ = ["HARDWARE", "Hardware", "hardware"]

@@ -16,7 +16,7 @@ class Hardware:
     Parameters
     ----------
     name : str
-        As people write it.
+        Name as people write it.
     pipes : int
         Pipes of the chip.
     stages : int
@@ -38,15 +38,15 @@ class Hardware:
     ports : int
         Front-panel ports of a pipe.
     port_rate : float, bytes/s
-        Of each port.
+        Rate of each port.
     port_split : int
         Slower ports that a port can be split into.
     loopbacks : int
         Ports of a pipe that no cable can use and that lead back into it.
     loopback_rate : float, bytes/s
-        Of each of these.
+        Rate of each loopback port.
     sources : tuple of str
-        Where the numbers are from, and which are assumed.
+        Sources of the numbers, and which are assumed.
     """
 
     name: str

@@ -2,120 +2,22 @@
 
 Not modelled: match tables and counters, the packet rate of a pipe (a resubmitted packet takes two turns of it), and the
 multicast groups.
-
-Jobs laid out on a programmable switch, whether it has room for them or not: what they would take of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from switch_model.budget.chip import VALUE_BYTES, Hardware
+from switch_model.budget.chip import Hardware
 from switch_model.budget.register_layout import (
     QUEUE_PAIRS_PER_WORKER,
-    Recirculation,
-    RegisterLayout,
-    recirculation,
-    register_layout,
 )
 from switch_model.system import System
 
+from .layout_of_jobs import Budget, lay_out
+
 __all__ = ["Budget", "budget"]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Jobs on a switch.
-
-    Jobs are spread over groups of as many pipes as a slot lies in; registers of one group are out of reach of workers
-    on the ports of another.
-
-    Parameters
-    ----------
-    system, hardware, layout
-        What is laid out where, and how.
-    n_jobs, n_workers, pool_size : int
-        Jobs, workers of each, and slots: of each job when reserved, of each group of pipes when shared.
-    bandwidth : float, bytes/s
-        Of each worker.
-    loops : Recirculation
-        Of the group with most jobs, at line rate.
-    """
-
-    system: System
-    hardware: Hardware
-    layout: RegisterLayout
-    n_jobs: int
-    n_workers: int
-    pool_size: int
-    bandwidth: float
-    loops: Recirculation
-
-    @property
-    def n_groups(self) -> int:
-        """Groups of pipes that the switch has."""
-        return self.hardware.pipes // self.layout.pipes
-
-    @property
-    def jobs_per_group(self) -> int:
-        """Jobs that share one group, where most do."""
-        return -(-self.n_jobs // self.n_groups)
-
-    @property
-    def n_entries(self) -> int:
-        """Entries that each array of values needs."""
-        sharing = 1 if self.system.shared else self.jobs_per_group
-        return self.pool_size * self.layout.entries_per_slot * sharing
-
-    @property
-    def value_bytes(self) -> int:
-        """Bytes of values of one job's slots in all versions: 2 s k 4 for SwitchML."""
-        return self.pool_size * (1 if self.system.shared else self.system.versions) * self.system.elements * VALUE_BYTES
-
-    @property
-    def sram_bytes(self) -> int:
-        """Memory of one pipe that register arrays take, in whole blocks."""
-        return self.layout.blocks(self.n_entries, self.hardware) * self.hardware.block_bytes
-
-    @property
-    def looped_ports(self) -> int:
-        """Front-panel ports that no host can use since their pipes are folded into others."""
-        return (self.layout.pipes - 1) * self.hardware.ports * min(self.n_groups, self.n_jobs)
-
-    @property
-    def host_ports(self) -> int:
-        """Front-panel ports that are left for hosts."""
-        return self.hardware.pipes * self.hardware.ports - self.looped_ports
-
-    @property
-    def most_workers(self) -> int:
-        """Workers that each job can have: all on the ports of one pipe, beside its other jobs and the servers."""
-        ports = self.hardware.ports * self.hardware.split(self.bandwidth)
-        return min(self.system.max_fan_in, ports // self.jobs_per_group - self.system.server)
-
-    @property
-    def elements_per_s(self) -> float:
-        """Elements per second of each job at most: its line rate, or what internal loopback ports allow."""
-        return self.system.line_rate(self.bandwidth) * self.loops.share
-
-
-def lay_out(
-    system: System, hardware: Hardware, n_jobs: int, n_workers: int, pool_size: int, bandwidth: float
-) -> Budget:
-    """Lay jobs out without asking whether there is room for them.
-
-    Raises
-    ------
-    InputError
-        If no pool of any size could hold such packets, or ports are slower than workers.
-    """
-    layout = register_layout(system, hardware)
-    hardware.split(bandwidth)  # refuses ports that are too slow
-    jobs_per_group = -(-n_jobs // (hardware.pipes // layout.pipes))
-    loops = recirculation(system, hardware, layout, jobs_per_group, n_workers, bandwidth)
-    return Budget(system, hardware, layout, n_jobs, n_workers, pool_size, bandwidth, loops)
 
 
 GBPS = 1e9 / 8
@@ -136,13 +38,13 @@ def budget(
     system : System
         What the jobs run.
     hardware : Hardware
-        Where.
+        Switch that the jobs run on.
     n_jobs, n_workers : int
         Jobs, and workers of each.
     pool_size : int, optional
-        Slots; the system's own unless given.
+        Slots; by default the system's own.
     bandwidth : float, bytes/s
-        Of each worker.
+        Bandwidth of each worker.
 
     Raises
     ------
@@ -164,7 +66,7 @@ def budget(
 
 
 def _problem(b: Budget) -> str:
-    """Say what does not fit; nothing when all does."""
+    """Describe what does not fit; nothing when all does."""
     room, jobs = b.hardware.most_entries(b.layout.entry_bytes), _count(b.jobs_per_group, "job")
     if b.n_entries > room:
         of = "for all jobs" if b.system.shared else f"for each of {jobs} in the same pipes"

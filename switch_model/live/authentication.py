@@ -32,14 +32,14 @@ class Secrets:
     Parameters
     ----------
     common : str
-        Secret of all jobs that have none of their own; nothing if there are no such jobs.
+        Secret of all jobs that have none of their own; nothing without such jobs.
     of_job : mapping of str to str
         Secrets of jobs by name.
 
     Raises
     ------
     InputError
-        If there is none, or one is short.
+        If none is given, or one is short.
     """
 
     common: str = field(default="", repr=False)
@@ -80,11 +80,11 @@ class LineSeal:
     Parameters
     ----------
     secret : str
-        That both sides have.
+        Secret that both sides have.
     hello, answer : bytes
         The first line of the switch, and that of the worker.
     is_switch : bool
-        Which side this is.
+        Whether this side is the switch.
     """
 
     def __init__(self, secret: str, hello: bytes, answer: bytes, is_switch: bool) -> None:

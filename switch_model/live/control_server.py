@@ -14,7 +14,8 @@ from commsim.core.errors import InputError
 
 from .authentication import LineSeal, Secrets, new_nonce
 from .control_messages import MAX_FROM_WORKER, LineReader, read_line, text, write_line
-from .jobs import Jobs, Plane
+from .job import Plane
+from .jobs import Jobs
 
 MAX_CONNECTIONS = 900  # a process may usually open 1,024 files
 _MAX_UNSENT = 1 << 23  # bytes that a peer may leave unread
@@ -39,13 +40,13 @@ class ControlServer:
     plane : Plane
         See `Jobs`.
     selector : selector
-        Where the server registers its sockets, with data; sockets without data are not its own.
+        Selector in which the server registers its sockets, with data; sockets without data are not its own.
     worker_timeout : float, s
-        After which a silent worker counts as dead.
+        Time after which a silent worker counts as dead.
     status : function
         Returns the status of the switch without its jobs.
     secrets : Secrets, optional
-        That workers must have.
+        Secrets that workers must have.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class ControlServer:
         try:
             sock, (host, _) = self._listener.accept()
         except OSError:
-            return  # it has gone again, or there are no descriptors left
+            return  # it has gone again, or no descriptors are left
         if len(self._connections) >= MAX_CONNECTIONS:
             sock.close()
             return

@@ -1,11 +1,8 @@
-"""The live switch without its sockets: slots and registers, which job may use them, and counters.
-
-Which slots of the pool are free, and which of them a new job gets.
-"""
+"""The live switch without its sockets: slots and registers, which job may use them, and counters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,17 +12,8 @@ from commsim.core.errors import InputError
 from switch_model.slot_kernel import SLOT_ROW
 
 from .datagrams import ARRIVED, REPLY, address_key, to_addresses
-from .frame_kernel import (
-    COUNTERS,
-    FORGED,
-    INJECTED_OUT,
-    MEMBER,
-    NOT_SENT,
-    PACKETS_OUT,
-    ROUND,
-    complete_leads,
-    handle_batch,
-)
+from .frame_fields_kernel import COUNTERS, FORGED, INJECTED_OUT, MEMBER, NOT_SENT, PACKETS_OUT, ROUND
+from .frame_kernel import complete_leads, handle_batch
 from .frame_tags import result_state, right_tags, worker_state, write_tags
 from .frames import MAX_SLOTS, TAG_BYTES, new_rows, type_and_size
 
@@ -44,14 +32,14 @@ class DataPlane:
     drop_in, drop_out : float
         Probabilities with which a packet that came, and one that is about to leave, is lost on purpose.
     seed : int
-        Of these losses.
+        Seed of these losses.
     tagged : bool
         Whether datagrams have tags, see `frame_tags`; then every job has a key.
 
     Attributes
     ----------
     addresses : ADDRESS[n]
-        Of the registered workers, as replies number them.
+        Addresses of the registered workers, as replies number them.
     counters : int64[len(COUNTERS)]
         See `data_kernel.COUNTERS`.
     """
@@ -96,7 +84,7 @@ class DataPlane:
         begin : int
             Number of the job's first packet, a multiple of 2 n_slots.
         key : bytes
-            Of the job's tags.
+            Key of the job's tags.
 
         Raises
         ------
@@ -193,46 +181,3 @@ class DataPlane:
             senders = self._members[["job_number", "child"]].tolist()
             self._of_members = [worker_state(self._keys[job], rank) for job, rank in senders]
             self._of_results = {job: result_state(key) for job, key in self._keys.items()}
-
-
-DEFAULT_SLOTS = 128
-
-
-def free_ranges(taken: Iterable[tuple[int, int]], pool_size: int) -> list[tuple[int, int]]:
-    """Return what lies between the ranges that are taken, each as (first slot, number of slots)."""
-    free, begin = [], 0
-    for first, n in sorted(taken):
-        if first > begin:
-            free.append((begin, first - begin))
-        begin = first + n
-    return free if begin == pool_size else [*free, (begin, pool_size - begin)]
-
-
-def first_fit(taken: Iterable[tuple[int, int]], pool_size: int, wanted: int | None) -> tuple[int, int]:
-    """Choose slots for a job.
-
-    Parameters
-    ----------
-    taken : iterable of (int, int)
-        First slot and number of slots of each job.
-    pool_size : int
-        Slots of the switch.
-    wanted : int, optional
-        Slots asked for; otherwise DEFAULT_SLOTS, or what is left if that is less.
-
-    Returns
-    -------
-    first, n : int
-
-    Raises
-    ------
-    InputError
-        If no free range is large enough; the message says what would fit.
-    """
-    free = free_ranges(taken, pool_size)
-    largest = max((n for _, n in free), default=0)
-    n = min(DEFAULT_SLOTS, largest) if wanted is None else wanted
-    if n < 1 or n > largest:
-        room = f"at most {largest} fit" if largest else "all are taken, until a job ends"
-        raise InputError(f"{n or 1} slots do not fit in what is free of {pool_size}: {room}")
-    return next((first, n) for first, size in free if size >= n)

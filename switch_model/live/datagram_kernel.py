@@ -1,4 +1,4 @@
-"""From what the kernel of the system delivered to a list of frames, and from frames to what it is told to send."""
+"""From what the kernel of the system delivered to a list of frames, and from frames to what it is asked to send."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def list_arrivals(
     Parameters
     ----------
     messages, addresses, controls : MESSAGE[n], ADDRESS[n] as uint64[n, 2], CONTROL[n]
-        As the system filled them in; message i was received into rows i * room and following, `frame` bytes in each.
+        Tables as the system filled them in; message i was received into rows i * room and following, `frame` bytes in
+        each.
     n_messages : int
         Received.
     frame, room : int
@@ -89,7 +90,7 @@ def pack_messages(
     n_replies : int
         Frames to send.
     bases : BASES[1]
-        Where everything is.
+        Addresses of all arrays.
     first : int64[n_addresses + 1]
         Scratch.
     pieces, messages : PIECE[at least n_replies], MESSAGE[at least n_replies]

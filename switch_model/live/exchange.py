@@ -29,7 +29,7 @@ class Lease:
     rank, n_workers : int
         This worker, and how many.
     job_number : int
-        In every frame.
+        Number of the job, sent in every frame.
     first_slot, n_slots : int
         Slots that are the job's.
     elements : int
@@ -37,7 +37,7 @@ class Lease:
     begin : int
         Number of the job's first packet.
     key : bytes
-        Of its datagrams; nothing where the job has no secret.
+        Key of its datagrams; empty where the job has no secret.
     """
 
     rank: int
@@ -61,18 +61,18 @@ class Exchange:
     Parameters
     ----------
     lease : Lease
-        Which slots.
+        Lease with the slots.
     values : int32[n] or float32[n]
         The tensor, contiguous; block by block it becomes the sum.
     sequence : int
         Packets that the job has sent for the tensors before.
     words : uint32[n_slots, 4 + k or, with tags, 4 + k + 4]
-        Where frames are written, one row for each slot; they stay there until the result has come.
+        Frames, one row for each slot; they stay there until the result has come.
 
     Attributes
     ----------
     n_packets : int
-        That the tensor needs, if none is lost.
+        Number of packets that the tensor needs, if none is lost.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Exchange:
         Parameters
         ----------
         words, arrived
-            As `Datagrams.receive` leaves and returns them.
+            Same as `Datagrams.receive` leaves and returns them.
         now, timeout : float, s
             And after how long the frames that go now are sent again.
         """

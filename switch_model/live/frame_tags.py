@@ -1,7 +1,7 @@
 """Tags of datagrams: 16 bytes behind the values, which only who has the job's key can write.
 
 A tag covers the frame and the upper half of its packet's number, which does not travel: both sides know about where
-the sequence stands, as in RFC 3711. So no datagram of a job can be played again in another round. Each worker has a
+the sequence is, as in RFC 3711. So no datagram of a job can be played again in another round. Each worker has a
 key of its own towards the switch; results have one key, since workers of a job trust each other.
 
 References
@@ -41,15 +41,15 @@ def write_tags(words: NDArray[np.uint32], rows: NDArray[np.integer], states: Ite
     words : uint32[n_rows, 4 + k + 4]
         Frames; word 0 is the upper half of the packet's number.
     rows : int[n]
-        Which.
+        Rows to tag.
     states : iterable of hash
-        Of each.
+        State of each row's hash.
     """
     words[rows, -TAG_WORDS:] = _tags(words, rows, states)
 
 
 def right_tags(words: NDArray[np.uint32], rows: NDArray[np.integer], states: Iterable[blake2b]) -> NDArray[np.bool_]:
-    """Say which frames have the right tag; bool[n], see `write_tags`."""
+    """Find the frames that have the right tag; bool[n], see `write_tags`."""
     # All 16 bytes of all frames are compared, so the time says nothing about where a wrong one differs.
     right: NDArray[np.bool_] = (words[rows, -TAG_WORDS:] == _tags(words, rows, states)).all(1)
     return right

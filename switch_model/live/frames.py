@@ -51,7 +51,7 @@ def type_and_size(elements: int) -> int:
     Raises
     ------
     InputError
-        If there is no such frame.
+        If no such frame exists.
     """
     if elements not in SIZE_CODES:
         raise InputError(f"a packet has {' or '.join(map(str, SIZE_CODES))} elements, got {elements}")

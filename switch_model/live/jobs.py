@@ -1,96 +1,19 @@
-"""Which worker belongs to which job, and what the workers must agree on; without sockets, so that tests need none.
-
-A job of the live switch, its workers, and what carries their packets.
-"""
+"""Which worker belongs to which job, and what the workers must agree on; without sockets, so that tests need none."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from commsim.core.errors import InputError
 
 from .authentication import Secrets, job_key, new_nonce
 from .control_messages import text, whole
-from .data_plane import MAX_WORKERS, first_fit, free_ranges
+from .data_plane import MAX_WORKERS
 from .exchange import DTYPES
-
-
-class Plane(Protocol):
-    """What carries the packets: `DataPlane`, or another that keeps the same rule."""
-
-    pool_size: int
-
-    def open(
-        self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,
-        key: bytes = b"",
-    ) -> None:  # fmt: skip
-        """Let a job's workers use slots; packet `begin` is its first, tags have this key."""
-        ...
-
-    def close(self, job_number: int) -> None:
-        """Take them back."""
-        ...
-
-    def busy(self, job_number: int) -> list[dict[str, Any]]:
-        """Return the slots that wait for contributions."""
-        ...
-
-
-@dataclass(slots=True)
-class Member:
-    """A worker of a job.
-
-    Parameters
-    ----------
-    connection : int
-        Its connection to the control server.
-    rank : int
-        In its job.
-    peer : (str, int)
-        Where its packets come from.
-    tensors, barriers : int
-        Announced, and reached, so far.
-    left : bool
-        It has said that it is done.
-    """
-
-    connection: int
-    rank: int
-    peer: tuple[str, int]
-    tensors: int = 0
-    barriers: int = 0
-    left: bool = False
-
-
-@dataclass(slots=True)
-class Job:
-    """A job whose workers have joined, or are still joining."""
-
-    name: str
-    number: int
-    n_workers: int
-    first_slot: int
-    n_slots: int
-    members: dict[int, Member] = field(default_factory=dict)
-    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type, and the rank that announced the last one first
-
-    @property
-    def missing(self) -> list[int]:
-        """Ranks that have not joined."""
-        return [rank for rank in range(self.n_workers) if rank not in self.members]
-
-
-def clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
-    """Say why a worker cannot join a job that others have begun to join."""
-    if job.n_workers != n_workers:
-        return f"job {job.name!r} has {job.n_workers} workers, not {n_workers}"
-    if rank in job.members:
-        return f"rank {rank} of job {job.name!r} has joined already"
-    return f"job {job.name!r} has {job.n_slots} slots, not {wanted}"
-
+from .job import Job, Member, Plane, clash
+from .slot_ranges import first_fit, free_ranges
 
 MAX_JOBS = 256  # numbers that fit in a frame
 
@@ -105,7 +28,7 @@ class Jobs:
     send : function of (int, dict, bool)
         Sends a message on a connection, and closes it afterwards if it is the last.
     secrets_of_jobs : Secrets, optional
-        From which the keys of datagrams are made.
+        Secrets from which the keys of datagrams are made.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ _PORTS_TO_TRY = 20
 
 @dataclass(frozen=True, slots=True)
 class SwitchOptions:
-    """What a live switch is told when it starts.
+    """Options of a live switch.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class SwitchOptions:
     drop_in, drop_out, seed
         Losses on purpose, see `DataPlane`.
     worker_timeout : float, s
-        After which a silent worker counts as dead.
+        Time after which a silent worker counts as dead.
     mode : str, optional
         How datagrams are received and sent, see `datagrams`.
     secrets : Secrets, optional
-        That workers must have; every datagram then has a tag.
+        Secrets that workers must have; every datagram then has a tag.
     """
 
     host: str = "127.0.0.1"
@@ -66,7 +66,7 @@ class LiveSwitch:
     Attributes
     ----------
     address : (str, int)
-        Where it listens.
+        Address at which it listens.
 
     Raises
     ------

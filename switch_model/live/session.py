@@ -36,13 +36,13 @@ class Session:
     Parameters
     ----------
     host, port
-        Where the switch listens.
+        Address of the switch's control server.
     timeout : float, s
-        For connecting, and for whatever the switch should answer at once.
+        Timeout for connecting, and for whatever the switch should answer at once.
     patience : float, s
         How long to try again where nothing listens.
     secret, job : str
-        That the switch asks for, and whose it is; nothing where switch and workers have none.
+        Secret that the switch asks for, and the job that has it; empty where switch and workers have none.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class Session:
     hello : dict
         What the switch says of itself.
     switch : (str, int)
-        Where its packets go.
+        Address that its packets go to.
 
     Raises
     ------
     BackendError
-        If there is no switch.
+        Without a switch.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ def ask_status(host: str, port: int, timeout: float = 5.0, secret: str = "", job
     Raises
     ------
     BackendError
-        If there is no switch.
+        Without a switch.
     """
     session = Session(host, port, timeout, secret=secret, job=job)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from commsim.core.errors import InputError
 from switch_model.quantize import block_exponents, error_bound
 
 from .exchange import DTYPES
+from .worker import SwitchGroup
 
 
 def drawn_tensor(seed: int, rank: int, n_elements: int, dtype: str) -> NDArray[Any]:
@@ -30,6 +32,43 @@ def drawn_tensor(seed: int, rank: int, n_elements: int, dtype: str) -> NDArray[A
     return random.standard_normal(n_elements, np.float32)
 
 
+def timed_sums(
+    group: SwitchGroup, tensor: NDArray[Any], iterations: int, seed: int | None = None
+) -> tuple[list[dict[str, Any]], NDArray[Any]]:
+    """Sum a tensor over the workers of a group, several times.
+
+    Parameters
+    ----------
+    group : SwitchGroup
+        Workers that have met.
+    tensor : int32[n] or float32[n]
+        What this worker adds.
+    iterations : int
+        All-reduces, one after the other.
+    seed : int, optional
+        Seed of the tensors of all workers, with which every sum is compared. Default: no sum is.
+
+    Returns
+    -------
+    list of dict, int32[n] or float32[n]
+        A row for each sum, and the last sum.
+    """
+    rows, total, lease = [], tensor, group.lease
+    for number in range(iterations):
+        group.barrier()
+        sent, resent, began = group.traffic.sent, group.traffic.retransmissions, time.perf_counter()
+        total = group.all_reduce(tensor)
+        took = time.perf_counter() - began
+        sent, resent = group.traffic.sent - sent, group.traffic.retransmissions - resent
+        error = None if seed is None else worst_error(total, seed, lease.n_workers, lease.elements)
+        limit = 0 if tensor.dtype == np.int32 else 1
+        rows.append({"tensor": number, "rank": lease.rank, "time_s": took, "elements": len(tensor),
+                     "elements_per_s": len(tensor) / took, "packets_sent": sent, "packets_per_s": sent / took,
+                     "retransmissions": resent, "error": error,
+                     "right": None if error is None else error <= limit})  # fmt: skip
+    return rows, total
+
+
 def worst_error(got: NDArray[Any], seed: int, n_workers: int, elements: int) -> float:
     """Compare a sum with that of all ranks' drawn tensors.
 
@@ -38,9 +77,9 @@ def worst_error(got: NDArray[Any], seed: int, n_workers: int, elements: int) -> 
     got : int32[n] or float32[n]
         What the switch returned.
     seed, n_workers : int
-        Of the tensors.
+        Seed and number of workers with which the tensors were drawn.
     elements : int
-        Per packet, which are a block.
+        Elements of a packet, which are a block.
 
     Returns
     -------
@@ -79,7 +118,7 @@ def error_over_bound(
     exponents : int32[n_blocks]
         The largest of all workers, for each block.
     elements, n_workers : int
-        Of a block, and of the job.
+        Elements of a block, and workers of the job.
     """
     size = np.abs(got).astype(np.float64)
     rounding = np.spacing(np.abs(got)) / 2 + 2 * np.finfo(np.float64).eps * size

@@ -1,7 +1,4 @@
-"""``switch_all_reduce(tensor, group)``: as ``torch.distributed.all_reduce``, through the live switch.
-
-A communication hook with which torch's DistributedDataParallel sums its gradients in the live switch.
-"""
+"""``switch_all_reduce(tensor, group)`` for torch through the live switch, and a hook for DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ def switch_all_reduce(tensor: T, group: SwitchGroup) -> T:
     tensor : NumPy array or torch tensor, int32 or float32
         Changed in place. A tensor that is not in the processor's memory, or not contiguous, is copied there and back.
     group : SwitchGroup
-        Which workers.
+        Workers of the job.
 
     Raises
     ------

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import BackendError, InputError
 
 from .authentication import job_key
+from .backoff import Backoff
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
-from .link import Backoff, Link, Traffic
+from .link import Link, Traffic
 from .session import Session, fact
 
 # Seconds for which a worker waits for a switch that is not up yet; never longer than for the other workers.
@@ -32,22 +33,22 @@ class SwitchGroup:
     job : str
         Name that the workers have agreed on.
     rank, n_workers : int
-        Which worker this is, and how many there are; at most 32.
+        Number of this worker, and number of workers; at most 32.
     host, port
-        Where the switch is.
+        Address of the switch.
     slots : int, optional
-        Of the switch, which is also how many packets may be out; the switch chooses unless given.
+        Slots of the switch, which is also how many packets may be out; by default the switch chooses.
     rto : float, s
-        After which a packet without a result is sent again, at first; see `Backoff`.
+        Initial time after which a packet without a result is sent again; see `Backoff`.
     join_timeout : float, s
         How long to wait for the others to join.
     stall_timeout : float, s
         How long an all-reduce may go on without anything coming.
     mode : {"segments", "messages", "single"}, optional
-        How datagrams are received and sent, see `datagrams`; the fastest that works, unless given. A switch in the
+        How datagrams are received and sent, see `datagrams`; by default the fastest that works. A switch in the
         kernel would see joined datagrams joined, so it gets them one by one.
     secret : str
-        Of the job, where the switch has secrets; every datagram then has a tag.
+        Secret of the job, where the switch has secrets; every datagram then has a tag.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class SwitchGroup:
     InputError
         If an argument is wrong.
     BackendError
-        If there is no switch, it refuses, or the others do not join in time.
+        Without a switch, if it refuses, or if the others do not join in time.
     """
 
     def __init__(
@@ -114,12 +115,12 @@ class SwitchGroup:
             This worker's. Integers wrap around, as the switch's do. Floats are rounded to integers in blocks of one
             packet; the sum is within :func:`switch_model.quantize.error_bound` of the exact one, and the same on all.
         out : array of the same type and shape, contiguous, optional
-            Where the sum is put, which may be `array`.
+            Array for the sum, which may be `array`.
 
         Raises
         ------
         InputError
-            If the type is another, there are no elements, or a float is NaN, infinite, or 2**127 or more.
+            If the type is another, elements are missing, or a float is NaN, infinite, or 2**127 or more.
         BackendError
             If a worker or the switch has failed, or the workers' tensors do not match.
         """

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 from switch_model import slot_sequence
-from switch_model.live.frame_kernel import (
+from switch_model.live.frame_fields_kernel import (
     LOW,
-    Rows,
     exponent_of,
     job_of,
     pool_index_of,
@@ -25,6 +24,7 @@ from switch_model.live.frame_kernel import (
     write_exponents,
     write_header,
 )
+from switch_model.live.frame_kernel import Rows
 from switch_model.live.frames import LEAD_WORDS
 from switch_model.quantize import INT32_MAX
 
@@ -35,7 +35,7 @@ TENSOR = np.dtype(
         ("n_blocks", np.int64),
         ("lead", np.int64),  # packets that carry exponents only; for integers 0
         ("tsi", np.int64),  # of the first packet; its lower half travels
-        ("shift", np.int64),  # where the sequence of slots stands at the first packet
+        ("shift", np.int64),  # position in the sequence of slots at the first packet
         ("n_done", np.int64),  # packets whose result has come
         ("n_workers", np.int64),
         ("job_number", np.int64),

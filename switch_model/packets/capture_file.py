@@ -39,11 +39,11 @@ class Block:
     raw : uint8[m + MARGIN]
         Bytes, zeros at the end.
     begin : int64[n]
-        Where the link layer of each packet begins.
+        Offset of each packet's link layer.
     captured, length : int64[n], bytes
         What is there of it, and how long it was.
     seconds, fraction : int64[n], s and ps
-        When.
+        Time of each packet.
     link : int
         Type of the link layer.
     """

@@ -33,7 +33,7 @@ def decode(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
     Returns
     -------
     events : PACKET_EVENT[m]
-        Packets that are ours; of RDMA what one packet alone tells. Times are left at 0.
+        Packets that are ours; of RDMA only what one packet shows. Times are left at 0.
     rdma : RDMA_FIELDS[m]
         What only the packets of a message together explain.
     status : uint8[n]

@@ -71,7 +71,7 @@ class RETH(Packet):
     fields_desc = [LongField("address", 0), XIntField("rkey", 0), IntField("length", 0)]  # noqa: RUF012
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:  # noqa: ARG002 - Scapy gives it
-        """Say that an immediate follows if the operation has one."""
+        """Return the class of an immediate if the operation has one."""
         under = self.underlayer
         with_immediate = under is not None and under.getfieldval("opcode") == w.WRITE_ONLY_IMMEDIATE
         return Immediate if with_immediate else Values
@@ -134,7 +134,7 @@ bind_layers(Ether, AtpIP, type=w.ETHERTYPE_ATP)
 
 
 def headers(file: str, n_packets: int) -> Iterator[str]:
-    """Say what the headers of the first packets of a capture hold, one line for each packet.
+    """Describe what the headers of the first packets of a capture hold, one line for each packet.
 
     Parameters
     ----------

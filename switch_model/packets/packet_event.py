@@ -23,7 +23,7 @@ PACKET_EVENT = np.dtype(
         ("chunk", np.int64),  # packet's worth of elements: SwitchML's tsi; ATP's sequence number less 1
         ("src", np.uint32),  # IPv4 addresses as numbers; `node_address` makes them of nodes
         ("dst", np.uint32),
-        ("workers", np.uint32),  # bitmap of whose values it holds, for ATP; 0 means bit `worker` alone
+        ("workers", np.uint32),  # bitmap of whose values it holds, for ATP; 0 means only bit `worker`
         ("job", np.int32),
         ("worker", np.int32),  # number of the child of the switch that it comes from or goes to; -1 when not known
         ("slot", np.int32),  # of this packet, not of its message; ATP: of the pair; -1 when not known
@@ -58,7 +58,7 @@ _LIMITS_OF: dict[int, dict[str, tuple[int, int]]] = {
 
 
 def node_address(nodes: NDArray[Any] | Sequence[int] | int) -> NDArray[np.uint32]:
-    """IPv4 addresses that stand for nodes of a network: node i is 10.0.0.1 plus i.
+    """IPv4 addresses of nodes of a network: node i is 10.0.0.1 plus i.
 
     Raises
     ------

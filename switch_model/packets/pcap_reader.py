@@ -32,10 +32,10 @@ class Capture:
     n_packets : int
         All packets.
     foreign, malformed, cut, stray : int
-        Packets that are other traffic; that are ours by port, but wrong; of which too little was captured; and RDMA
+        Packets that are other traffic; that are ours by port, but wrong; captured only in part; and RDMA
         packets whose message's first packet is missing.
     left_over : int, bytes
-        After the last whole packet: more than 0 when the file was cut off.
+        Bytes after the last whole packet: more than 0 when the file was cut off.
     """
 
     events: NDArray[Any]
@@ -56,7 +56,7 @@ def read_pcap(path: str | Path) -> Capture:
     Raises
     ------
     InputError
-        If it cannot be read, is no pcap, or is damaged so that its packets cannot be told apart.
+        If it cannot be read, is no pcap, or is damaged so that its packets cannot be distinguished.
     """
     file = CaptureFile(path)
     parts, sides = [np.zeros(0, PACKET_EVENT)], [np.zeros(0, RDMA_FIELDS)]

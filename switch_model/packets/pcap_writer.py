@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.files.whole_files import replacing
 
 from . import wire_format as w
-from .headers import build_frames
+from .build_frames import build_frames
 from .packet_event import SWITCHML_RDMA, check_events
 
 Values = NDArray[np.int32] | Callable[[NDArray[Any]], NDArray[np.int32]]
@@ -31,7 +31,7 @@ def write_pcap(path: str | Path, events: NDArray[Any], values: Values | None = N
     Parameters
     ----------
     path : path
-        Of the file.
+        Path of the file.
     events : PACKET_EVENT[n]
         The packets in the order in which they are written.
     values : int32[n, k], or callable, optional
@@ -62,7 +62,7 @@ def write_pcap(path: str | Path, events: NDArray[Any], values: Values | None = N
 
 
 def encode(events: NDArray[Any], values: NDArray[Any] | None, snaplen: int = WHOLE) -> NDArray[np.uint8]:
-    """Return records of some packets, one after the other, as they stand in a file.
+    """Return records of some packets, one after the other, as in a file.
 
     Parameters
     ----------

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from . import packet_event as p
 from . import wire_format as w
 from .decode import RDMA_FIELDS
-from .rounds import runs_of
+from .equal_rows import runs_of
 
 _POOL_INDEX = 0x7FFF  # slot 14 bits, version 1
 _ADDRESS = (1 << 48) - 1  # no user's memory is above: there our own files say the job
+__all__ = ["RDMA_FIELDS", "last_where", "resolve_messages"]
 
 
 def resolve_messages(events: NDArray[Any], rdma: NDArray[Any]) -> NDArray[np.bool_]:
@@ -27,12 +28,12 @@ def resolve_messages(events: NDArray[Any], rdma: NDArray[Any]) -> NDArray[np.boo
     events : PACKET_EVENT[n]
         All packets of a capture, in its order.
     rdma : RDMA_FIELDS[n]
-        Beside them.
+        RDMA fields of the packets.
 
     Returns
     -------
     bool[n]
-        Packets without the first one of their message, of which nothing more is known.
+        Packets without the first one of their message; nothing more is known of it.
     """
     lost = np.zeros(len(events), np.bool_)
     rows = np.flatnonzero(events["protocol"] == p.SWITCHML_RDMA)
@@ -59,7 +60,7 @@ def resolve_messages(events: NDArray[Any], rdma: NDArray[Any]) -> NDArray[np.boo
 
 
 def _first_packets(e: NDArray[Any], r: NDArray[Any]) -> NDArray[np.int64]:
-    """Row of the last packet of the queue pair, up to each row, that opens a message; -1 when there is none."""
+    """Row of the last packet of the queue pair, up to each row, that opens a message; -1 without one."""
     order, opens_run = runs_of(e["src"], e["dst"], r["qpn"])
     opens = np.isin(r["opcode"], (w.WRITE_FIRST, w.WRITE_ONLY, w.WRITE_ONLY_IMMEDIATE))[order]
     last = last_where(opens, opens_run)
@@ -69,7 +70,7 @@ def _first_packets(e: NDArray[Any], r: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def last_where(wanted: NDArray[np.bool_], opens_run: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Last index up to each one, in the same run, at which something is so; -1 when there is none."""
+    """Last index up to each one, in the same run, at which something is so; -1 without one."""
     index = np.arange(len(wanted))
     run = np.maximum.accumulate(np.where(opens_run, index, 0))
     last = np.maximum.accumulate(np.where(wanted, index, -1))
@@ -101,6 +102,3 @@ def _find_slots(e: NDArray[Any], known: NDArray[np.bool_]) -> None:
         e["slot"][row], e["version"][row] = e["slot"][source], e["version"][source]
         if not (result & (e["slot"] < 0)).any():
             break
-
-
-__all__ = ["RDMA_FIELDS", "last_where", "resolve_messages"]

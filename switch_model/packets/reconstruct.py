@@ -3,8 +3,6 @@
 All of it is as true as the capture is complete. Each packet should be in it once, seen at the switch: contributions
 after the links that may lose them. A packet that is captured on two links counts as repeated; one that the capture
 missed makes a result look as if it came too early.
-
-Facts of all rounds of a capture: whose contribution came first and last, which results came too early.
 """
 
 from __future__ import annotations
@@ -15,85 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .packet_event import ATP, CONTRIBUTION, PROTOCOLS, RESULT, dotted
-from .rounds import Rounds, find_rounds, runs_of
-
-NEVER = np.iinfo(np.int64).max
-
-
-class RoundFacts:
-    """What is computed once, for all jobs.
-
-    Parameters
-    ----------
-    rounds : Rounds
-        Packets with their rounds.
-
-    Attributes
-    ----------
-    e, time, job : array[m]
-        Event, time in ps and job of each row of `rounds`.
-    job_of_round, job_of_worker : int64
-        Jobs of rounds and workers.
-    contributed, received : int64
-        The first row of each pair of a round and a worker, of contributions and of results.
-    n_workers : int64[n_jobs]
-        Workers that must contribute.
-    early : int64
-        Rows of results that left before all had contributed.
-    n_received : int64[n_rounds]
-        Workers that got a result.
-    last, gap : int64
-        Rows with the contribution that came last, alone, and how many ps after the one before it.
-    """
-
-    def __init__(self, rounds: Rounds) -> None:
-        self.rounds, e = rounds, rounds.events[rounds.event]
-        self.e, self.time = e, e["time_ps"]
-        self.job = rounds.job_of_event[rounds.event]
-        self.n_rounds = len(rounds.rounds)
-        self.job_of_round, self.job_of_worker = self.job[rounds.rounds], self.job[rounds.workers]
-        self.up, self.down = (np.flatnonzero(e["kind"] == kind) for kind in (CONTRIBUTION, RESULT))
-        self.contributed = self._first(self.up)
-        self.received = self._first(self.down)
-        self.n_workers = self._count_workers()
-        have, needed = self._per_round(self.contributed), self.n_workers[self.job_of_round]
-        self.whole = have >= needed
-        complete = np.full(self.n_rounds, -1, np.int64)
-        np.maximum.at(complete, rounds.round[self.contributed], self.time[self.contributed])
-        complete[~self.whole] = NEVER
-        self.early = self.down[self.time[self.down] < complete[rounds.round[self.down]]]
-        self.n_received = self._per_round(self.received)
-        self._find_last()
-
-    def _first(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first row of each pair of a round and a worker."""
-        order, opens = runs_of(self.rounds.round[rows], self.rounds.worker[rows])
-        return rows[order[opens]]
-
-    def _per_round(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.bincount(self.rounds.round[rows], minlength=self.n_rounds)
-
-    def _count_workers(self) -> NDArray[np.int64]:
-        n_jobs = len(self.rounds.jobs)
-        contributing = np.unique(self.rounds.worker[self.up])
-        seen = np.bincount(self.job_of_worker[contributing], minlength=n_jobs)
-        declared = np.zeros(n_jobs, np.int64)
-        np.maximum.at(declared, self.job, self.e["n_workers"])
-        return np.maximum(np.where(declared > 0, declared, seen), 1)
-
-    def _find_last(self) -> None:
-        """In rounds that all workers took part in: which contributed last, and how long after the one before."""
-        rows = self.contributed[self.whole[self.rounds.round[self.contributed]]]
-        rows = rows[np.lexsort((self.time[rows], self.rounds.round[rows]))]
-        number = self.rounds.round[rows]
-        ends = np.append(number[1:] != number[:-1], len(rows) > 0)[: len(rows)]
-        ends[1:] &= number[1:] == number[:-1]
-        ends[:1] = False  # a round of one worker has no last one
-        at = np.flatnonzero(ends)
-        gap = self.time[rows[at]] - self.time[rows[at - 1]]
-        self.last, self.gap = rows[at[gap > 0]], gap[gap > 0]
-
+from .packet_event import ATP, CONTRIBUTION, PROTOCOLS, dotted
+from .round_facts import NEVER, RoundFacts
+from .rounds import find_rounds
 
 MAX_JOBS = 64
 MAX_EXAMPLES = 16
@@ -107,7 +29,7 @@ class JobReport:
     Parameters
     ----------
     protocol : str
-        Of its packets.
+        Protocol of its packets.
     job : int
         Its number on the wire.
     switch : str
@@ -125,12 +47,12 @@ class JobReport:
     start_s, time_s : float, s
         First contribution, and from there to the last result.
     elements : int
-        Of completed chunks.
+        Number of elements of completed chunks.
     elements_per_s : float
-        Of the result, in `time_s`; 0 when that is 0.
+        Elements of the result per second of `time_s`; 0 when that is 0.
     workers : tuple of dict
-        Per worker: its name, retransmissions, results, how often it was the last to contribute, alone, and by how much
-        (seconds after the one before it; mean and most).
+        One entry per worker: its name, retransmissions, results, how often it was the only last one to contribute,
+        and by how much (seconds after the one before it; mean and most).
     slots : tuple of dict
         Retransmissions of each slot that has any, most first.
     wrong : tuple of dict
@@ -172,7 +94,7 @@ def reconstruct(events: NDArray[Any]) -> Reconstruction:
     Parameters
     ----------
     events : PACKET_EVENT[n]
-        As `read_pcap` gives them.
+        Events from `read_pcap`.
     """
     if not len(events):
         return Reconstruction((), 0)

@@ -3,8 +3,6 @@
 SwitchML marks no repetition. A worker's packet repeats the one before it on the same slot if it is the same chunk in
 the same version; two fresh ones in a row differ, since versions alternate. ATP marks repetitions, and reuses its
 numbers for every tensor: there a round begins when, after a result, a worker contributes afresh that already had.
-
-Rows with equal keys, in the order in which they came.
 """
 
 from __future__ import annotations
@@ -15,40 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .equal_rows import numbered, runs_of
 from .packet_event import ATP, CONTRIBUTION, RESENT, RESULT
-
-
-def runs_of(*keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Order in which rows of equal keys stand together, each run in the rows' own order, and where runs begin.
-
-    Parameters
-    ----------
-    *keys : array[n]
-        One or more columns.
-
-    Returns
-    -------
-    order : int64[n]
-        Rows.
-    opens_run : bool[n]
-        Whether the row at each place of `order` is the first of its run.
-    """
-    order = np.lexsort(keys[::-1])
-    opens = np.zeros(len(order), np.bool_)
-    opens[:1] = True
-    for key in keys:
-        column = key[order]
-        opens[1:] |= column[1:] != column[:-1]
-    return order, opens
-
-
-def numbered(*keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give equal keys a number, from 0 in sorted order; and return a row that has each number, the first one."""
-    order, opens = runs_of(*keys)
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(opens) - 1
-    return number, order[opens]
-
 
 _NO_WORKER = 1 << 48  # added to addresses of ATP workers whose bit is not known
 
@@ -60,19 +26,19 @@ class Rounds:
     Parameters
     ----------
     events : PACKET_EVENT[n]
-        In order of time.
+        Events in order of time.
     job_of_event : int64[n]
         Number of the job, as one switch sees it.
     jobs : int64[n_jobs]
         An event of each job.
     event : int64[m]
-        Of each row.
+        Event of each row.
     worker : int64[m]
         Number over all jobs of the worker that contributes, or gets the result.
     workers : int64[n_workers]
         A row of each worker.
     identity : int64[m]
-        What tells the workers of a job apart: ATP's bit, or the address, above which its port stands where worker and
+        What tells the workers of a job apart: ATP's bit, or the address, above which its port is put where worker and
         switch share the address.
     round : int64[m]
         Number over all jobs.
@@ -100,7 +66,7 @@ def find_rounds(events: NDArray[Any]) -> Rounds:
     Parameters
     ----------
     events : PACKET_EVENT[n]
-        As read from a file.
+        Events read from a file.
     """
     events = events[np.argsort(events["time_ps"], kind="stable")]
     up = events["kind"] == CONTRIBUTION

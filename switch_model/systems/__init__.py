@@ -11,6 +11,7 @@ from switch_model.system import System
 
 SYSTEMS: Registry[System] = Registry("switch system", __name__)
 F = TypeVar("F", bound=Callable[..., System])
+__all__ = ["SYSTEMS", "System", "SystemSpec", "parameters_of", "system"]
 
 
 def system(build: F) -> F:
@@ -29,9 +30,9 @@ class SystemSpec:
     Parameters
     ----------
     entry : Entry
-        Of the registry.
+        Entry of the registry.
     arguments : mapping of str to value
-        For its function; the rest are its own.
+        Arguments of the system's function; the rest are its own.
     """
 
     entry: Entry[System]
@@ -46,6 +47,3 @@ class SystemSpec:
 def parameters_of(entry: Entry[System]) -> tuple[str, ...]:
     """Parameters of a system that the user may give."""
     return tuple(name for name in entry.parameters if name != "n_bytes")
-
-
-__all__ = ["SYSTEMS", "System", "SystemSpec", "parameters_of", "system"]

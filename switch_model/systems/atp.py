@@ -35,7 +35,7 @@ def atp(
     rto : float, s
         Silence after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

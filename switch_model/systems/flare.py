@@ -32,21 +32,21 @@ def flare(
     Parameters
     ----------
     cores : int
-        Of the switch; the authors' has 64 groups of 8.
+        Number of cores of the switch; the authors' has 64 groups of 8.
     clock : float, 1/s
-        Of a core.
+        Clock rate of a core.
     cycles : float
-        Of a core for each value: to load both, to add and to store.
+        Cycles of a core for each value: to load both, to add and to store.
     element_bytes : int
         4 for float32, 2 for bfloat16.
     pool_size : int
         Blocks that the switch holds for each job.
     window : int, optional
-        Packets outstanding; all blocks unless given.
+        Packets outstanding; by default all blocks.
     rto : float, s
-        After which a worker repeats.
+        Timeout after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -74,6 +74,6 @@ def flare(
         arithmetic="float",
         quantizer="none",
         adding_time=handler / cores,
-        switch_latency=handler * (1 - 1 / cores),  # a packet passes in a handler's time, of which it occupies a share
+        switch_latency=handler * (1 - 1 / cores),  # a packet passes in a handler's time and occupies a share of it
         max_fan_in=64,
     )

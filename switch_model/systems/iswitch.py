@@ -33,11 +33,11 @@ def iswitch(
     pool_size : int
         Sums that the switch holds for each job.
     window : int, optional
-        Packets outstanding; all sums unless given.
+        Packets outstanding; by default all sums.
     rto : float, s
-        After which a worker asks for what is missing.
+        Timeout after which a worker asks for what is missing.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

@@ -38,9 +38,9 @@ def netreduce(
     messages : int
         Credit of a worker, and what the device can hold of a job.
     rto : float, s
-        After which a worker repeats a message.
+        Timeout after which a worker repeats a message.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

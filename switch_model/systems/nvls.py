@@ -25,15 +25,15 @@ def nvls(
     Parameters
     ----------
     elements_per_packet : int, optional
-        As many as 256 bytes hold unless given.
+        Elements of a packet; by default as many as 256 bytes hold.
     element_bytes : int
         4 for float32, 2 for bfloat16.
     pool_size : int
         Packets that the switch holds.
     window : int, optional
-        Packets outstanding; all slots unless given.
+        Packets outstanding; by default all slots.
     header : int, bytes
-        Of each packet beside its values.
+        Size of each packet beside its values.
 
     Returns
     -------

@@ -43,9 +43,9 @@ def omnireduce(
     slots : int
         Blocks that each of them has outstanding.
     rto : float, s
-        After which a worker repeats.
+        Timeout after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

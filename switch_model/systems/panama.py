@@ -32,11 +32,11 @@ def panama(
     pool_size : int
         Slots of a switch for each job.
     window : int, optional
-        Most packets outstanding; all slots unless given.
+        Most packets outstanding; by default all slots.
     rto : float, s
-        After which a worker repeats.
+        Timeout after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

@@ -48,15 +48,15 @@ def sharp(
     mode : {"by_size", "low_latency", "streaming"}
         256 bytes per outstanding operation, or large messages; by size the first below 16 KiB, else the second.
     elements_per_packet : int, optional
-        As many as the mode's packets hold unless given.
+        Elements of a packet; by default as many as the mode's packets hold.
     element_bytes : int
         4 for float32, 2 for bfloat16.
     pool_size : int
-        Operations, or packets of a stream, that a switch holds; 64 unless given, and 512 at least for a stream.
+        Operations, or packets of a stream, that a switch holds; by default 64, and 512 at least for a stream.
     window : int, optional
-        Packets outstanding; all slots unless given.
+        Packets outstanding; by default all slots.
     header : int, bytes, optional
-        Of each packet beside its values; that of the mode unless given.
+        Size of each packet beside its values; by default that of the mode.
     n_bytes : float, bytes
         Size of the tensor, which decides the mode.
 

@@ -29,11 +29,11 @@ def switchml_udp(
     pool_size : int
         Slots.
     window : int, optional
-        Packets outstanding; all slots unless given.
+        Packets outstanding; by default all slots.
     rto : float, s
-        After which a worker repeats.
+        Timeout after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -73,11 +73,11 @@ def switchml_rdma(
     pool_size : int
         Slots, one per packet.
     window : int, optional
-        Packets outstanding; all slots unless given.
+        Packets outstanding; by default all slots.
     rto : float, s
-        After which a worker repeats.
+        Timeout after which a worker repeats.
     header : int, bytes
-        Of each packet beside its values, with frame check sequence, preamble and gap.
+        Size of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------

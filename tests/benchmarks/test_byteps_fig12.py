@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from benchmarks import byteps_fig12
+from benchmarks.accuracy import byteps_fig12
 
 
 def test_the_theory_row_is_the_papers_to_a_tenth_and_the_engine_is_within_three_percent(tmp_path, capsys):

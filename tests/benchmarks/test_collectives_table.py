@@ -10,7 +10,7 @@ def test_the_table_has_native_ours_and_predicted(tmp_path: Path) -> None:
     table = tmp_path / "rows.json"
     flags = ("-b", "1K", "-e", "4K", "-f", "2", "-n", "4", "-w", "1", "--json", str(table))
     done = under_mpiexec(
-        2, "-m", "benchmarks.collectives", *flags, "--collective", "ring_all_reduce", "--backend", "mpi"
+        2, "-m", "benchmarks.mpi.collectives", *flags, "--collective", "ring_all_reduce", "--backend", "mpi"
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -29,7 +29,7 @@ def test_the_table_has_native_ours_and_predicted(tmp_path: Path) -> None:
 
 @pytest.mark.mpi
 def test_bad_input_gets_one_line_and_exit_code_2() -> None:
-    done = under_mpiexec(2, "-m", "benchmarks.collectives", "-b", "1K", "-e", "1")
+    done = under_mpiexec(2, "-m", "benchmarks.mpi.collectives", "-b", "1K", "-e", "1")
     assert done.returncode == 2
-    assert done.stderr.count("benchmarks.collectives: error: -e must not be smaller than -b") >= 1
+    assert done.stderr.count("benchmarks.mpi.collectives: error: -e must not be smaller than -b") >= 1
     assert "Traceback" not in done.stderr

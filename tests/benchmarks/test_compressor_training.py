@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.compressor_training import COLUMNS, COMPRESSORS, draw_problem, main, train
+from benchmarks.real_gradients.compressor_training import COLUMNS, COMPRESSORS, draw_problem, main, train
 
 PROBLEM = draw_problem(4, n_points=100, n_features=40)
 STEPS = 600

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from benchmarks.kill_commands import end_in_turn
+from benchmarks.attacks.kill_commands import end_in_turn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

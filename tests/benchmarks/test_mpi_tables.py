@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.mpi_tables import Costs, costs_for, main, predicted, read_tables, time_by
+from benchmarks.accuracy.mpi_tables import Costs, costs_for, main, predicted, read_tables, time_by
 
 INDEX = "id,machine,n_hosts,nccl_version,operation,forced_algo\n"
 TRUE = Costs(2e-6, 1e-10, 3e-10, "")

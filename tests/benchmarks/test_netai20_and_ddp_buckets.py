@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ddp_buckets, netai20
+from benchmarks.accuracy import ddp_buckets, netai20
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 

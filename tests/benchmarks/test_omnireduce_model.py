@@ -2,12 +2,7 @@ import math
 
 import pytest
 
-from benchmarks.omnireduce_model import (
-    BOTH_WAYS,
-    DOWNLINK_ONLY,
-    MEASURED_SIZE,
-    OmniReduceTime,
-)
+from benchmarks.accuracy.omnireduce_model import BOTH_WAYS, DOWNLINK_ONLY, MEASURED_SIZE, OmniReduceTime
 from commsim.core.errors import InputError
 
 

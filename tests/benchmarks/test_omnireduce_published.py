@@ -3,7 +3,15 @@ import statistics
 
 import pytest
 
-from benchmarks.omnireduce_published import by_block, by_density, by_protocol, by_ranks, main, through_host, union_rows
+from benchmarks.accuracy.omnireduce_published import (
+    by_block,
+    by_density,
+    by_protocol,
+    by_ranks,
+    main,
+    through_host,
+    union_rows,
+)
 
 
 @pytest.mark.parametrize("how", ["two constants", "flow engine"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.one_run import COLUMNS, main, measure
+from benchmarks.accuracy.one_run import COLUMNS, main, measure
 
 
 @pytest.mark.slow

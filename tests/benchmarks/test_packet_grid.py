@@ -5,10 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.packet_grid import BLOCKS, COLLECTIVES, MIB, PRODUCTS, Block, number_of_cases, played, write_data
-from benchmarks.packet_vs_flow import main
+from benchmarks.accuracy.packet_grid import (
+    BLOCKS,
+    COLLECTIVES,
+    MIB,
+    PRODUCTS,
+    Block,
+    number_of_cases,
+    played,
+    write_data,
+)
+from benchmarks.accuracy.packet_vs_flow import main
 from collectives import COLLECTIVES as KNOWN
-from commsim.run.auto.known_error import PACKET, from_tree
+from commsim.scenario.auto.known_error import PACKET, from_tree
 
 SMALL = Block(8, (MIB,), PRODUCTS[1:], ("leaf-spine 2:1",))
 

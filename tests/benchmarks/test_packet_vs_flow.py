@@ -1,12 +1,12 @@
 """The gap between the two engines, and what it is put down to."""
 
-from benchmarks.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, measure, row
+from benchmarks.accuracy.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, measure, row
 from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.transport import ROCE, Dcqcn, Window
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 
 def planned(collective: str, spec: str, n: int) -> tuple[FlowPlan, float, float]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import queue_kernels
+from benchmarks.scale import queue_kernels
 from commsim.engine.queue_kernel import heap_fix
 
 QUEUES = {

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import scale
 from benchmarks.processes import Run
-from benchmarks.scale_page import COLUMNS, cells, growth_line, write_page
-from benchmarks.scale_works import SERIES, SIZE
+from benchmarks.scale import command as scale
+from benchmarks.scale.page import COLUMNS, cells, growth_line, write_page
+from benchmarks.scale.works import SERIES, SIZE
 from commsim.core.errors import BackendError
 
 
@@ -100,6 +100,8 @@ def test_the_program_writes_rows_and_a_page(tmp_path: Path, capsys: pytest.Captu
         least = 2 * (n - 1) * SIZE / n / 12.5e9  # every rank sends as much over a link of at most 100 Gb/s
         assert least < found["time_s"] < 2.1 * least
         assert abs(found["full_difference"]) < 1e-9
+        assert found["full_s"] > 0
+        assert 0 < found["ratio"] < 1  # the recurrence is some ten times as fast
     assert "cpu ~ ranks^" in capsys.readouterr().out
     assert "| ring, star, random rates | 64 |" in page.read_text()
 

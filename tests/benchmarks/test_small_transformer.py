@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.small_transformer import train
+from benchmarks.real_gradients.small_transformer import train
 
 pytestmark = pytest.mark.torch
 

@@ -3,8 +3,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.sparse_gradients import main, rows_by_block, rows_by_ranks
-from benchmarks.sparse_models import LanguageModel, Recommender, train
+from benchmarks.real_gradients.sparse_gradients import main, rows_by_block, rows_by_ranks
+from benchmarks.real_gradients.sparse_models import LanguageModel, Recommender, train
 from commsim.files.gradients_file import read_gradients
 from commsim.sparse.occupancy import occupancy_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.switch_rates import Case, cases, measure, round_trip
+from benchmarks.switch.rates import Case, cases, measure, round_trip
 from switch_model.systems import SYSTEMS
 
 CASES = cases()

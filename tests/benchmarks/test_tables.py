@@ -3,14 +3,14 @@ import inspect
 
 import pytest
 
-from benchmarks import tables
+from benchmarks.house import tables
 from collectives import COLLECTIVES
 from topologies import TOPOLOGIES
 
 
 @pytest.mark.parametrize("path", tables.pages(), ids=lambda path: path.name)
 def test_the_rows_of_the_page_are_up_to_date(path):
-    assert not tables.stale_rows(path), "run: python -m benchmarks.tables"
+    assert not tables.stale_rows(path), "run: python -m benchmarks.house.tables"
     assert len(tables.page(path).splitlines()) >= len(path.read_text(encoding="utf-8").splitlines())
 
 
@@ -59,7 +59,7 @@ def test_a_page_without_marks_is_an_error(tmp_path):
 
 @pytest.fixture
 def few(monkeypatch):
-    from benchmarks import table_proofs
+    from benchmarks.house import table_proofs
 
     some = {"ring_all_gather": COLLECTIVES["ring_all_gather"]}
     monkeypatch.setattr(table_proofs, "COLLECTIVES", some)
@@ -69,7 +69,7 @@ def few(monkeypatch):
 
 
 def test_what_the_table_claims_is_proved(few):
-    from benchmarks.table_proofs import prove
+    from benchmarks.house.table_proofs import prove
 
     few["double_tree_all_reduce"] = COLLECTIVES["double_tree_all_reduce"]
     said: list[str] = []
@@ -79,7 +79,7 @@ def test_what_the_table_claims_is_proved(few):
 
 
 def test_a_cost_that_is_not_the_time_is_an_error(few):
-    from benchmarks.table_proofs import prove
+    from benchmarks.house.table_proofs import prove
     from commsim.core.errors import CommsimError
 
     def too_short(n_ranks, size, link):

@@ -15,7 +15,7 @@ from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
-from commsim.run.auto.known_error import Case, comparisons, from_tree, to_tree
+from commsim.scenario.auto.known_error import Case, comparisons, from_tree, to_tree
 
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,
@@ -116,10 +116,10 @@ def test_real_rows_are_read_from_a_file_and_rows_of_other_kinds_left_out(tmp_pat
 def test_real_rows_come_from_real_runs_unless_a_file_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_runs, "rows", lambda quick, names=(): [other(ranks=1 + quick)])  # noqa: ARG005
     assert [row.ranks for row in real_rows(True)] == [2]
-    monkeypatch.setattr("commsim.testbed.places.lacking", lambda: "no root")
+    monkeypatch.setattr("commsim.real.testbed.places.lacking", lambda: "no root")
     assert "(--real FILE), and none can be made here: no root" in why_absent(None)
     assert why_absent("real.json") == ""
-    monkeypatch.setattr("commsim.testbed.places.lacking", lambda: "")
+    monkeypatch.setattr("commsim.real.testbed.places.lacking", lambda: "")
     assert why_absent(None) == ""
 
 

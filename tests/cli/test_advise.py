@@ -6,8 +6,8 @@ import pytest
 from command_words import with_flags
 
 from collectives import COLLECTIVES
-from commsim.advice.payoff import Servers
 from commsim.cli.advise import servers_sentence
+from commsim.scenario.advice.server_gains import Servers
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
@@ -52,7 +52,7 @@ def test_what_is_left_out_is_said_with_the_reason(commsim):
     assert {row["way"] for row in tree["results"]} == {"dense", "servers"}
     assert "--density or --gradients" in tree["left_out"]["omnireduce"]
     assert "--programmable assumes it" in tree["left_out"]["switchml"]
-    assert "# left out: omnireduce: needs --density or --gradients" in commsim.out
+    assert "# skipped: omnireduce: needs --density or --gradients" in commsim.out
     assert tree["crossovers"]["density"] is None
     tree = commsim.results(*ASKED, "--density", "0.01")
     assert "--lossy ranks it too" in tree["left_out"]["ok_topk"]

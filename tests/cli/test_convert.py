@@ -41,7 +41,7 @@ def test_a_schedule_that_goes_out_and_comes_in_takes_as_long(commsim, tmp_path, 
     [("x.yml", None), ("x.graphml", None), ("x.json", "node-link"), ("x.txt", "ns3"), ("y.txt", "simai")],
 )
 def test_a_network_that_goes_out_and_comes_in_is_the_same(commsim, tmp_path, name, to):
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     flags = ["--to", to] if to else []
     assert commsim("topo", "export", "star:n_hosts=4,bandwidth=30Gbps", "-o", tmp_path / name, *flags).code == 0

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import commsim as package
-from commsim.api import self_check
 from commsim.cli.doctor import PACKAGES
+from commsim.scenario import self_check
 
 
 def test_doctor_says_what_is_there_and_what_for(commsim):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from commsim.formats.nccl_plans import read_tuner
-from commsim.nccl.tuner_rules import Rule
+from commsim.software.nccl.tuner_rules import Rule
 
 
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):

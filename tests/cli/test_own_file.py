@@ -8,8 +8,8 @@ import pytest
 
 import commsim as package
 from collectives import COLLECTIVES
-from commsim.cluster.policy import POLICIES
 from commsim.core.placement import STRATEGIES
+from commsim.placement.clusters.policy import POLICIES
 from commsim.workload.policies import TRAINING_POLICIES
 from topologies import TOPOLOGIES
 
@@ -132,7 +132,7 @@ def test_wrong_arguments_are_refused_like_those_of_ours(commsim, files):
 
 
 POLICY = '''
-from commsim.cluster.policy import Grant, View, fill, policy
+from commsim.placement.clusters.policy import Grant, View, fill, policy
 
 
 @policy(interval=600.0, paper="mine")

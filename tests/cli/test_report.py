@@ -298,7 +298,7 @@ def test_ranks_of_timelines_are_those_of_the_run(commsim, tmp_path, ranks, said)
     commsim(*RUN, "--json", tmp_path / "r.json")
     assert said in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", ranks, "-o", tmp_path / "p.html")
     nothing = ("--no-detail", "-o", tmp_path / "p.html")
-    assert "of which there are none" in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", "1", *nothing)
+    assert "needs runs in detail" in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", "1", *nothing)
 
 
 def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
@@ -344,7 +344,7 @@ def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
     assert names(page) == ["times", "slowdown"]
     assert "use commsim traffic --report" in commsim.out
     assert "commsim traffic --topology" in page.read_text()
-    assert "all are shown" in commsim.refuses("report", result, "-o", page, "--by", "src")
+    assert "which are all shown" in commsim.refuses("report", result, "-o", page, "--by", "src")
     tree = json.loads(result.read_text())
     tree["results"][3]["slowdown"] = "x"
     result.write_text(json.dumps(tree))

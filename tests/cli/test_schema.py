@@ -8,7 +8,7 @@ import json
 import jsonschema
 import pytest
 
-from benchmarks import schemas
+from benchmarks.house import schemas
 from commsim.cli import MODULES, VERBS
 from commsim.cli import schema as verb
 
@@ -39,7 +39,7 @@ def test_an_answer_is_as_its_schema_says(name):
     config = schema["properties"].pop("config")
     assert config["properties"] == {"version": {"type": "string"}}
     answer.pop("config")
-    assert not unknown(schema, answer), "python -m benchmarks.schemas writes the schemas anew"
+    assert not unknown(schema, answer), "python -m benchmarks.house.schemas writes the schemas anew"
 
 
 def test_a_schema_refuses_an_answer_without_its_keys_or_of_another_type():

@@ -22,31 +22,14 @@ def test_parts_are_printed_with_their_times(commsim, monkeypatch):
     assert (lists["part"], lists["failed"], live["part"]) == ("lists", None, "a real switch")
 
 
-def test_kernels_are_listed_with_their_own_times_and_what_was_compiled_again(capsys):
+def test_kernels_are_listed_with_their_own_times_and_what_was_compiled_again():
     parts = [
         {"compiled": [("inner", "int64", 1.0), ("outer", "int64", 2.0), ("inner", "float64", 4.0)]},
         {"compiled": [("inner", "int64", 1.5)]},
     ]
-    warmup._print_kernels(parts)
-    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["inner", "6.5", "3"] in printed
-    assert ["outer", "2.0", "1"] in printed
-    assert printed[-1][1:] == [
-        "8.5",
-        "s",
-        "of",
-        "CPU",
-        "in",
-        "all;",
-        "1",
-        "compiled",
-        "again",
-        "by",
-        "another",
-        "part:",
-        "1.5",
-        "s",
-    ]
+    table, said = warmup._kernels(parts)
+    assert table.rows == [["inner", "6.5", "3"], ["outer", "2.0", "1"]]
+    assert said.texts == ("8.5 s of CPU in all; 1 compiled again by another part: 1.5 s",)
 
 
 def test_the_time_of_a_kernel_is_without_those_that_it_calls():

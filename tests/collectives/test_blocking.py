@@ -4,8 +4,8 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.run import predict, prepare
-from commsim.run.auto.exact import closed_form_differs
+from commsim.scenario import predict, prepare
+from commsim.scenario.auto.exact import closed_form_differs
 
 FAT_TREE = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"
 

@@ -6,11 +6,11 @@ from collectives import COLLECTIVES
 from collectives.dense.broadcast import chain_cost, chain_pieces
 from collectives.dense.double_tree import double_tree_bounds, double_tree_pieces
 from collectives.pieces import OVERHEAD_BYTES, USUAL, count_pieces, sized_parameters
-from commsim.comparison.under_mpirun import build_schedules
 from commsim.core.cost import LogGP
-from commsim.run import prepare, with_costs
-from commsim.run.inputs import load_network, load_schedule
-from commsim.run.process_groups import prepare_groups
+from commsim.real.comparison.under_mpirun import build_schedules
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.plans.groups import prepare_groups
 
 CUT = ("chain_broadcast", "chain_reduce", "double_tree_all_reduce")
 NETWORK = with_costs(load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us"), overhead=2e-6)

@@ -18,7 +18,7 @@ from commsim.core.network_queries import (
     tiers,
 )
 from commsim.routing.network_metrics import measure
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring

@@ -3,7 +3,8 @@ import sys
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.registry import Registry, is_own_file, own_entry
+from commsim.core.own_files import is_own_file, own_entry
+from commsim.core.registry import Registry
 
 
 @pytest.fixture

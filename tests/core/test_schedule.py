@@ -193,3 +193,11 @@ def test_a_schedule_cannot_be_changed():
 
 def test_buffers_have_names_for_messages():
     assert BUFFERS[SCRATCH] == "scratch"
+
+
+def test_volumes_are_those_of_a_ring_and_leave_local_copies_out():
+    program = Program(2, 2, n_scratch=1)
+    program.copy([0, 1], src=[0, 1], dst=[1, 0])
+    program.copy(0, src=0, dst=0, dst_buffer=SCRATCH)
+    sent, received, messages = program.build("exchange", "all_gather").volumes()
+    assert (sent.tolist(), received.tolist(), messages.tolist()) == ([1, 1], [1, 1], [1, 1])

@@ -11,7 +11,7 @@ from commsim.core.program import Program
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.run import with_costs
+from commsim.scenario import with_costs
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.faults import fail_links
+from commsim.core.faults.failures import fail_links
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.routing.flaps import Flap, Flaps, read_flaps
-from commsim.run import prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us"
 SIZE = 12.5e6  # 10 ms at 10 Gb/s

@@ -9,13 +9,18 @@ from collectives.dense.double_tree import double_tree_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import place
-from commsim.engine import flow_paths
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
+from commsim.engine.ways import catalog, way
 from topologies.star import star
 
 STAR = star(8, 1e9, 1e-6)
 RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
+
+
+def limit_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (catalog, way):
+        monkeypatch.setattr(module, "MAX_TRANSFERS", 100)
 
 
 def test_the_cheapest_way_is_taken_and_named() -> None:
@@ -33,7 +38,7 @@ def test_the_method_is_no_part_of_the_value_of_a_result() -> None:
 def test_no_table_of_all_transfers_is_laid_out_unless_it_is_needed() -> None:
     paths = FlowPaths(STAR, RING.job)
     paths.simulate(1e6)
-    assert "events" not in paths._plans
+    assert catalog.EVENTS not in paths._plans
     assert len(paths.plan.connection_of) == 8 * 14
     assert paths.plan is paths.plan
 
@@ -53,19 +58,19 @@ def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
 
 
 def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_paths, "MAX_TRANSFERS", 100)
+    limit_transfers(monkeypatch)
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which rounds do not know, and trees are no rings
     paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
     with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
         paths.simulate(1e9)
-    assert "events" not in paths._plans
+    assert catalog.EVENTS not in paths._plans
 
 
 def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which no other way knows
     paths = FlowPaths(costly, RING.job)
     full = paths.simulate(1e6, method="events")
-    monkeypatch.setattr(flow_paths, "MAX_TRANSFERS", 100)
+    limit_transfers(monkeypatch)
     assert paths.simulate(1e6).method == "streamed"
     assert paths.simulate(1e6).time == full.time
     with pytest.raises(InputError, match="112 transfers are to be traced; the event engine is for at most 100"):

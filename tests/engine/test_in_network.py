@@ -16,8 +16,8 @@ from commsim.core.dependencies import dependencies
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.run import predict, prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import predict, prepare
+from commsim.scenario.inputs import load_network
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -10,8 +10,8 @@ from commsim.report.fabric.figures_of_packets import OF_PACKETS, alone
 from commsim.report.figure import NothingToDraw
 from commsim.report.simulated_run import simulate_run
 from commsim.routing.flaps import read_flaps
-from commsim.run import prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import Wish, prepare
+from commsim.scenario.inputs import load_network
 
 NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us")
 LOSSY = {"engine": "packet", "transport": Dctcp(rto=1e-4), "fabric": Fabric(loss=0.01), "seed": 3}
@@ -47,7 +47,7 @@ def test_a_run_that_cannot_end_is_still_refused():
 def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():
     ready = prepare("binomial_broadcast", NETWORK, n_ranks=2)
     (result,) = (ready.predict(2**20, engine="packet"),)
-    run = simulate_run("one", ready, 2**20, {"engine": "packet"}, result.time)
+    run = simulate_run("one", ready, 2**20, Wish("packet"), result.time)
     took = run.trace.done - run.trace.start
     # headers of 82 in 4,096 bytes are not among the bytes of a run without --header
     assert took == pytest.approx(alone(run) * (1 + 82 / 4096), rel=0.005)
@@ -56,12 +56,12 @@ def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():
 def test_every_figure_of_packets_is_drawn_of_a_packet_run_and_of_no_other():
     ready = prepare("pairwise_all_to_all", NETWORK)
     time = ready.predict(2**20, **LOSSY).time
-    run = simulate_run("all", ready, 2**20, LOSSY, time)
+    run = simulate_run("all", ready, 2**20, Wish(**LOSSY), time)
     for name, draw in OF_PACKETS.items():
         figure = draw(run)
         assert figure.name == name
         assert figure.table.n_rows > 0
     assert OF_PACKETS["slowdown"](run).table["slowdown"].values.min() >= 1
-    flow = simulate_run("all", ready, 2**20, {}, 1.0)
+    flow = simulate_run("all", ready, 2**20, None, 1.0)
     with pytest.raises(NothingToDraw, match="--engine packet"):
         OF_PACKETS["queues"](flow)

@@ -6,8 +6,8 @@ from collectives.dense.hierarchical import hierarchical_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.run import predict, prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import predict, prepare
+from commsim.scenario.inputs import load_network
 from commsim.synthesis import lower_bound
 
 

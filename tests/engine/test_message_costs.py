@@ -12,7 +12,7 @@ from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
 from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY
-from commsim.run import prepare, with_costs
+from commsim.scenario import prepare, with_costs
 
 OVERHEAD, LATENCY, RATE = 2e-6, 3e-6, 1e9
 SIZES = 2.0 ** np.arange(4, 27)
@@ -127,7 +127,7 @@ def test_every_rank_pays_the_start_of_its_working_set_once() -> None:
 
 
 def test_a_link_at_half_its_rate_doubles_what_a_message_occupies() -> None:
-    from commsim.core.faults import scale_links
+    from commsim.core.faults.scaling import scale_links
 
     network = star(2, Curves((line(),)))
     m = 2.0**16

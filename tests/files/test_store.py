@@ -16,15 +16,9 @@ from commsim.core.program import Program
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import SCRATCH
 from commsim.files.npz import write_arrays
-from commsim.files.store import (
-    SUFFIXES,
-    read_network,
-    read_placed_schedule,
-    read_placement,
-    read_result,
-    read_schedule,
-    save,
-)
+from commsim.files.result_file import read_result
+from commsim.files.schedule_file import read_placed_schedule, read_schedule
+from commsim.files.store import SUFFIXES, read_network, read_placement, save
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.files.network_file import read_network
-from commsim.formats.astra_choice import System, read_system, schedule_of_system, system_of, write_system
-from commsim.formats.astra_network import read_astra_network, read_dimensions, write_astra_network
-from commsim.formats.astra_phases import schedule_of_ways
-from commsim.formats.astra_recognise import Dimension, dimensions_of, network_of
-from commsim.run import prepare, with_costs
-from commsim.run.inputs import load_network, load_schedule
+from commsim.formats.astra.network import read_astra_network, read_dimensions, write_astra_network
+from commsim.formats.astra.phases import schedule_of_ways
+from commsim.formats.astra.products import Dimension, network_of
+from commsim.formats.astra.recognise import dimensions_of
+from commsim.formats.astra.schedule_choice import schedule_of_system, system_of
+from commsim.formats.astra.system_layer import System, read_system, write_system
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.inputs import load_network, load_schedule
 
 EXAMPLE = """topology: [ Switch, Switch ]
 npus_count: [ 8, 16 ]

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_tree
-from commsim.formats.calls import Call, last_iteration, periodic_job, repeat_length, task_tables
+from commsim.formats.calls import Call
+from commsim.formats.one_iteration import last_iteration, periodic_job, repeat_length, task_tables
 from commsim.workload.sharing.periodic import parse_jobs
 from commsim.workload.task_graph import read_graph
 

@@ -32,11 +32,12 @@ from commsim.formats.chakra.codec import (
 )
 from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
-from commsim.formats.chakra.traces import Trace, read_trace, read_traces, write_trace, write_traces
+from commsim.formats.chakra.trace_file import Trace, read_trace, write_trace
+from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
-from commsim.run import prepare, with_costs
-from commsim.run.inputs import load_network
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.inputs import load_network
 from commsim.workload.task_graph import Graph, Task, simulate_graph
 
 text = st.text(st.characters(codec="utf-8"), max_size=8)

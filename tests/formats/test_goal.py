@@ -19,8 +19,8 @@ from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_bi
 from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
-from commsim.run import prepare, with_costs
-from commsim.run.inputs import load_network, load_schedule
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.inputs import load_network, load_schedule
 from commsim.workload.task_graph import simulate_graph
 
 EXAMPLE = """num_ranks 2

@@ -47,7 +47,7 @@ def message(body: bytes) -> bytes:
     ("data", "wanted"),
     [
         (b"\xff" * 11, "a number ends early, or exceeds 64 bits"), (b"\x80", "a number ends early"),
-        (b"\xff\xff\xff\xff\x0f", "has 4294967295 bytes, of which 0 are there"), (b"", "it is empty"),
+        (b"\xff\xff\xff\xff\x0f", "has 4294967295 bytes, only 0 are there"), (b"", "it is empty"),
         (bytes(30_000_000), "two nodes have the id 0"), (gzip.compress(bytes(2**27)), "unpacks to more than 64 MiB"),
         (b"\0" + message(b"\x52\0" * 2_000_000), "node 0 has the attribute '' twice"),
         (b"\0" + message(field(5, b"\x01" * 30_000_000)), "a message has 30000005 bytes, more than 4194304"),
@@ -238,7 +238,7 @@ def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> Non
 
 def test_traces_are_written_all_or_none(tmp_path: Path) -> None:
     from commsim.formats.chakra.codec import Metadata
-    from commsim.formats.chakra.traces import Trace
+    from commsim.formats.chakra.trace_file import Trace
 
     trace = Trace(Metadata("1"), ())
     (tmp_path / "x.2.et").mkdir()

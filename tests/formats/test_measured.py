@@ -6,7 +6,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.files.store import write_result
+from commsim.files.result_file import write_result
 from commsim.files.sweep_store import Store
 from commsim.formats.measured import Measured, read_measured
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 from commsim.formats.nccl_plans import read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
-from commsim.nccl.search import ALGORITHMS, PROTOCOLS
-from commsim.nccl.tuner_rules import COLLECTIVES, Rule
+from commsim.software.nccl.search import ALGORITHMS, PROTOCOLS
+from commsim.software.nccl.tuner_rules import COLLECTIVES, Rule
 
 rules = st.builds(
     lambda operation, a, b, algorithm, protocol, n: Rule(operation, min(a, b), max(a, b), algorithm, protocol, *n),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.cli.run.predicted import COLUMNS, table_row
+from commsim.cli.run.tables import Row, table_of
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result
@@ -172,8 +172,9 @@ def test_what_run_prints_is_read_back(tmp_path_factory, name, n_ranks, runs):
     op = COLLECTIVES[name].metadata["operation"]
     results = [Result(name, op, "flow", n_ranks, size, time, time, link_bytes=[0.0]) for size, time in runs]
     schedule = namedtuple("Schedule", "root")(0)
-    cells = [table_row(_Network(), schedule, result) for result in results]
-    lines = [f"# {name} on star:n_hosts={n_ranks}, {n_ranks} ranks, engine flow", "  ".join(COLUMNS)]
+    table = table_of([Row(result, _Network(), schedule) for result in results], "")
+    cells = table.rows
+    lines = [f"# {name} on star:n_hosts={n_ranks}, {n_ranks} ranks, engine flow", "  ".join(table.columns)]
     path = tmp_path_factory.mktemp("printed") / "run.txt"
     path.write_text("\n".join([*lines, *("  ".join(row) for row in cells), "# Avg bus bandwidth    : 1.0"]) + "\n")
     rows = read_measured(path)

@@ -14,10 +14,11 @@ from commsim.files.network_file import node_link_of, read_network
 from commsim.files.whole_files import write_json
 from commsim.formats import ns3
 from commsim.formats.graphml import read_graphml, write_graphml
-from commsim.formats.htsim import write_flows, write_htsim
+from commsim.formats.htsim import write_htsim
+from commsim.formats.htsim_flows import write_flows
 from commsim.formats.ns3 import read_ns3, read_simai, write_ns3, write_simai
-from commsim.run import prepare
-from commsim.run.inputs import load_network, load_schedule
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network, load_schedule
 
 
 @st.composite

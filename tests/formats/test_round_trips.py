@@ -21,8 +21,8 @@ from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs, 
 from commsim.formats.programs.programs_to_schedule import Messages, schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.formats.programs.stages import stages_of
-from commsim.run import Prepared, prepare, with_costs
-from commsim.run.inputs import load_network, load_schedule
+from commsim.scenario import Plan, prepare, with_costs
+from commsim.scenario.inputs import load_network, load_schedule
 
 UNIT = 4096.0
 GAMMA = 5e-10  # of 4096 bytes a whole number of ns, so that files hold it exactly
@@ -46,7 +46,7 @@ def chakra(programs: Programs, path: Path) -> Programs:
     return programs_of_traces(read_traces(path))
 
 
-def time_of(schedule: Schedule, n_bytes: object, before: Prepared) -> float:
+def time_of(schedule: Schedule, n_bytes: object, before: Plan) -> float:
     job = Job(schedule, before.placement, messages=lambda _: n_bytes)
     return simulate_flows(plan_flows(before.network, [job]), 1.0)[0].time
 
@@ -55,7 +55,7 @@ def cases() -> list[tuple[str, int]]:
     return [(name + FEWER.get(name, ""), n) for name in COLLECTIVES for n in (3, 4)]
 
 
-def prepared(collective: str, n_ranks: int, gamma: float) -> Prepared:
+def prepared(collective: str, n_ranks: int, gamma: float) -> Plan:
     where = with_costs(load_network("star:n_hosts=12"), overhead=2e-7, gamma=gamma)
     return prepare(collective, where, n_ranks=n_ranks)
 

@@ -12,6 +12,7 @@ from place_service import row
 
 from commsim.cli import main
 from commsim.core.compiling import kernel_cache
+from commsim.core.compiling.pipelines import pipelines
 from commsim.core.errors import InputError
 from commsim.core.jit import KERNEL, Kernel
 from commsim.files.sweep_store import STORE
@@ -90,6 +91,7 @@ def added(a):
 
 
 def test_compiled_kernels_answer_as_before_whatever_stands_in_their_file(tmp_path, monkeypatch, capfd):
+    pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert Kernel(added, KERNEL).compiled(np.arange(4.0)) == 18.0
     (path,) = tmp_path.iterdir()

@@ -10,15 +10,18 @@ from fuzzing import ATTACKS, SEED, TIMES, Hung, in_time
 from hypothesis import HealthCheck, Phase, given, seed, settings, target
 from hypothesis import strategies as st
 from place_service import pod, row
+from pydantic import ValidationError
 
 from collectives.dense.ring import ring_all_reduce
-from commsim.core.errors import CommsimError
+from commsim.core.errors import CommsimError, InputError
 from commsim.files.network_file import read_network, write_network
-from commsim.files.store import read_schedule, write_schedule
+from commsim.files.schedule_file import read_schedule, write_schedule
 from commsim.formats.profiles import read_calls
-from commsim.placement.service.application import decoded
-from commsim.placement.service.extender import read_args
-from commsim.placement.service.state import job_of_pod, read_known_jobs
+from commsim.placement.service.application import said_of
+from commsim.placement.service.extender import names_of
+from commsim.placement.service.models import ExtenderArgs
+from commsim.placement.service.models import Jobs as SentJobs
+from commsim.placement.service.state import job_of_pod, read_known_jobs, strict_json
 from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, write_line
 from switch_model.live.jobs import Jobs
 from topologies.star import star
@@ -45,11 +48,20 @@ def profile(path):
 
 
 def bodies(path):
-    tree = decoded(path.read_bytes())
-    if isinstance(tree, dict) and "jobs" in tree:
-        read_known_jobs(tree["jobs"], "request")
+    try:
+        tree = strict_json(path.read_bytes())
+    except (ValueError, RecursionError) as error:  # as FastAPI answers it
+        raise InputError(str(error)) from None
+    try:
+        sent = (SentJobs if isinstance(tree, dict) and "jobs" in tree else ExtenderArgs).model_validate(tree)
+    except ValidationError as error:
+        said_of(error.errors())
+        raise InputError("refused") from None
+    if isinstance(sent, SentJobs):
+        read_known_jobs([job.row() for job in sent.jobs], "request")
     else:
-        job_of_pod(read_args(tree).pod, NoJobs())
+        names_of(sent)
+        job_of_pod(sent.Pod, NoJobs())
 
 
 class NoJobs:

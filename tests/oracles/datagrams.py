@@ -4,9 +4,9 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-from commsim.testbed.build import inside
-from commsim.testbed.layout import Layout
-from commsim.testbed.places import Place
+from commsim.real.testbed.build import inside
+from commsim.real.testbed.layout import Layout
+from commsim.real.testbed.places import Place
 
 PORT = 40000
 SO_RCVBUFFORCE = 33  # of Linux: beyond what is allowed to everybody

@@ -54,17 +54,15 @@ class Service:
 
 
 @contextlib.contextmanager
-def running(cluster=None, token=None, head_time=5.0, min_score=None, log=False, store=None, certificate=None, **limits):
+def running(cluster=None, token=None, min_score=None, log=False, store=None, host="127.0.0.1", **limits):
     service = PlacementService(cluster or small_cluster(), Preferences(min_score=min_score), store)
-    started = threading.Event()
-    listening = Listening(limits=Limits(token, **limits), head_time=head_time, log=log, certificate=certificate)
-    with bound("127.0.0.1", 0) as listener:
-        server = server_of(service, listening, started.set)
+    listening = Listening(host, limits=Limits(token, **limits), log=log)
+    with bound(host, 0) as listener:
+        server = server_of(service, listening)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            assert started.wait(LIMIT_S)
-            yield Service(listener.getsockname()[1], service)
+            yield Service(listener.getsockname()[1], service)  # it listens already
         finally:
             server.should_exit = True
             thread.join(LIMIT_S)

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.checking.check import hops
 from commsim.core.errors import ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
+from commsim.sparse.block_sets import UNLIMITED, limits_of
 from commsim.sparse.partition import Partition
-from commsim.sparse.propagate import UNLIMITED, limits_of
 from commsim.sparse.sparse_vector import SparseVector
 
 State = dict[tuple[int, int], tuple[int, SparseVector]]

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from commsim.backends.mpi import find_mpiexec
+from commsim.real.mpi import find_mpiexec
 
 ROOT = Path(__file__).resolve().parents[2]
 

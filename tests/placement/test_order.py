@@ -6,7 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.network_queries import racks
 from commsim.placement.order import order_ranks
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 RACKS = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=2"
 # Ten pods on three racks of four slots, in an order that crosses racks seven times around the ring.
@@ -66,5 +66,5 @@ def test_nodes_that_are_none_are_named():
     network = load_network(RACKS)
     with pytest.raises(InputError, match="no place for ranks that is named 'leaf0'; the first is 'h0'"):
         order_ranks(network, ["h0", "leaf0"], 1e6)
-    with pytest.raises(InputError, match="no nodes to be ordered"):
+    with pytest.raises(InputError, match="no nodes to order"):
         order_ranks(network, [], 1e6)

@@ -8,7 +8,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.candidate import Candidate, disagreements, simulated, slowdown
 from commsim.placement.cluster import Cluster
-from commsim.placement.link_use import Settings
+from commsim.placement.link_classes import Settings
 from commsim.placement.place import evaluate, evaluate_all, place_jobs
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine

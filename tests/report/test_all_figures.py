@@ -11,7 +11,7 @@ from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.figures_of_rows import pairs
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import Study, make_study
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
 
@@ -90,7 +90,7 @@ def test_the_share_within_the_band_is_counted():
 
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
-    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024)
     if name == "network":
         assert OF_RUNS[name](run).picture.shapes
         return
@@ -99,7 +99,7 @@ def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
 
 
 def test_figures_of_a_run_hold_all_of_it():
-    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20)
     figures = {name: draw(run) for name, draw in OF_RUNS.items()}
     assert all(isinstance(figure, Figure) for figure in figures.values())
     assert figures["timeline"].table.n_rows == 24
@@ -112,7 +112,7 @@ def test_figures_of_a_run_hold_all_of_it():
 
 
 def test_the_last_bits_of_a_time_make_no_steps():
-    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps"), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps"), 2**20)
     took = OF_RUNS["messages"](run).table["message_time_s"].values
     assert len(np.unique(took)) == 1
     assert took[0] == pytest.approx((run.trace.done - run.trace.start)[0], abs=1e-12)
@@ -134,7 +134,7 @@ def test_measurements_without_an_algorithm_say_that_all_are_compared():
 
 
 def test_lanes_name_participants_and_where_they_are():
-    run = simulate_run("switchml", prepare("switchml", NETWORK), 2**16, {})
+    run = simulate_run("switchml", prepare("switchml", NETWORK), 2**16)
     assert run.participants()[:2] == ["rank 0 on h0", "rank 1 on h1"]
     assert all(name.partition(" on ")[2].startswith(("leaf", "spine")) for name in run.participants()[4:])
     assert set(OF_RUNS["timeline"](run).table["lane"].labels) <= set(run.participants())
@@ -143,7 +143,7 @@ def test_lanes_name_participants_and_where_they_are():
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
     monkeypatch.setattr("commsim.report.figures_of_runs.MAX_SLICES", 4 * 14 + 3)
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
-    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", network), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", network), 2**20)
     figure = OF_RUNS["timeline"](run)
     assert figure.table.n_rows == 4 * 14  # of four of eight ranks, all that they send
     assert len(np.unique(figure.table["from_rank"].values)) == 4
@@ -155,7 +155,7 @@ def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
 
 def test_of_many_lanes_the_fastest_the_median_and_the_slowest_rank_are_named(monkeypatch):
     monkeypatch.setattr("commsim.report.figures_of_runs.MAX_LANES", 3)
-    run = simulate_run("chain_broadcast", prepare("chain_broadcast:n_chunks=1", "star:n_hosts=9"), 2**20, {})
+    run = simulate_run("chain_broadcast", prepare("chain_broadcast:n_chunks=1", "star:n_hosts=9"), 2**20)
     named = {
         name.partition(" on ")[0]: name.partition("(")[2] for name in OF_RUNS["timeline"](run).table["lane"].text()
     }
@@ -171,7 +171,7 @@ def test_of_many_lanes_the_fastest_the_median_and_the_slowest_rank_are_named(mon
 
 def large_run(collective="double_tree_all_reduce"):
     network = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,latency=1us"
-    return simulate_run(collective, prepare(collective, network), 2**20, {})
+    return simulate_run(collective, prepare(collective, network), 2**20)
 
 
 def test_racks_add_up_to_what_their_links_carried():
@@ -230,5 +230,5 @@ def test_large_networks_have_figures_of_racks_and_small_ones_do_not():
         return {figure.name for figure in make_figures(study)[0]}
 
     assert {"tiers", "loads", "racks"} <= names(large_run())
-    small = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    small = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20)
     assert not {"tiers", "loads", "racks"} & names(small)

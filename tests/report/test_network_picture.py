@@ -16,7 +16,7 @@ from commsim.report.network_picture import draw_network, full_load
 from commsim.report.paint import svg_text
 from commsim.report.palette import BOX_HEIGHT, IDLE, LINK, load_colour
 from commsim.report.picture import Label, Line, Rectangle, text_width
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 NETWORKS = [
     "star:n_hosts=2",

@@ -8,11 +8,11 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.report.all_figures import OF_RUNS, make_figures
 from commsim.report.columns import table_of_rows
-from commsim.report.plot import draw, write_plot
-from commsim.report.plot_axes import STYLE, WIDTHS, read_width
+from commsim.report.plots.plot import draw, write_plot
+from commsim.report.plots.plot_axes import STYLE, WIDTHS, read_width
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import make_study
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
 NAMES = ["busbw", "time", "speedup", "map", "choice", "cdf", "strong", "weak"]
@@ -27,7 +27,7 @@ def figures():
             ready = prepare(name, NETWORK, n_ranks=ranks)
             rows += [ready.predict(size, engine="alpha-beta").row() for size in (1024, 2048, 4096)]
     made = {figure.name: figure for figure in make_figures(make_study("s", table_of_rows(rows), {}))[0]}
-    run = simulate_run("ring", prepare("ring_all_reduce", NETWORK), 2**16, {})
+    run = simulate_run("ring", prepare("ring_all_reduce", NETWORK), 2**16)
     one = [row for row in rows if row["n_ranks"] == 4]
     made["map"] = next(f for f in make_figures(make_study("s", table_of_rows(one), {}))[0] if f.name == "speedup")
     return made | {name: OF_RUNS[name](run) for name in ("network", "links", "timeline", "link-timeline", "messages")}

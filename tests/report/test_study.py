@@ -3,7 +3,7 @@ import pytest
 
 from commsim.report.columns import table_of_arrow, table_of_rows
 from commsim.report.study import constants_of, parameters_of
-from commsim.run import predict
+from commsim.scenario import predict
 
 
 def test_rows_of_results_become_columns():

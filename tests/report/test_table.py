@@ -41,7 +41,7 @@ def test_no_cell_is_ever_cut_whatever_the_width(shown, width):
 def test_the_least_important_columns_go_first_and_are_named(shown):
     lines = shown(44, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == ["size(B)", "time(us)", "busiest_link"]
-    assert "44 columns: without count;" in lines[-1]
+    assert "hidden to fit 44 columns: count;" in lines[-1]
     lines = shown(140, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == COLUMNS
     assert len(lines) == 3

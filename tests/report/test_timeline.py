@@ -4,13 +4,13 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.report.simulated_run import simulate_run
 from commsim.report.timeline import PICOSECOND, chosen, on_links, receives, sends
-from commsim.run import prepare
+from commsim.scenario import Wish, prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3,bandwidth=100Gbps,latency=1us"
 
 
 def played(collective="pairwise_all_to_all", **options):
-    return simulate_run(collective, prepare(collective, NETWORK), 2**18, options)
+    return simulate_run(collective, prepare(collective, NETWORK), 2**18, Wish(**options))
 
 
 @pytest.mark.parametrize("collective", ["pairwise_all_to_all", "ring_all_reduce", "double_tree_all_reduce:n_chunks=4"])
@@ -37,7 +37,7 @@ def test_durations_are_the_engines():
 @pytest.mark.parametrize("of", [sends, receives, on_links])
 def test_times_are_rounded_to_the_nearest_picosecond(of):
     slow = NETWORK.replace("100Gbps", "97Gbps")  # so that hardly a time is a whole picosecond
-    run = simulate_run("ring", prepare("ring_all_reduce", slow), 12_345, {})
+    run = simulate_run("ring", prepare("ring_all_reduce", slow), 12_345)
     slices = of(run, chosen(run))
     begin = run.trace.start + (
         run.prepared.plan.routes.latency[run.prepared.plan.connection_of] if of is receives else 0.0

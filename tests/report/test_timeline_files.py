@@ -14,14 +14,14 @@ from commsim.report import timeline_files
 from commsim.report.simulated_run import simulate_run
 from commsim.report.timeline import make_timeline
 from commsim.report.timeline_files import write_chrome
-from commsim.run import prepare
+from commsim.scenario import Wish, prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
 COLLECTIVES = ["ring_all_reduce", "pairwise_all_to_all", "double_tree_all_reduce:n_chunks=3"]
 
 
 def played(collective="ring_all_reduce", size=2**16, **options):
-    return simulate_run(collective, prepare(collective, NETWORK), size, options)
+    return simulate_run(collective, prepare(collective, NETWORK), size, Wish(**options))
 
 
 def written(run, path, **options):

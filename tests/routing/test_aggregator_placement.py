@@ -6,7 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
 from commsim.routing.aggregator_placement import able_switches, place_aggregators
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 LEAF_SPINE = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"
 

@@ -3,10 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.routing import fabric_forest as forest_routes
+from commsim.routing import forest_routes
 from commsim.routing.fabric_forest import fabric_forest
 from commsim.routing.routing import find_routes
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 FORESTS = [
     "star:n_hosts=9",

@@ -5,7 +5,7 @@ import pytest
 
 from commsim.routing.merge_switches import merge_switches
 from commsim.routing.routing import find_routes
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 
 def test_a_fat_tree_folds_to_its_pods_and_one_core():

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.routing import network_metrics
-from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.routing.bisection import bisection_bandwidth
+from commsim.routing.network_metrics import measure
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring

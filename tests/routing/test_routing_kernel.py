@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError, RoutingError
-from commsim.core.faults import fail_links
+from commsim.core.faults.failures import fail_links
 from commsim.core.network import SWITCH, Network, both_ways
 from commsim.routing.routing import find_routes
 from topologies.bcube import bcube

@@ -5,8 +5,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.routing.routing import find_routes, read_routing
-from commsim.run import prepare
-from commsim.run.inputs import load_network
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
 
@@ -82,7 +82,7 @@ def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
 
 @pytest.mark.parametrize(("hosts", "paths", "size", "low", "high"), [(128, 32, 4_000_000, 0.9, 1.1)])
 def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
-    from benchmarks.fabrics import fabric, queue_of
+    from benchmarks.accuracy.fabrics import fabric, queue_of
     from commsim.engine.fabric.fabric_run import simulate
     from commsim.engine.fabric.patterns import permutation
     from commsim.engine.fabric.spraying import Spraying

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import RoutingError
-from commsim.core.faults import fail_links
+from commsim.core.faults.failures import fail_links
 from commsim.core.network import HOST
 from commsim.routing.routing import find_routes
 from topologies.dragonfly import dragonfly

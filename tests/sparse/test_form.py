@@ -2,10 +2,10 @@ import numpy as np
 
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
+from commsim.sparse.block_sets import UNLIMITED
 from commsim.sparse.encodings import bitmap, coo, dense
 from commsim.sparse.form import SparseForm
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.propagate import UNLIMITED
 
 
 def to_root_and_back() -> Schedule:

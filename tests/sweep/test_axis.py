@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.sweep.axis import UNITS, as_kind, kind_in, kind_of, read_axis, write_value
+from commsim.sweep.axis import kind_in, read_axis
+from commsim.sweep.quantities import UNITS, as_kind, kind_of, write_value
 
 
 def axis(given, sampled=False):

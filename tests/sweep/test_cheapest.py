@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.run import predict
+from commsim.scenario import predict
 from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
 from commsim.sweep.config import read_config

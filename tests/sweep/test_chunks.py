@@ -3,9 +3,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.sweep import chunks
-from commsim.sweep.chunks import spread, walk_groups
+from commsim.sweep import groups
 from commsim.sweep.config import read_config
+from commsim.sweep.groups import spread, walk_groups
 from commsim.sweep.points import points, structure
 
 
@@ -20,7 +20,7 @@ def test_all_groups_of_a_small_sweep_are_there_with_all_their_points(small):
 
 
 def test_every_group_is_drawn_as_often_as_any_other(small, monkeypatch):
-    monkeypatch.setattr(chunks, "MAX_GROUPS", 2)
+    monkeypatch.setattr(groups, "MAX_GROUPS", 2)
     drawn = [0] * 24
     for seed in range(800):
         for group in walk_groups(read_config(small), 10**6, random.Random(seed))[0]:

@@ -86,7 +86,7 @@ def test_a_point_that_kills_its_worker_has_an_error_and_the_others_their_results
     assert sorted(row["order"] for row in rows) == list(range(27))
     failed = {row["order"]: row["error"] for row in rows if row["error"]}
     assert set(failed) == deadly
-    assert set(failed.values()) == {f"{STRIKES} workers died while they computed this point alone: "
+    assert set(failed.values()) == {f"{STRIKES} workers died while they computed only this point: "
                                     "BrokenProcessPool: a worker died"}  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def test_threads_of_ones_own_give_the_same_table(small, tmp_path, n):
 @pytest.mark.parametrize(
     ("name", "jobs", "message"),
     [
-        ("slurm", None, "unknown executor 'slurm'; known: process, serial, loky, mpi, dask, dask://HOST:PORT"),
+        ("slurm", None, "unknown executor 'slurm'; known: process, serial, mpi, dask, dask://HOST:PORT"),
         ("mpi", None, "mpiexec -n N python -m mpi4py.futures -m commsim sweep"),
         ("dask:8786", None, "dask or dask://HOST:PORT"),
         ("serial", 0, "jobs must be 1 to 4096"),
@@ -189,10 +189,8 @@ def is_there(pid):
     return False
 
 
-def test_a_worker_of_loky_that_is_killed_is_replaced():
-    """Its `shutdown` takes other arguments than that of `Executor`."""
-    pytest.importorskip("loky")
-    with open_pool("loky", 1) as pool:
+def test_a_worker_that_is_killed_is_replaced():
+    with open_pool("process", 1) as pool:
         first = pool.executor.submit(os.getpid).result()
         with pytest.raises(BrokenExecutor):
             pool.executor.submit(os.kill, first, signal.SIGKILL).result()
@@ -200,18 +198,24 @@ def test_a_worker_of_loky_that_is_killed_is_replaced():
         assert pool.executor.submit(os.getpid).result() not in (first, os.getpid())
 
 
+def test_a_name_of_earlier_versions_is_what_stands_for_it_now(capfd):
+    with open_pool("loky", 1) as pool:
+        assert pool.name == "process"
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line == "commsim sweep: --executor loky is now process, which replaces workers that die too"
+
+
 OWNER = """
 import os, sys
 from commsim.sweep.executors import open_pool
-with open_pool("loky", 1) as pool:
+with open_pool("process", 1) as pool:
     print(pool.executor.submit(os.getpid).result(), flush=True)
     sys.stdin.read()
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_workers_of_loky_end_with_a_driver_that_is_killed():
-    pytest.importorskip("loky")
+def test_workers_end_with_a_driver_that_is_killed():
     command = [sys.executable, "-c", OWNER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         worker = int(owner.stdout.readline())

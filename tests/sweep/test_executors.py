@@ -35,12 +35,6 @@ def test_two_processes_give_the_table_of_one(small, tmp_path):
     assert same(small, tmp_path, "process", jobs=2)
 
 
-@pytest.mark.slow
-def test_loky_gives_the_table_of_one_process(small, tmp_path):
-    pytest.importorskip("loky")
-    assert same(small, tmp_path, "loky", jobs=2)
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_dask_on_loopback_gives_the_table_of_one_process(small, tmp_path):
     distributed = pytest.importorskip("distributed")

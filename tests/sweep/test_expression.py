@@ -58,7 +58,7 @@ def test_comparisons_are_those_of_python(a, b, op):
     ],
 )
 def test_anything_but_comparisons_and_arithmetic_is_refused(text):
-    with pytest.raises(InputError, match=r"filter|there is no"):
+    with pytest.raises(InputError, match=r"filter|no "):
         holds(text)
 
 
@@ -69,7 +69,7 @@ def test_anything_but_comparisons_and_arithmetic_is_refused(text):
         ("9.9 ** 9.9 ** 9.9 > 1", "range"),
         ("ranks", "true or false"),
         ("ranks and size > 1", "and, or and not join comparisons"),
-        ("rankz > 1", "there is no rankz; did you mean ranks"),
+        ("rankz > 1", "no rankz; did you mean ranks"),
         ("ranks in size", "after `in` comes a list"),
         ("ranks < 'many'", "expected a quantity"),
     ],

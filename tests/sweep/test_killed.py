@@ -1,4 +1,4 @@
-"""A driver and a worker that are killed in the middle; benchmarks.kill_sweep does this twenty times."""
+"""A driver and a worker that are killed in the middle; benchmarks.attacks.kill_sweep does this twenty times."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_sweep import kill_in_turn, n_rows
+from benchmarks.attacks.kill_sweep import kill_in_turn, n_rows
 from commsim.files.whole_files import write_tree
 from commsim.sweep.table import read_table
 
@@ -41,7 +41,7 @@ def test_ctrl_c_keeps_what_is_there_ends_all_processes_and_is_one_line(small, tm
         time.sleep(0.05)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
-    assert said.splitlines()[-1] == f"commsim sweep: stopped; the same command continues {tmp_path / 'r'}"
+    assert said.splitlines()[-1] == f"commsim sweep: interrupted; run the same command to resume {tmp_path / 'r'}"
     assert all(line.startswith("commsim sweep: ") for line in said.splitlines()), said
     assert 0 < read_table(tmp_path / "r").num_rows < 4800
     until = time.monotonic() + 10  # the one that watches over shared memory hears of it when all others have ended

@@ -93,5 +93,5 @@ def test_a_grid_of_1e12_points_is_counted_and_refused_at_once(small):
 
 def test_a_filter_that_names_nothing_is_refused(small):
     small["sweep"] = {"filters": ["topology.k > 3"]}
-    with pytest.raises(InputError, match=r"the sweep: filter .* there is no topology.k; did you mean topology.name"):
+    with pytest.raises(InputError, match=r"the sweep: filter .* no topology.k; did you mean topology.name"):
         walked(small)

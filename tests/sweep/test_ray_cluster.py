@@ -77,7 +77,7 @@ def test_a_point_that_ends_its_worker_is_a_row_with_its_error(small, tmp_path, r
     assert (done.n_done, done.n_failed) == (24, 1)
     (failed,) = [row for row in read_table(tmp_path / "ray").to_pylist() if row["error"]]
     assert failed["order"] == 7
-    assert "workers died while they computed this point alone: WorkerCrashedError" in failed["error"]
+    assert "workers died while they computed only this point: WorkerCrashedError" in failed["error"]
 
 
 @pytest.mark.parametrize(

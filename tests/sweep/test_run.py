@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.files.sweep_store import read_description
-from commsim.run import predict
+from commsim.scenario import predict
 from commsim.sweep import run_sweep
 from commsim.sweep.compute import Bench
 from commsim.sweep.table import read_table
@@ -148,8 +148,8 @@ def test_training_iterations_are_points_too(tmp_path):
 
 
 def test_the_engine_may_be_chosen_for_every_point(small, tmp_path):
-    from commsim.run import prepare
-    from commsim.run.auto import choose
+    from commsim.scenario import prepare
+    from commsim.scenario.auto import choose
 
     small["engine"] = {"name": "auto", "tolerance": 0.5}
     run_sweep(small, tmp_path / "r", "serial")

@@ -5,18 +5,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from commsim.core.errors import InputError
+from switch_model.bfloat16 import BFLOAT16_ROUNDING, from_bfloat16, to_bfloat16
 from switch_model.quantize import (
-    BFLOAT16_ROUNDING,
     block_exponents,
     dequantize,
     dequantize_fixed,
     error_bound,
-    from_bfloat16,
     quantize,
     quantize_fixed,
     saturated,
     scale,
-    to_bfloat16,
 )
 
 vectors = hnp.arrays(

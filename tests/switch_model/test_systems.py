@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.reproduce.measures import simulated_rate
+from commsim.report.papers.measures import simulated_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 from switch_model.systems.sharp import LOW_LATENCY, STREAMING

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from random_networks import networks
 
-from benchmarks.synthesis_networks import NETWORKS
+from benchmarks.synthesis.networks import NETWORKS
 from commsim.core.checking.check import check
 from commsim.core.network import HOST, Network, both_ways
 from commsim.synthesis import lower_bound

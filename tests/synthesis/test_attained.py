@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.synthesis_networks import NETWORKS
+from benchmarks.synthesis.networks import NETWORKS
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.synthesis import lower_bound
 from commsim.synthesis.attained import best_trees

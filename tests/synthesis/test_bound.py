@@ -9,7 +9,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.run import prepare
+from commsim.scenario import prepare
 from commsim.synthesis import lower_bound
 from commsim.synthesis.bound import bound_for
 from topologies.fat_tree import fat_tree
@@ -121,7 +121,7 @@ def test_the_latency_of_the_last_message_comes_on_top_of_its_bytes():
 
 
 def test_adding_limits_where_everybody_adds_slowly():
-    from commsim.run import with_costs
+    from commsim.scenario import with_costs
 
     network = with_costs(star(4, 1e9, latency=0.0), gamma=1e-8)
     found = lower_bound("all_reduce", network)

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import networks
 
-from benchmarks.synthesis_networks import FOLDER, grid
+from benchmarks.synthesis.networks import FOLDER, grid
 from commsim.core.checking.check import check
 from commsim.engine.packet.message_plan import MAX_RATIO
-from commsim.run import prepare
-from commsim.run.inputs import load_network
-from commsim.synthesis.demand import usable
+from commsim.scenario import prepare
+from commsim.scenario.bounds.usable_links import usable
+from commsim.scenario.inputs import load_network
 from commsim.synthesis.greedy import MOST_RATIO, _drawn_ways, send_greedily
 from commsim.synthesis.greedy_kernel import send_rarest
 from commsim.synthesis.trees.forest import DIRECTIONS

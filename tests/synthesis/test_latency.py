@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.run import prepare, with_costs
-from commsim.synthesis.demand import demand_of, usable
+from commsim.scenario import prepare, with_costs
+from commsim.scenario.bounds.demand import demand_of
+from commsim.scenario.bounds.usable_links import usable
 from commsim.synthesis.latency import latency_bounds, nearest_ranks, tree_time
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.synthesis.demand import demand_of, usable
+from commsim.scenario.bounds.demand import demand_of
+from commsim.scenario.bounds.usable_links import usable
 from commsim.synthesis.linear_program import n_variables, program_bound
 from commsim.synthesis.min_cut import min_cuts
 from topologies.leaf_spine import leaf_spine

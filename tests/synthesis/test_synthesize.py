@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from random_networks import networks
 
-from benchmarks.synthesis import ROWS
-from benchmarks.synthesis_networks import FOLDER, NETWORKS
+from benchmarks.synthesis.command import ROWS
+from benchmarks.synthesis.networks import FOLDER, NETWORKS
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.files.store import read_network
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 from commsim.synthesis.synthesize import synthesize
 from commsim.synthesis.trees.forest import DIRECTIONS
 from topologies.star import star

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.scenario.bounds.cuts import partition_cuts
+from commsim.scenario.bounds.demand import demand_of
+from commsim.scenario.bounds.usable_links import usable
 from commsim.synthesis import lower_bound
-from commsim.synthesis.cut import partition_cuts, volume_bounds
-from commsim.synthesis.demand import demand_of, usable
 from commsim.synthesis.linear_program import program_bound
 from commsim.synthesis.min_cut import min_cuts
+from commsim.synthesis.volume import volume_bounds
 from topologies.jellyfish import jellyfish
 from topologies.ring import ring
 from topologies.star import star

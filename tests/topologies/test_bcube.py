@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
-from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.routing.bisection import bisection_bandwidth
+from commsim.routing.network_metrics import measure
 from topologies.bcube import bcube
 from topologies.star import star
 

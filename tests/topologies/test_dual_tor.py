@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.faults import fail_switches
-from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.core.faults.failures import fail_switches
+from commsim.routing.bisection import bisection_bandwidth
+from commsim.routing.network_metrics import measure
 from topologies.dual_tor import dual_tor
 
 few = st.integers(1, 5)

@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.faults import remove_switches
+from commsim.core.faults.failures import remove_switches
 from commsim.core.network import SWITCH
-from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.routing.bisection import bisection_bandwidth
+from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 from topologies.multi_plane import multi_plane
 

@@ -7,7 +7,7 @@ from commsim.core.network import NIC
 from commsim.core.placement import place
 from commsim.core.units import parse_bandwidth
 from commsim.routing.routing import find_routes
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
@@ -119,7 +119,7 @@ def test_an_unknown_preset_lists_the_known_ones():
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment"])
 def test_a_preset_of_a_machine_says_who_made_its_parts_and_a_fabric_keeps_it(name, tmp_path):
-    from commsim.core.hardware import maker_of, read_hardware
+    from commsim.core.machines.hardware import maker_of, read_hardware
     from commsim.files.store import SUFFIXES, read_network, save
 
     machine = load_network(name)
@@ -167,7 +167,7 @@ def test_names_of_machines_are_told_from_those_of_networks():
 
 
 def test_a_preset_takes_a_collective():
-    from commsim.run import predict
+    from commsim.scenario import predict
 
     result = predict(ring_all_reduce(8), "dgx-h100", "1GiB")
     assert 0.99 < result.busbw / 370.8e9 <= 1

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.routing.network_metrics import bisection_bandwidth
+from commsim.routing.bisection import bisection_bandwidth
 from commsim.routing.routing import find_routes
 from topologies.rail_optimized import rail_optimized
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commsim.routing.routing import find_routes
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 LARGE = [
     "bcube:n=16,k=3",

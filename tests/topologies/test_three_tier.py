@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import locality_levels
-from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.routing.bisection import bisection_bandwidth
+from commsim.routing.network_metrics import measure
 from topologies.three_tier import three_tier
 
 small = st.integers(1, 3)

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.backward_trace import (
-    BackwardTrace,
-    read_backward_trace,
-    read_vector_add,
-    trace_from_gaps,
-    write_backward_trace,
-)
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, trace_from_gaps, write_backward_trace
+from commsim.workload.vector_add import read_vector_add
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -38,7 +33,7 @@ def test_the_optimisers_times_are_a_column_or_a_total_that_is_shared_by_bytes(tm
     assert trace.compute_time == pytest.approx(6e-6 * 1.5 + 4e-6)
     assert trace.slowed(2.0).update_time == pytest.approx(8e-6)
     assert trace.with_compute_time(20e-6).forward.sum() == pytest.approx(10e-6)
-    with pytest.raises(InputError, match="the backward pass and the optimiser alone take 1e-05 s"):
+    with pytest.raises(InputError, match="the backward pass and the optimiser take 1e-05 s"):
         trace.with_compute_time(9e-6)
     write_backward_trace(tmp_path / "again.csv", trace)
     np.testing.assert_allclose(read_backward_trace(tmp_path / "again.csv").update, trace.update)

@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.run import predict
+from commsim.scenario import predict
 from commsim.workload.cost_of import ALGORITHMS, closed_form_costs, network_costs
 from commsim.workload.task_graph import Task
 

@@ -1,7 +1,7 @@
 """Host types: one function per kind of machine, returning its inside as a Network of GPUs, switches, CPUs and NICs.
 
 To add one, write ``topologies/hosts/NAME.py`` with a function decorated by :func:`host_type`, and its test. Any host
-type may stand in front of any fabric: ``pcie_host:n_gpus=4,n_nics=1@leaf_spine:n_leaves=4,...``.
+type may precede any fabric: ``pcie_host:n_gpus=4,n_nics=1@leaf_spine:n_leaves=4,...``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def host_type(
         The function; without parentheses, ``@host_type``, each default is the one in its signature.
     up_to_n_gpus : tuple of str
         Parameters whose default is the number of GPUs, if that is smaller than the default in the signature:
-        ``n_gpus=4`` alone has 4 NICs too.
+        ``n_gpus=4`` without others has 4 NICs too.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commsim.core.machine import Parts
+from commsim.core.machines.parts import Parts
 from commsim.core.network import Network
 from commsim.core.units import Bandwidth
 from topologies import require_at_least
@@ -24,13 +24,13 @@ def cpu_host(
     Parameters
     ----------
     n_cpus, n_nics : int
-        At least 1 socket; NICs are dealt to the sockets in equal runs, and may be 0.
+        Number of sockets, at least 1, and of NICs, which are dealt to the sockets in equal runs and may be 0.
     nic : float, bytes/s
-        Of a NIC.
+        Bandwidth of a NIC.
     inter_cpu : float, bytes/s
-        Between two sockets; by default what NCCL takes for Sapphire Rapids.
+        Bandwidth between two sockets; by default what NCCL takes for Sapphire Rapids.
     memory : float, bytes/s
-        Of a socket's memory, in each direction; by default eight channels of DDR5-4800.
+        Bandwidth of a socket's memory, one way; by default eight channels of DDR5-4800.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def cpu_host(
     Raises
     ------
     InputError
-        If there is no socket, or the NICs do not divide evenly.
+        Without a socket, or if the NICs do not divide evenly.
 
     References
     ----------

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.hardware import FACTS, read_hardware, write_hardware
-from commsim.core.machine import attach_machines
+from commsim.core.machines.attach import attach_machines
+from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.network import Network
 from commsim.core.registry import Registry
+from commsim.core.services import service
 from commsim.core.spec import read_arguments, split_spec
 
 from .. import TOPOLOGIES
@@ -20,10 +20,7 @@ from . import HOST_TYPES
 
 # By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
 # since the formats of others build on the topologies and not the other way round.
-MACHINE_FILES = {
-    ".xml": "commsim.formats.nccl_topology:read_nccl_topology",
-    ".txt": "commsim.formats.nvidia_smi:read_nvidia_smi",
-}
+MACHINE_FILES = (".xml", ".txt")
 
 
 def is_machine(text: str) -> bool:
@@ -37,8 +34,8 @@ def is_machine(text: str) -> bool:
 def load_machine(text: str) -> Network:
     """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt, or a saved network.
 
-    Besides the builder's arguments, presets, host types and files take the facts of :mod:`commsim.core.hardware`:
-    ``gpu=hopper``.
+    Besides the builder's arguments, presets, host types and files take the facts of
+    :mod:`commsim.core.machines.hardware`: ``gpu=hopper``.
 
     Raises
     ------
@@ -70,7 +67,7 @@ def load_machine(text: str) -> Network:
 
 
 def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Split ``gpu=hopper`` and the like, which every machine may be told, from the builder's own arguments."""
+    """Split ``gpu=hopper`` and the like, which every machine takes, from the builder's own arguments."""
     facts = {key: value for key, value in raw.items() if key in FACTS}
     text = ",".join(f"{key}={value}" for key, value in facts.items())
     return {key: value for key, value in raw.items() if key not in FACTS}, write_hardware(read_hardware(text))
@@ -82,7 +79,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     Raises
     ------
     InputError
-        If there is no such preset, or an argument is unknown or wrong.
+        If the preset is unknown, or an argument is unknown or wrong.
     """
     preset, given = PRESETS[name], dict(raw or {})
     rates, host = given.pop("rates", "effective"), given.pop("host", preset.host) if preset.host else None
@@ -105,6 +102,5 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 
 def _read(path: str, raw: dict[str, str]) -> Network:
-    module, _, function = MACHINE_FILES[Path(path).suffix].partition(":")
-    read: Callable[..., Network] = getattr(importlib.import_module(module), function)
+    read: Callable[..., Network] = service(f"machine file {Path(path).suffix}")()
     return read(**read_arguments(read, raw, given=("path",)), path=path)

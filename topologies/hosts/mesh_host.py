@@ -6,7 +6,7 @@ import itertools
 from typing import Literal
 
 from commsim.core.errors import InputError
-from commsim.core.machine import NVLINK_LATENCY, Parts
+from commsim.core.machines.parts import NVLINK_LATENCY, Parts
 from commsim.core.network import Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import require_at_least
@@ -41,23 +41,23 @@ def mesh_host(
     Parameters
     ----------
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
-        At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
-        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
+        Number of GPUs, at least 1; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a
+        multiple of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
     layout : {"full", "pairs", "cube"}
-        Which GPUs are joined: all, each with every other one; neighbours 0-1, 2-3 and so on (a bridge); or eight as
-        in the hybrid cube mesh, where some pairs have twice the links of others, and GPUs forward for each other.
+        Pairs of GPUs that are joined: all; neighbours 0-1, 2-3 and so on (a bridge); or eight as in the hybrid cube
+        mesh, where some pairs have twice the links of others, and GPUs forward for each other.
     nvlink : float, bytes/s
-        Of all such links of one GPU together, in each direction; a full mesh deals it equally to the other GPUs.
+        Bandwidth of all such links of one GPU together, one way; a full mesh deals it equally to the other GPUs.
     pcie : float, bytes/s
-        Of the PCIe link of a GPU, and of the uplink of a PCIe switch.
+        Bandwidth of the PCIe link of a GPU, and of the uplink of a PCIe switch.
     nic : float, bytes/s
-        Of a NIC.
+        Bandwidth of a NIC.
     inter_cpu : float, bytes/s
-        Between two sockets.
+        Bandwidth between two sockets.
     memory : float, bytes/s
-        Of a socket's memory, in each direction.
+        Bandwidth of a socket's memory, one way.
     nvlink_latency : float, s
-        Between two joined GPUs; by default what two links with an NVSwitch between them have.
+        Latency between two joined GPUs; by default that of two links with an NVSwitch between them.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def mesh_host(
     Raises
     ------
     InputError
-        If there is no GPU, a count does not divide evenly, or the layout is for another number of GPUs.
+        Without a GPU, or if a count does not divide evenly, or the layout is for another number of GPUs.
 
     References
     ----------

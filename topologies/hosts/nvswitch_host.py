@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commsim.core.machine import NVLINK_LATENCY, Parts
+from commsim.core.machines.parts import NVLINK_LATENCY, Parts
 from commsim.core.network import SWITCH, Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import require_at_least
@@ -31,26 +31,26 @@ def nvswitch_host(
     Parameters
     ----------
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
-        At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
-        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets. Of fewer
-        than 8 GPUs each has a NIC and a PCIe switch of its own, unless their numbers are given.
+        Number of GPUs, at least 1; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a
+        multiple of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets. By default,
+        each of fewer than 8 GPUs has a NIC and a PCIe switch of its own.
     nvlink : float, bytes/s
-        Of all NVLinks of one GPU together, in each direction. The switch chips are drawn as one switch, since every
-        GPU spreads all its traffic over all of them.
+        Bandwidth of all NVLinks of one GPU together, one way. The switch chips are drawn as one switch, since every GPU
+        spreads all its traffic over all of them.
     pcie : float, bytes/s
-        Of the PCIe link of a GPU, and of the uplink of a PCIe switch.
+        Bandwidth of the PCIe link of a GPU, and of the uplink of a PCIe switch.
     nic : float, bytes/s
-        Of a NIC.
+        Bandwidth of a NIC.
     inter_cpu : float, bytes/s
-        Between two sockets.
+        Bandwidth between two sockets.
     memory : float, bytes/s
-        Of a socket's memory, in each direction.
+        Bandwidth of a socket's memory, one way.
     nvls : bool
         Whether the NVSwitch can reduce, so that a helper may sit on it.
     pxn : bool
         Whether GPUs pass on each other's traffic between NVLink and their NICs.
     nvlink_latency : float, s
-        Of each of the two links between two GPUs.
+        Latency of each of the two links between two GPUs.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def nvswitch_host(
     Raises
     ------
     InputError
-        If there is no GPU, or a count does not divide evenly.
+        Without a GPU, or if a count does not divide evenly.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commsim.core.machine import Parts
+from commsim.core.machines.parts import Parts
 from commsim.core.network import Network
 from commsim.core.units import Bandwidth
 from topologies import require_at_least
@@ -27,16 +27,17 @@ def pcie_host(
     Parameters
     ----------
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
-        At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
-        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
+        Number of GPUs, at least 1; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a
+        multiple of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
     pcie : float, bytes/s
-        Of the PCIe link of a GPU, and of the uplink of a PCIe switch; by default generation 4 x16 as NCCL counts it.
+        Bandwidth of the PCIe link of a GPU, and of the uplink of a PCIe switch; by default generation 4 x16 as NCCL
+        counts it.
     nic : float, bytes/s
-        Of a NIC.
+        Bandwidth of a NIC.
     inter_cpu : float, bytes/s
-        Between two sockets; by default what NCCL takes for Skylake.
+        Bandwidth between two sockets; by default what NCCL takes for Skylake.
     memory : float, bytes/s
-        Of a socket's memory, in each direction; by default six channels of DDR4-2933.
+        Bandwidth of a socket's memory, one way; by default six channels of DDR4-2933.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def pcie_host(
     Raises
     ------
     InputError
-        If there is no GPU, or a count does not divide evenly.
+        Without a GPU, or if a count does not divide evenly.
 
     References
     ----------

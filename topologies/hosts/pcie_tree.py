@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
-from commsim.core.machine import Parts
+from commsim.core.machines.parts import Parts
 from commsim.core.network import CPU, GPU, MEMORY, NIC
 
 # Seconds between a socket and its own memory: the order of one access.

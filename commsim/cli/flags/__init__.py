@@ -10,10 +10,13 @@ import argparse
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
 from commsim.report.table import write_results, write_rows
+
+if TYPE_CHECKING:
+    from commsim.report.answer import Answer
 
 NUMBERS = {"int": int, "float": float}
 
@@ -32,7 +35,7 @@ def flag(*names: str, default: Any = None, **options: Any) -> Any:
     Parameters
     ----------
     *names : str
-        As argparse has them. Default: the field's name after two dashes; one without dashes is a positional argument.
+        Names for argparse. Default: the field's name after two dashes; one without dashes is a positional argument.
     default : object
         Value without the flag, which the help names after its text.
     **options
@@ -114,7 +117,7 @@ class Verb(NamedTuple):
     config : type of Flags
         Its flags.
     run : callable
-        From the flags to the exit code; None is 0.
+        Function from the flags to the answer.
     summary : str
         What it does; for a verb of a verb.
     is_usual : bool
@@ -122,7 +125,7 @@ class Verb(NamedTuple):
     """
 
     config: type[Flags]
-    run: Callable[[Any], int | None]
+    run: Callable[[Any], Answer | int | None]
     summary: str = ""
     is_usual: bool = False
 
@@ -177,7 +180,7 @@ class WithJson(Flags):
         flags : mapping, optional
             The configuration that is written. Default: all flags.
         **more
-            Further keys beside the results; CSV has the results alone.
+            Further keys beside the results; CSV has only the results.
         """
         rows = list(rows)
         if self.json:

@@ -34,7 +34,7 @@ class Costs(Flags):
     )
 
     def costs(self) -> dict[str, Any]:
-        """Return what :func:`commsim.run.with_costs` takes; None for what was not given."""
+        """Return what :func:`commsim.scenario.with_costs` takes; None for what was not given."""
         return {
             "overhead": None if self.overhead is None else parse_time(self.overhead, "--overhead"),
             "recv_overhead": None if self.recv_overhead is None else parse_time(self.recv_overhead, "--recv-overhead"),

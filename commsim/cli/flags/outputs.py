@@ -23,17 +23,17 @@ def check_drawable(path: str) -> None:
         raise InputError(f"{path}: cannot write: no such folder")
 
 
-def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> None:
-    """Draw a network, and print what was drawn as one box.
+def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> list[str]:
+    """Draw a network, and return remarks: what was drawn as one box, and that it is drawn.
 
     Parameters
     ----------
     network : Network
-        To be drawn.
+        Network to draw.
     result : Result, optional
-        Whose loads colour the links.
+        Result whose loads colour the links.
     path : str
-        Of the picture.
+        Path of the picture.
     collapse : bool, optional
         Whether hosts with the same switches are one box. Default: if there are many.
     """
@@ -42,16 +42,16 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
 
     picture, notes = draw_network(network, result, collapse=collapse)
     write_picture(picture, path)
-    print("\n".join(f"# {path}: {line}" for line in (*notes, "drawn")))
+    return [f"{path}: {line}" for line in (*notes, "drawn")]
 
 
-def draw_transfers(schedule: Schedule, path: str) -> None:
-    """Draw a small schedule."""
+def draw_transfers(schedule: Schedule, path: str) -> list[str]:
+    """Draw a small schedule, and return the remark that it is drawn."""
     from commsim.report.paint import write_picture
     from commsim.report.schedules.schedule_picture import draw_schedule
 
     write_picture(draw_schedule(schedule), path)
-    print(f"# {path}: drawn")
+    return [f"{path}: drawn"]
 
 
 def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> None:
@@ -60,7 +60,7 @@ def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> 
     Raises
     ------
     InputError
-        If one is both; None stands for a file that was not asked for.
+        If one is both; None means a file that was not asked for.
     """
     inputs = [Path(name) for name in read if name is not None]
     for name in written:

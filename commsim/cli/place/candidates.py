@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from commsim.cli.flags import Flags, flag, switched
 from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
-from commsim.report.table import print_table, write_answer, write_rows
-
-from ..flags import Flags, flag, switched
+from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 if TYPE_CHECKING:
     from commsim.placement.candidate import Candidate
     from commsim.placement.cluster import Cluster
-    from commsim.placement.link_use import Settings
+    from commsim.placement.link_classes import Settings
     from commsim.placement.place import Ranking
     from commsim.workload.sharing.periodic import PeriodicJob
+
+COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
+_MAX_NAMES = 6
 
 
 def settings_of(config: Scoring, seed: int = 0) -> Settings:
     """Read the flags."""
-    from commsim.placement.link_use import Settings
+    from commsim.placement.link_classes import Settings
 
     step = None if config.step is None else parse_time(config.step, "--step")
     quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
     return Settings(config.angles, step, quantum, longest, seed)
-
-
-def _write(config: Scoring, tree: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the answer where ``--json`` says, under the schema and the configuration; its rows where ``--csv`` says."""
-    from commsim import __version__
-
-    tree = {"schema": 1, "config": {"version": __version__, **config.flags()}, **tree}
-    if config.json:
-        write_answer(config.json, tree)
-    if config.csv:
-        write_rows(config.csv, rows)
-
-
-COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
-_MAX_NAMES = 6
 
 
 class Scoring(Flags):
@@ -86,10 +72,10 @@ class ScoreConfig(Scoring):
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
+    from commsim.core.own_files import resolve
     from commsim.core.placement import STRATEGIES
-    from commsim.core.registry import resolve
     from commsim.placement.cluster import read_cluster
     from commsim.placement.place import place_jobs
     from commsim.workload.sharing.periodic import read_jobs
@@ -107,17 +93,12 @@ def run(config: Config) -> None:
         settings=settings,
     )
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    if "-" not in (config.json, config.csv):
-        _print(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
-        if crux and crux[0]:
-            _print_crux(crux[0]["crux"])
+    parts = _parts(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
+    if crux and crux[0]:
+        parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
-    tree = {
-        "candidates": candidates,
-        "discarded": [candidate.row() for candidate in ranking.discarded],
-        "notes": list(ranking.notes),
-    }
-    _write(config, tree, candidates)
+    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": list(ranking.notes)}
+    return Answer(parts, candidates, more=more, key="candidates")
 
 
 def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
@@ -129,33 +110,32 @@ def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candi
     return {"crux": plan_crux(cluster, placed, n_levels=config.crux, seed=config.seed).rows(placed)}
 
 
-def _print_crux(rows: dict[str, dict[str, Any]]) -> None:
+def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
     columns = ["job", "intensity", "priority", "level", "ports"]
     shown = [
         [name, f"{row['intensity']:.4g}", f"{row['priority']:.4g}", f"{row['level']}", " ".join(map(str, row["ports"]))]
         for name, row in rows.items()
     ]
-    print_table(columns, shown, "Crux, for the best: level 0 is the highest, ports choose the paths of a ring's edges")
+    title = "Crux, for the best: level 0 is the highest, ports choose the paths of a ring's edges"
+    return Table(columns, shown, title)
 
 
-def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
+def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
+    """Return the candidates, and where and when the jobs of the best run."""
     from commsim.placement.candidate import slowdown
 
-    for note in ranking.notes:
-        print(f"# {note}")
     rows = []
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
         rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
-    print_table(COLUMNS, rows, title, ["worst_link"])
+    parts = [*remarks(ranking.notes), Table(COLUMNS, rows, title, ["worst_link"])]
     if not ranking.candidates:
-        return
+        return parts
     best = ranking.candidates[0]
-    print(f"# the best, iteration times by {best.prediction}:")
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
-    print_table(columns, [
+    cells = [
         [
             job.name,
             f"{best.shifts[job.name] * 1e3:.3f}",
@@ -164,7 +144,8 @@ def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
             _places(best.placement[job.name]),
         ]
         for job in jobs
-    ])  # fmt: skip
+    ]
+    return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:")]
 
 
 def _places(nodes: tuple[str, ...]) -> str:
@@ -174,8 +155,8 @@ def _places(nodes: tuple[str, ...]) -> str:
     return " ".join(shown) + (" ..." if len(counts) > _MAX_NAMES else "")
 
 
-def score(config: ScoreConfig) -> None:
-    """Score a link, and print when each job should start."""
+def score(config: ScoreConfig) -> Answer:
+    """Score a link, and say when each job should start."""
     from commsim.placement.candidate import simulated_times
     from commsim.placement.score import score_link
     from commsim.workload.sharing.periodic import read_jobs
@@ -183,28 +164,15 @@ def score(config: ScoreConfig) -> None:
     capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)
     jobs = read_jobs(config.jobs)
     scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
-    circle = scored.circle
-    shifts = {job.name: round(shift * 1e3, 9) for job, shift in zip(jobs, scored.shifts.tolist(), strict=True)}
-    tree = {
-        "score": round(scored.score, 9) + 0.0,
-        "shifts_ms": shifts,
-        "perimeter_ms": round(circle.perimeter * 1e3, 9),
-        "is_common_multiple": circle.is_common,
-        "angles": circle.n_angles,
-        "is_exhaustive": scored.is_exhaustive,
-        "period_rounding_ms": round(circle.rounding * 1e3, 9),
-    }
+    tree = scored.row(jobs)
     if config.check:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
-    if "-" not in (config.json, config.csv):
-        for key, value in tree.items():
-            if not isinstance(value, dict):
-                print(f"# {key}: {value}")
-        columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
-        rows = [[job.name, f"{shifts[job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
-        if config.check:
-            rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
-        print_table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
-    _write(config, tree, [tree])
+    values = [f"{key}: {value}" for key, value in tree.items() if not isinstance(value, dict)]
+    columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
+    rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
+    if config.check:
+        rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
+    table = Table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
+    return Answer([Remarks(values), table], [tree], more=tree, key=None)

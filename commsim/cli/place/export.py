@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree, replacing
+from commsim.report.answer import Answer, Lines
 
-from ..flags import Flags, flag
 from .import_ import require_yaml
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Config(Flags):
     candidate: int = flag(default=0, metavar="N", help="nodelist: number of the candidate, 0 is the best")
 
 
-def run(config: Config) -> None:
-    """Read the cluster, and write."""
+def run(config: Config) -> Answer:
+    """Read the cluster, and write a file for a scheduler."""
     from commsim.placement.cluster import read_cluster
     from commsim.placement.schedulers.tree_network import tree_of
 
@@ -49,13 +49,13 @@ def run(config: Config) -> None:
     comments = [f"{network.name}, written by commsim; rates are not in this file"]
     for name, all_names in stand_ins.items():
         shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
-        comments.append(f"{name} stands for {len(all_names)} switches that are interchangeable: {shown}")
+        comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
     text = _text(config, tree, tuple(comments))
     if config.output is None:
-        sys.stdout.write(text)
-        return
+        return Answer([Lines(text.splitlines())])
     with replacing(config.output) as out:
         out.write(text.encode())
+    return Answer()
 
 
 def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:

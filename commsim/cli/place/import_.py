@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from commsim.cli.flags import Flags, flag
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.files.whole_files import SUFFIXES, read_text, write_tree
-
-from ..flags import Flags, flag
+from commsim.report.answer import Answer, Lines, remarks
 
 if TYPE_CHECKING:
     from commsim.placement.schedulers.fabric_tree import Blocks, Tree
@@ -42,15 +41,15 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> None:
-    """Read, and write."""
+def run(config: Config) -> Answer:
+    """Read a file of another tool, and write a network or a cluster."""
     output, suffixes = Path(config.output), SUFFIXES if config.gpus_per_host is None else (".toml", ".json")
     if output.suffix not in suffixes:
         raise InputError(f"{output}: the name of the file must end with one of {', '.join(suffixes)}")
     if config.gpus_per_host is not None and not 1 <= config.gpus_per_host <= 1024:
         raise InputError(f"--gpus-per-host is from 1 to 1024, got {config.gpus_per_host}")
     _refuse_what_has_no_effect(config)
-    network = _machine(config) if config.source in MACHINES else _fabric(config)
+    network, said = (_machine(config), []) if config.source in MACHINES else _fabric(config)
     from commsim.files.store import save
 
     wrote = str(output)
@@ -62,7 +61,8 @@ def run(config: Config) -> None:
         write_tree(output, {"topology": {"file": beside.name}, "hosts": {"gpus": config.gpus_per_host}})
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
-    print(f"{wrote}: {len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links")
+    counts = f"{len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links"
+    return Answer([*remarks(said), Lines([f"{wrote}: {counts}"])])
 
 
 def _refuse_what_has_no_effect(config: Config) -> None:
@@ -78,9 +78,11 @@ def _refuse_what_has_no_effect(config: Config) -> None:
             raise InputError(f"{name} has no effect on {config.source}")
 
 
-def _fabric(config: Config) -> Network:
+def _fabric(config: Config) -> tuple[Network, list[str]]:
+    """Read a scheduler's file; return its network, and remarks."""
     from commsim.placement.schedulers.fabric_tree import Tree
-    from commsim.placement.schedulers.tree_network import build_network, parse_tiers
+    from commsim.placement.schedulers.tier_rates import parse_tiers
+    from commsim.placement.schedulers.tree_network import build_network
 
     if config.tier_bandwidth is None:
         raise InputError(f"--tier-bandwidth is needed: {config.source} files contain no rates; for example"
@@ -89,10 +91,8 @@ def _fabric(config: Config) -> Network:
     topology = _read(config)
     tree = topology if isinstance(topology, Tree) else topology.tree()
     network = build_network(tree, tiers, latency, Path(config.file).name)
-    if any(switch.speed for switch in tree.switches):
-        print("commsim place import: note: LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts",
-              file=sys.stderr)  # fmt: skip
-    return network
+    unused = "LinkSpeed has no unit and Slurm does not use it; --tier-bandwidth counts"
+    return network, [unused] if any(switch.speed for switch in tree.switches) else []
 
 
 def _machine(config: Config) -> Network:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size
-from commsim.report.table import print_facts, print_remarks
-
-from ..flags import WithJson, flag
-from ..flags.costs import TOPOLOGY
+from commsim.report.answer import Answer, Facts, remarks
 
 MAX_BYTES = 16 * 2**20
 
@@ -27,10 +26,10 @@ class Config(WithJson):
     output: str | None = flag("-o", metavar="FILE", help="write the order, one node to a line")
 
 
-def run(config: Config) -> None:
-    """Order, and print."""
+def run(config: Config) -> Answer:
+    """Order the ranks."""
     from commsim.placement.order import order_ranks
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     network, nodes = load_network(config.topology), _nodes(config.nodes)
     found = order_ranks(
@@ -41,23 +40,24 @@ def run(config: Config) -> None:
         for name, n in found.crossings_before.items()
         if n
     }
-    gain = f"{found.time_before / found.time_after:.3f}x" if found.time_after else "1.000x"
-    print_facts({
+    gain = f"{found.gain:.3f}x"
+    facts = {
         "order": " ".join(found.order[:32]) + (" ..." if len(found.order) > 32 else ""),
         **crossed,
         "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
-    })  # fmt: skip
+    }
+    said = []
     if found.ranks == tuple(range(len(nodes))):
-        print_remarks(["the order given is kept: no other is faster or crosses less"])
+        said.append("the order given is kept: no other is faster or crosses less")
     if found.how == "ring":
-        print_remarks(["times are rounds of a ring by their most loaded link, and not simulated"])
+        said.append("times are rounds of a ring by their most loaded link, and not simulated")
     if config.output:
         from commsim.files.whole_files import replacing
 
         with replacing(config.output) as out:
             out.write("".join(f"{name}\n" for name in found.order).encode())
-        print_remarks([f"{config.output}: written"])
-    config.write_json([found.row()])
+        said.append(f"{config.output}: written")
+    return Answer([Facts(facts), *remarks(said)], [found.row()])
 
 
 def _nodes(text: str) -> list[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.switch.serve import port_number
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_size, parse_time
-
-from ..flags import Flags, flag, switched
-from ..switch.serve import port_number
 
 
 class Config(Flags):
@@ -17,28 +16,27 @@ class Config(Flags):
     cluster: str = flag(required=True, metavar="CLUSTER.toml", help="the cluster")
     jobs: str | None = flag(metavar="JOBS.json", help="jobs that run already, with their placement (default: none)")
     host: str = flag(
-        default="127.0.0.1", metavar="ADDRESS", help="address to listen on; others than %(default)s need --token-file"
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on, or unix:PATH for a proxy; addresses of other machines need --token-file",
     )
     port: int = flag(default=0, metavar="N", help="port; 0: any free one")
     token_file: str | None = flag(
         metavar="FILE",
-        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so use TLS",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, TLS of a proxy does",
     )
-    tls_certificate: str | None = flag(metavar="FILE.pem", help="answer HTTPS with this certificate chain")
-    tls_key: str | None = flag(metavar="FILE.pem", help="key of the certificate, if it is not in the same file")
     store: str | None = flag(
         metavar="FILE.sqlite", help="keep jobs there, so that a killed service knows them when it starts again"
     )
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
-    head_timeout: str = flag(default="5s", metavar="TIME", help="time for the head of a request to arrive")
-    timeout: str = flag(default="10s", metavar="TIME", help="time for a body to arrive, or an answer to be read")
+    timeout: str = flag(default="10s", metavar="TIME", help="time for the body of a request to arrive")
     gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for")
     min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
     log: bool = switched(help="print one line per request on standard error")
 
 
 def run(config: Config) -> None:
-    """Serve until told to stop by SIGINT or SIGTERM."""
+    """Serve until stopped by SIGINT or SIGTERM."""
     from commsim.placement.cluster import read_cluster
 
     _require_extra()
@@ -53,11 +51,9 @@ def run(config: Config) -> None:
     body_bytes = int(parse_size(config.max_body, "--max-body"))
     if body_bytes < 1024:
         raise InputError(f"--max-body is at least 1KiB, or no request has room for a job, got {config.max_body}")
-    seconds, head_time = _time(config.timeout, "--timeout"), _time(config.head_timeout, "--head-timeout")
     host = "127.0.0.1" if config.host == "localhost" else config.host
-    limits = Limits(token, body_bytes, seconds)
-    listening = Listening(host, port_number(config.port, 0), limits, head_time, config.log, config.tls_certificate,
-                          config.tls_key)  # fmt: skip
+    limits = Limits(token, body_bytes, _time(config.timeout, "--timeout"))
+    listening = Listening(host, port_number(config.port, 0), limits, config.log)
     cluster = read_cluster(config.cluster)
     store = JobStore(config.store) if config.store else None
     service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score), store)
@@ -65,10 +61,8 @@ def run(config: Config) -> None:
         service.load(_rows(config.jobs), config.jobs)
     service.warm_up()
 
-    def started(address: str, port: int) -> None:
-        scheme = "https" if config.tls_certificate else "http"
-        shown = f"[{address}]" if ":" in address else address
-        print(f"# serving on {scheme}://{shown}:{port}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
+    def started(url: str) -> None:
+        print(f"# serving on {url}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
               f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
 
     serve(service, listening, started)
@@ -90,6 +84,7 @@ def _time(text: str, name: str) -> float:
 def _require_extra() -> None:
     try:
         import fastapi  # noqa: F401
+        import fastapi_offline  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise BackendError(f"{error.name} is missing: pip install 'commsim[serve]'") from None

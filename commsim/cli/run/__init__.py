@@ -2,145 +2,170 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.report.table import given_remarks, print_remarks
+from commsim.report.answer import Answer, Part, remarks
+from commsim.report.table import progress
 
 from ..flags import Verb
-from ..flags.outputs import check_drawable, draw_loads
-from .config import AUTO, Config, network_and_options, without_effect
-from .operation import assumes_overhead, run_operation
-from .predicted import json_row, predict_and_print, predict_with_auto, read_tolerance, run_groups
+from .config import Config, without_effect
+from .tables import Row, json_row, parts_of, resolved_network, rows_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from commsim.core.network import Network
+    from commsim.scenario.solve import Solution
+
+_CONFLICTS = (
+    ("osu", ("group", "operation"), "--osu is the table of one collective"),
+    ("group", ("operation", "algorithm"), "--group goes with --collective, not with --operation or --algorithm"),
+    ("compressor", ("group", "operation", "algorithm"), "--compressor goes with --collective alone"),
+    ("flap", ("compressor",), "--flap is not modelled with --compressor"),
+    ("bound", ("compressor", "group", "operation"),
+     "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"),
+)  # fmt: skip
 
 
-def run(config: Config) -> None:
-    """Predict and print."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What was asked for, solved.
+
+    Parameters
+    ----------
+    parts : list of Part
+        Tables and remarks.
+    rows : list of Row
+        All results.
+    network : Network
+        Network with its faults and costs.
+    more : dict
+        Further keys of the JSON.
+    solutions : tuple of Solution
+        Solutions of single collectives.
+    """
+
+    parts: list[Part]
+    rows: list[Row]
+    network: Network
+    more: dict[str, Any]
+    solutions: tuple[Solution, ...] = ()
+
+
+def run(config: Config) -> Answer:
+    """Predict what the flags ask for."""
     sizes = config.sizes()
-    _check(config)
+    check(config)
     if config.jobs is not None:
-        from .together import run_jobs
+        from .together import answer_jobs
 
-        run_jobs(config)
-        return
-    is_usual = not config.engine
-    config, network, options, notes = network_and_options(config)
-    flaps = config.flaps(network)
-    if flaps is not None:
-        options["flaps"] = flaps
-    print_remarks((*notes, *without_effect(config, config.routing or network.routing)))
-    more: dict[str, Any] = {}
-    if config.group:
-        results: list[Any] = run_groups(config, network, sizes, options)
-    elif config.operation is not None or config.algorithm is not None:
-        results, more = run_operation(config, network, sizes, options)
-        if assumes_overhead(config):
-            network = _with_assumed(network)
-    else:
-        results = [r for spec in config.collective for r in _run_one(config, spec, network, sizes, options, is_usual)]
-    if config.draw:
-        draw_loads(network, results[-1], config.draw)
-    more |= {"network": resolved_network(network), "remarks": list(given_remarks())}
-    config.write_json([json_row(network, r) for r in results], config.flags("report"), **more)
-    if config.osu:
-        from commsim.files.whole_files import replacing
-        from commsim.formats.measured_text import osu_text
-
-        with replacing(config.osu) as file:
-            file.write(osu_text(results).encode())
-    if config.report:
-        from ..report import report_run
-
-        report_run(config, results, config.report)
+        return answer_jobs(config)
+    answered = (_ranking if config.is_ranking else _collectives)(config, sizes)
+    parts = [*remarks(without_effect(config)), *answered.parts]
+    for flag, render in RENDERINGS.items():
+        if getattr(config, flag):
+            parts += render(config, answered)
+    flags = config.flags("report") | _resolved(config, answered)
+    more = answered.more | {"network": resolved_network(answered.network)}
+    return Answer(parts, [json_row(row) for row in answered.rows], flags, more)
 
 
-def _run_one(
-    config: Config, spec: str, network: Network, sizes: list[int], options: dict[str, Any], is_usual: bool
-) -> list[Any]:
-    from commsim.run import prepare
-    from commsim.run.usual import known_engine
+def _ranking(config: Config, sizes: Sequence[int]) -> Answered:
+    from .operation import ranked
 
-    prepared: Any = prepare(spec, network, n_ranks=config.ranks, **config.placing)
-    if is_usual:
-        engine, why = known_engine(prepared, sizes[0], options["engine"])
-        print_remarks([why] if why else [])
-        options = options | {"engine": engine}
-    if config.engine == AUTO:
-        results = predict_with_auto(spec, prepared, sizes, options, config)
-    else:
-        if config.compressor:
-            from commsim.run.compressed import compressed
-
-            prepared = compressed(prepared, config.compressor)
-        results = predict_and_print(spec, prepared, sizes, options, **config.shown)
-    if config.bound:
-        from ..bound import print_distance
-
-        print_distance(prepared, results)
-    return results
+    parts, rows, more = ranked(config, sizes)
+    return Answered(parts, rows, rows[0].network, more)
 
 
-def _with_assumed(network: Network) -> Network:
-    from commsim.run.ranking import with_assumed_overhead
+def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
+    from commsim.scenario.inputs import load_network
+    from commsim.scenario.solve import solve
 
-    return with_assumed_overhead(network)
-
-
-def resolved_network(network: Network) -> dict[str, Any]:
-    """Return what a specification has become, with defaults, faults and costs: for the JSON of a prediction."""
-    return {
-        "name": network.name,
-        "n_nodes": network.n_nodes,
-        "n_links": network.n_links,
-        "routing": network.routing,
-        "bandwidth_Bps": _extremes(network.bandwidth),
-        "latency_s": _extremes(network.latency),
-        "overhead_s": float(network.overhead.max(initial=0.0)),
-        "gamma_s_per_B": float(network.gamma.max(initial=0.0)),
-        "hardware": network.hardware,
-    }
+    network, parts, rows, solutions = load_network(config.topology), list[Part](), list[Row](), []
+    for spec in config.collective or (None,):
+        scenario = config.scenario(spec, network)
+        solution = solve(scenario, sizes, over=functools.partial(progress, what=scenario.name))
+        parts += parts_of(solution, config.datatype, config.group, config.verbose)
+        rows += rows_of(solution, config.datatype, config.group)
+        solutions.append(solution)
+    return Answered(parts, rows, solutions[0].scenario.network, {}, tuple(solutions))
 
 
-def _extremes(values: NDArray[np.float64]) -> list[float]:
-    """Return the smallest and the largest, or nothing of nothing."""
-    return [float(values.min()), float(values.max())] if values.size else []
+def _resolved(config: Config, answered: Answered) -> dict[str, Any]:
+    """Return the flags that were chosen where they were not given: collective and engine."""
+    if not answered.solutions:
+        return {"engine": config.engine or "flow"}
+    names = tuple(solution.scenario.name for solution in answered.solutions)
+    return {"collective": names, "engine": config.engine or "flow", "operation": None}
 
 
-def _check(config: Config) -> None:
+def _bounds(config: Config, answered: Answered) -> list[Part]:  # noqa: ARG001
+    """Return the ratio of each time to the lower bound."""
+    from ..bound import distance
+
+    return [part for solution in answered.solutions for part in distance(solution.plan, solution.results)]
+
+
+def _picture(config: Config, answered: Answered) -> list[Part]:
+    """Draw the network with the loads of the last result."""
+    from commsim.report.network_picture import draw_network
+    from commsim.report.paint import write_picture
+
+    picture, notes = draw_network(answered.network, answered.rows[-1].result)
+    write_picture(picture, config.draw or "")
+    return remarks(f"{config.draw}: {line}" for line in (*notes, "drawn"))
+
+
+def _osu_table(config: Config, answered: Answered) -> list[Part]:
+    """Write the table that an OSU micro-benchmark would print."""
+    from commsim.files.whole_files import replacing
+    from commsim.formats.measured_text import osu_text
+
+    with replacing(config.osu or "") as file:
+        file.write(osu_text([row.result for row in answered.rows]).encode())
+    return []
+
+
+def _page(config: Config, answered: Answered) -> list[Part]:
+    """Write the page with figures."""
+    from ..report import report_run
+
+    said = Answer(answered.parts).remarks
+    chosen = dataclasses.replace(config, **_resolved(config, answered))
+    return remarks(report_run(chosen, [row.result for row in answered.rows], config.report or "", said))
+
+
+# What else is made of an answer, by flag.
+RENDERINGS: dict[str, Callable[[Config, Answered], list[Part]]] = {
+    "bound": _bounds, "draw": _picture, "osu": _osu_table, "report": _page,
+}  # fmt: skip
+
+
+def check(config: Config) -> None:
     """Refuse, before anything is computed, flags that do not go together, and files that cannot be written."""
-    from commsim.run import ENGINES
-
     if config.draw:
+        from ..flags.outputs import check_drawable
+
         check_drawable(config.draw)
     if config.report:
         from ..report import check_page
 
         check_page(config.report)
-    if config.engine and config.engine not in (*ENGINES, AUTO):
-        raise InputError(f"unknown engine {config.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
     if config.osu:
         from pathlib import Path
 
         from commsim.files.whole_files import check_writable
 
         check_writable(Path(config.osu))
-        if config.group or config.operation is not None or len(config.collective) > 1:
-            raise InputError("--osu is the table of one collective")
-    read_tolerance(config)
+    for wanted, others, why in _CONFLICTS:
+        if getattr(config, wanted) and any(getattr(config, other) for other in others):
+            raise InputError(why)
+    if config.osu and len(config.collective) > 1:
+        raise InputError("--osu is the table of one collective")
     if config.synthesized and config.operation is None:
         raise InputError("--synthesized goes with --operation, such as --operation all_reduce")
-    if config.compressor and (config.group or config.operation is not None or config.algorithm is not None):
-        raise InputError("--compressor goes with --collective alone")
-    if config.flap and config.compressor:
-        raise InputError("--flap is not modelled with --compressor")
-    if config.bound and (config.compressor or config.group or config.operation is not None):
-        raise InputError("--bound goes with --collective alone; commsim bound ranks the algorithms of an operation")
 
 
 COMMANDS = {"run": Verb(Config, run)}

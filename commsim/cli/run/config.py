@@ -1,34 +1,38 @@
-"""The flags of ``commsim run``, the options of a prediction that they stand for, and flags of other predictions."""
+"""The flags of ``commsim run``, and the scenario that they stand for; flags of other predictions."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import parse_time
-from commsim.routing.routing import is_hashed
 
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
-from ..flags.faults import Faults, FaultsInTime, draws_faults, with_faults
-from ..flags.packets import Packets, packet_notes, packet_options, read_framing
+from ..flags.faults import Faults, FaultsInTime
+from ..flags.packets import Packets, packet_values
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.run import Prepared
+    from commsim.scenario.scenario import Scenario
 
 AUTO = "auto"
+COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 # Bytes of an element of the types of nccl-tests.
 DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
     "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 }  # fmt: skip
-COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
+# Flags that have the name of what they give to a scenario, and those whose name differs.
+SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
+        "start_jitter", "engine", "payload", "header")  # fmt: skip
+OTHER = {"ranks": "n_ranks", "iters": "iterations"}
+OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
+# Names that stand for the collectives of a library.
+LIBRARIES = ("nccl", "rccl")
 
 
 class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
@@ -57,10 +61,24 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         args.collective = [*args.named, *(args.collective or ())]
         return super().from_args(args)
 
-    @property
-    def placing(self) -> dict[str, Any]:
-        """What places ranks and routes their messages, for :func:`commsim.run.prepare`."""
-        return {"placement": self.placement, "routing": self.routing, "seed": self.seed or 0}
+    def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
+        """Return the scenario of one collective.
+
+        Parameters
+        ----------
+        spec : str or None
+            Collective; None for what runs on the network's machines.
+        network : Network, optional
+            Network that was loaded already. Default: that of ``--topology``.
+        **more
+            What else the scenario has, such as groups.
+        """
+        from commsim.scenario.read import scenario_of
+
+        given = {name: getattr(self, name) for name in SAME}
+        given |= {name: getattr(self, flag) for flag, name in OTHER.items()}
+        given |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
+        return scenario_of(spec, network or self.topology, packets=packet_values(self), **(given | more))
 
 
 class Config(WithJson, FaultsInTime, PlayConfig):
@@ -89,12 +107,28 @@ class Config(WithJson, FaultsInTime, PlayConfig):
     )
 
     @property
-    def shown(self) -> dict[str, Any]:
-        """How results are printed, for :func:`commsim.cli.run.predicted.predict_and_print`."""
-        return {"verbose": self.verbose, "datatype": self.datatype}
+    def is_ranking(self) -> bool:
+        """Whether algorithms of an operation are asked for, and not one collective by its name."""
+        if self.operation is None and self.algorithm is None:
+            return False
+        # `nccl --operation all_gather` names one collective
+        names = [spec.partition(":")[0].strip() for spec in self.collective]
+        return self.algorithm is not None or not any(name in LIBRARIES for name in names)
 
+    @property
+    def compares(self) -> bool:
+        """Whether algorithms are compared with each other, and not shown one by one."""
+        return self.is_ranking and self.algorithm in (None, "best")
 
-Resolved = TypeVar("Resolved", bound=PlayConfig)
+    @property
+    def assumes_overhead(self) -> bool:
+        """Whether a ranking is asked for, and no cost of messages is given."""
+        return self.compares and (self.overhead, self.recv_overhead, self.software) == (None, None, None)
+
+    def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
+        """Return the scenario of one collective, or of groups that run it at once."""
+        more = {"groups": [read_group(text) for text in self.group], "tolerance": read_part(self.tolerance), **more}
+        return PlayConfig.scenario(self, spec, network, **more)
 
 
 class Prediction(Costs, Placing):
@@ -103,103 +137,57 @@ class Prediction(Costs, Placing):
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; of a file with several, which")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    engine: str = flag(
-        default="", help="flow, packet, alpha-beta or closed-form (default: flow; of NCCL's collectives closed-form)"
-    )
+    engine: str = flag(default="", help="flow, packet, alpha-beta or closed-form (default: flow)")
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
-    def prepared(self, n_ranks: int | None) -> Prepared:
-        """Place --collective on the network."""
-        from commsim.run import prepare, with_costs
-        from commsim.run.inputs import load_network
+    def scenario(self, n_ranks: int | None) -> Scenario:
+        """Return the scenario of --collective on the network."""
+        from commsim.scenario.read import scenario_of
 
-        network = with_costs(load_network(self.topology or ""), **self.costs())
-        placing: dict[str, Any] = {"placement": self.placement, "routing": self.routing, "seed": self.seed}
-        return prepare(self.collective or "", network, n_ranks=n_ranks, **placing)
-
-
-def resolved(config: Resolved, network: Network) -> tuple[Resolved, list[str]]:
-    """Put the usual collective and engine where none is named, and spell out what stands for a library.
-
-    Parameters
-    ----------
-    config : PlayConfig
-        As it was given.
-    network : Network
-        On which it runs.
-
-    Returns
-    -------
-    PlayConfig, list of str
-        And what to say of the choice.
-    """
-    from commsim.run.usual import TEXTBOOK, spelled_out, usual_collective, usual_engine
-
-    values: dict[str, Any] = {name: getattr(config, name, None) for name in ("operation", "algorithm")}
-    specs, notes = tuple(spelled_out(spec, values["operation"]) for spec in config.collective), list[str]()
-    if specs != config.collective and values["algorithm"] is None:
-        values["operation"] = None  # it said which operation of the library is meant
-    if not specs and values == {"operation": None, "algorithm": None}:
-        if any(getattr(config, name, None) for name in ("group", "compressor")) or config.engine == AUTO:
-            specs = (TEXTBOOK,)  # groups at once, compressed gradients and known errors are of textbook algorithms
-        else:
-            spec, told = usual_collective(network)
-            specs, notes = (spec,), [told] if told else []
-    changed: dict[str, Any] = {"collective": specs, "engine": config.engine or usual_engine(specs)}
-    if hasattr(config, "operation"):
-        changed["operation"] = values["operation"]
-    return dataclasses.replace(config, **changed), notes
+        names = ("placement", "routing", "overhead", "recv_overhead", "reduce_rate", "software", "engine")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return scenario_of(self.collective, self.topology or "", n_ranks=n_ranks, seed=self.seed or None, **given)
 
 
-def network_and_options(config: Resolved) -> tuple[Resolved, Network, dict[str, Any], list[str]]:
-    """Build the network, and read the options of a prediction on it.
-
-    Returns
-    -------
-    PlayConfig, Network, dict, list of str
-        With the usual collective and engine; with faults and costs; what ``Prepared.predict`` takes; what was chosen
-        and drawn at random.
+def read_group(text: str) -> list[int]:
+    """Read ``0,2,4,6``.
 
     Raises
     ------
     InputError
-        If a flag is wrong, or changes nothing.
+        If it is no list of whole numbers.
     """
-    from commsim.run import with_costs
-    from commsim.run.inputs import load_network
-    from commsim.run.software import software
-
-    framing = read_framing(config.payload, config.header)
-    network = load_network(config.topology)
-    config, chosen = resolved(config, network)
-    options: dict[str, Any] = {
-        "engine": config.engine,
-        "start_jitter": parse_time(config.start_jitter, "--start-jitter") if config.start_jitter else 0.0,
-        "iterations": config.iters or 1,
-        "seed": config.seed or 0,
-        "framing": framing,
-    }
-    network, notes = with_faults(network, config)
-    network = with_costs(network, **config.costs())
-    if config.software is not None:
-        notes = [*notes, software(config.software).told]
-    return config, network, options | packet_options(config, network), chosen + notes
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+        raise InputError(f"--group must be ranks such as 0,2,4,6, got {text!r}")
+    return [int(part) for part in parts]
 
 
-def without_effect(config: PlayConfig, routing: str) -> list[str]:
-    """Say which of the given flags change nothing."""
-    lines = []
-    if config.warmup_iters is not None or (config.iters is not None and not config.start_jitter):
-        flags = " and ".join(f for f, v in (("-n", config.iters), ("-w", config.warmup_iters)) if v is not None)
-        lines.append(f"{flags}: no effect, a simulation without jitter gives the same time every time")
-        if config.start_jitter:
-            lines[-1] = "-w: no effect, a simulation needs no warm-up"
-    lines += packet_notes(config)
-    drawn = config.placement == "random" or is_hashed(routing) or config.start_jitter or config.engine == "packet"
-    drawn = drawn or draws_faults(config)
-    if config.seed is not None and not drawn:
-        lines.append("--seed: no effect, nothing here is drawn at random")
-    return lines
+def read_part(text: str | None) -> float | None:
+    """Read ``10%`` or ``0.1``.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if text is None:
+        return None
+    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
+    try:
+        return float(number) / percent
+    except ValueError:
+        raise InputError(f"--tolerance must be a part such as 10% or 0.1, got {text!r}") from None
+
+
+def without_effect(config: PlayConfig) -> list[str]:
+    """Describe which flags of nccl-tests change nothing in a simulation."""
+    flags = [name for name, value in (("-n", config.iters), ("-w", config.warmup_iters)) if value is not None]
+    if not flags:
+        return []
+    if not config.start_jitter:
+        return [f"{' and '.join(flags)}: no effect, a simulation without jitter gives the same time every time"]
+    return ["-w: no effect, a simulation needs no warm-up"] if "-w" in flags else []
 
 
 def config_of(values: Mapping[str, Any], source: str) -> Config:

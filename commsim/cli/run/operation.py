@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Part, Table, remarks
 
-from .predicted import predict_and_print
+from .config import Config
+from .tables import Row, parts_of
 
 if TYPE_CHECKING:
-    from commsim.core.network import Network
     from commsim.core.result import Result
-    from commsim.run import Prepared
-    from commsim.run.ranking import Crossover, Ranking
-
-    from .config import Config
+    from commsim.scenario.ranking import Ranking
+    from commsim.scenario.scenario import Scenario
 
 COLUMNS = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
+LEAST = ["algbw(GB/s)", "busbw(GB/s)"]
 
 
-def run_operation(
-    config: Config, network: Network, sizes: list[int], options: dict[str, Any]
-) -> tuple[list[Result], dict[str, Any]]:
-    """Predict what --operation and --algorithm ask for, and print it; --collective adds to what is compared.
+def ranked(config: Config, sizes: Sequence[int]) -> tuple[list[Part], list[Row], dict[str, Any]]:
+    """Predict what --operation and --algorithm ask for; --collective adds to what is compared.
 
     Parameters
     ----------
     config : Config
         All flags.
-    network : Network
-        Where.
-    sizes : list of int, bytes
-        At which the algorithms are compared.
-    options : dict
-        Of a prediction.
+    sizes : sequence of int, bytes
+        Sizes at which the algorithms are compared.
 
     Returns
     -------
-    list of Result, dict
-        And what else the JSON has.
+    list of Part, list of Row, dict
+        Tables and remarks, all results, and what else the JSON has.
 
     Raises
     ------
@@ -50,111 +43,82 @@ def run_operation(
     """
     if config.operation is None:
         raise InputError("--algorithm needs --operation, such as --operation all_reduce")
-    from commsim.run.good_parameters import with_partitions_that_fit
+    from commsim.scenario.ranking import rank
 
-    operation = config.operation
-    assume = assumes_overhead(config)
-    runnable, left_out = _prepare(
-        config, operation, network, lambda prepared: prepared.predict(sizes[0], **options), assume
-    )
-    more: dict[str, Any] = {"left_out": left_out}
+    scenario = config.scenario("")
     if config.algorithm not in (None, "best"):
-        results = []
-        for spec, prepared in runnable.items():
-            results += predict_and_print(spec, prepared, sizes, options, **config.shown)
-        return results, more
-    runnable = {spec: with_partitions_that_fit(prepared) for spec, prepared in runnable.items()}
-    results, ranking = _rank(operation, runnable, sizes, options, network, assume)
-    return results, more | ranking
+        return _one_by_one(config, scenario, sizes)
+    ranking = rank(
+        scenario, config.operation, sizes, named=config.collective, more=_synthesized(config),
+        assume_overhead=config.assumes_overhead,
+    )  # fmt: skip
+    plans = ranking.plans
+    first = next(iter(plans.values()))
+    title = f"{config.operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {scenario.wish.engine}"
+    parts = [*remarks(ranking.derived), Table(COLUMNS, _cells(ranking), title, LEAST), *remarks(ranking.remarks)]
+    rows = [
+        Row(result, plans[name].network, plans[name].schedule, config.datatype)
+        for order in ranking.by_size.values()
+        for name, result in order
+    ]
+    return parts, rows, _json(ranking)
 
 
-def is_ranking(config: Config) -> bool:
-    """Whether algorithms are compared, and not shown one by one."""
-    return config.operation is not None and config.algorithm in (None, "best")
+def _one_by_one(
+    config: Config, scenario: Scenario, sizes: Sequence[int]
+) -> tuple[list[Part], list[Row], dict[str, Any]]:
+    """Show the table of each algorithm that was asked for, all with the same number of ranks."""
+    from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
+    from commsim.scenario.solve import solve
 
-
-def assumes_overhead(config: Config) -> bool:
-    """Whether a ranking is asked for, and no cost of messages is given."""
-    return is_ranking(config) and (config.overhead, config.recv_overhead, config.software) == (None, None, None)
-
-
-def _prepare(
-    config: Config, operation: str, network: Network, probe: Callable[[Prepared], object], assume: bool
-) -> tuple[dict[str, Prepared], dict[str, str]]:
-    from commsim.run.ranking import algorithms_for, prepare_all, require_operation, with_assumed_overhead
-
-    every = algorithms_for(operation, network)
-    given = [] if config.algorithm in (None, "best", "all") else [config.algorithm]
-    own = config.collective
-    for spec in (*given, *own):
+    operation = config.operation or ""
+    named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
+    for spec in named:
         require_operation(spec, operation)
-    specs = list(dict.fromkeys((*(given or every), *own)))
-    try:
-        runnable, left_out = prepare_all(
-            specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), assume_overhead=assume,
-            **config.placing,
-        )  # fmt: skip
-    except InputError as error:
-        if not config.synthesized or given or own:
-            raise
-        runnable, left_out = {}, {"all registered algorithms": str(error)}
-    for spec in (*given, *own):  # what was asked for by name must run
+    every = algorithms_for(operation, scenario.network) if config.algorithm == "all" else []
+    specs = list(dict.fromkeys((*every, *named)))
+    plans, left_out = prepare_all(
+        specs, scenario.network, n_ranks=scenario.n_ranks, named=named,
+        probe=lambda _, plan: plan.run(plan.data.size if plan.data and plan.data.size else sizes[0], scenario.wish),
+        **scenario.placing,
+    )  # fmt: skip
+    for spec in named:
         if spec in left_out:
             raise InputError(left_out[spec])
-    print_remarks(f"left out: {spec}: {reason}" for spec, reason in left_out.items())
-    if config.synthesized:
-        from commsim.synthesis.ready import NAME, prepare_synthesized
-
-        placing: dict[str, Any] = {"n_ranks": config.ranks, "placement": config.placement, "seed": config.seed or 0}
-        costly = with_assumed_overhead(network) if assume else network
-        runnable[NAME] = prepare_synthesized(operation, costly, **placing)
-        probe(runnable[NAME])
-    return runnable, left_out
+    parts, rows = remarks((*scenario.remarks, *skipped(left_out))), list[Row]()
+    for spec, plan in plans.items():
+        of_one = dataclasses.replace(scenario, collective=spec, remarks=())
+        solution = solve(of_one, sizes, plan=plan)
+        parts += parts_of(solution, config.datatype, verbose=config.verbose)
+        rows += [Row(result, plan.network, plan.schedule, config.datatype) for result in solution.results]
+    return parts, rows, {"left_out": left_out}
 
 
-def _rank(
-    operation: str,
-    runnable: Mapping[str, Prepared],
-    sizes: list[int],
-    options: Mapping[str, Any],
-    network: Network,
-    assume: bool,
-) -> tuple[list[Result], dict[str, Any]]:
-    """Rank, and print the ranking and the crossovers.
+def _synthesized(config: Config) -> dict[str, Any] | None:
+    """Return what makes the plan of synthesized schedules, where that is asked for."""
+    if not config.synthesized:
+        return None
+    from commsim.synthesis.ready import NAME, prepare_synthesized
 
-    Returns
-    -------
-    list of Result, dict
-        All results, by size and the fastest first; what else the JSON has: ``ranking`` and ``crossovers``.
-    """
-    from commsim.run.ranking import (
-        about_assumed,
-        priced_apart,
-        rank_algorithms,
-        with_assumed_overhead,
-        without_overhead,
-    )
+    operation, seed = config.operation or "", config.seed or 0
 
-    ranking = rank_algorithms(list(runnable), sizes, lambda name, size: runnable[name].predict(size, **options))
-    print_remarks(dict.fromkeys(note for prepared in runnable.values() for note in prepared.notes))
-    first = next(iter(runnable.values()))
-    title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, _rows(ranking), title, ["algbw(GB/s)", "busbw(GB/s)"])
-    is_assumed = assume and with_assumed_overhead(network) is not network
-    said = about_assumed(runnable) if is_assumed else without_overhead(network, sizes)
-    remarks = (*said, *priced_apart(runnable, sizes[0]))
-    print_remarks((*_sentences(ranking), *remarks))
+    def make(network: Any) -> Any:
+        return prepare_synthesized(operation, network, n_ranks=config.ranks, placement=config.placement, seed=seed)
+
+    return {NAME: make}
+
+
+def _json(ranking: Ranking) -> dict[str, Any]:
     rows = [
         {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}
                                         for name, r in order]}
         for size, order in ranking.by_size.items()
     ]  # fmt: skip
     crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
-    results = [result for order in ranking.by_size.values() for _, result in order]
-    return results, {"ranking": rows, "crossovers": crossovers}
+    return {"left_out": dict(ranking.left_out), "ranking": rows, "crossovers": crossovers}
 
 
-def _rows(ranking: Ranking) -> list[list[str]]:
+def _cells(ranking: Ranking) -> list[list[str]]:
     return [
         [
             f"{size}",
@@ -168,21 +132,6 @@ def _rows(ranking: Ranking) -> list[list[str]]:
         for size, order in ranking.by_size.items()
         for i, (name, r) in enumerate(order)
     ]
-
-
-def _sentences(ranking: Ranking) -> list[str]:
-    """Say which algorithm is best from which size on."""
-    sizes = list(ranking.by_size)
-    if not ranking.crossovers:
-        best = ranking.by_size[sizes[0]][0][0]
-        return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
-    lines = [f"best: {ranking.crossovers[0].before} from {format_size(sizes[0])}"]
-    return lines + [_sentence(crossover) for crossover in ranking.crossovers]
-
-
-def _sentence(crossover: Crossover) -> str:
-    between = f"crossover between {crossover.low} and {crossover.high} bytes"
-    return f"best: {crossover.after} from about {format_size(crossover.high)} ({between})"
 
 
 def _ratio(result: Result, best: Result) -> float:

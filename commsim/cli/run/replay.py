@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,34 +10,15 @@ import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
 
-from .operation import assumes_overhead, is_ranking
-
 if TYPE_CHECKING:
     from commsim.report.simulated_run import SimulatedRun
-    from commsim.run import Prepared
+    from commsim.scenario import Plan
+    from commsim.scenario.scenario import Scenario
 
-    from .config import Config, PlayConfig
+    from .config import Config
 
 MAX_RUNS = 4
 TOLERANCE = 1e-9
-
-
-def prepare_one(config: PlayConfig, spec: str) -> tuple[Prepared, dict[str, Any]]:
-    """Prepare one collective as ``commsim run`` does.
-
-    Returns
-    -------
-    Prepared, dict
-        And the options with which it is predicted.
-    """
-    from commsim.run import prepare
-
-    from .config import network_and_options
-
-    config, network, options, _ = network_and_options(config)
-    if options["engine"] == "auto":
-        options["engine"] = "flow"
-    return prepare(spec, network, n_ranks=config.ranks, **config.placing), options
 
 
 def replay(
@@ -70,11 +52,11 @@ def replay(
     return runs, left_out
 
 
-def line_rate(prepared: Prepared) -> float:
+def line_rate(prepared: Plan) -> float:
     """Rate at which the links of a rank send, bytes/s: of the rank whose links are slowest."""
     network = prepared.network
     of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
-    return float(of_node[prepared.placement.nodes[: prepared.schedule.n_ranks]].min())
+    return float(of_node[prepared.ranks].min())
 
 
 def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -98,35 +80,35 @@ def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapp
     return {spec: rows[(i + 1) * each - 1] for i, spec in enumerate(specs)}
 
 
-def _prepare_ranked(config: Config, spec: str) -> tuple[Prepared, dict[str, Any]]:
-    """Prepare one collective as a ranking does: with an assumed overhead, and parameters that suit it."""
-    from commsim.run.good_parameters import with_partitions_that_fit
-    from commsim.run.ranking import prepare_all
+def scenario_and_plan(config: Any, spec: str) -> tuple[Scenario, Plan]:
+    """Return the scenario of one collective of a run, and its plan; of a ranking with the overhead that it assumes."""
+    from commsim.scenario.contenders import prepare_all
+    from commsim.scenario.solve import plan_of
 
-    from .config import network_and_options
-
-    resolved, network, options, _ = network_and_options(config)
-    ready, _ = prepare_all(
-        [spec], network, n_ranks=config.ranks, assume_overhead=assumes_overhead(config), **resolved.placing
+    scenario: Scenario = config.scenario(spec)
+    if not getattr(config, "compares", False):
+        return scenario, plan_of(scenario)
+    plans, _ = prepare_all(
+        [spec], scenario.network, n_ranks=config.ranks, assume_overhead=config.assumes_overhead, **scenario.placing
     )
-    return with_partitions_that_fit(ready[spec]), options
+    return scenario, plans[spec]
 
 
 def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) -> SimulatedRun:
-    from commsim.core.registry import names_own_file
+    from commsim.core.own_files import names_own_file
     from commsim.report.simulated_run import simulate_run
 
     if config.group or config.compressor:
         raise InputError(f"{'--group' if config.group else '--compressor'} has no timeline")
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
-    prepared, options = _prepare_ranked(config, spec) if is_ranking(config) else prepare_one(config, spec)
-    if config.flap:
-        options["flaps"] = config.flaps(prepared.network)
-    size, time = row.get("size_B"), row.get("time_s")
+    size, time, engine = row.get("size_B"), row.get("time_s"), row.get("engine")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
-    run = simulate_run(spec, prepared, size, options, time)
+    if config.engine == "auto" and isinstance(engine, str):
+        config = dataclasses.replace(config, engine=engine, tolerance=None)
+    scenario, plan = scenario_and_plan(config, spec)
+    run = simulate_run(spec, plan, size, scenario.wish, time)
     if abs(run.result.time - time) > TOLERANCE * max(time, run.result.time):
         raise InputError(
             f"repeated, it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.report.table import given_remarks, print_remarks, print_table
-
-from .config import network_and_options
+from commsim.report.answer import Answer, Table, remarks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from commsim.run.together.composition import JobEntry
+    from commsim.scenario.together.composition import JobEntry
 
     from .config import Config
 
@@ -27,41 +24,35 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 OF_ONE = ("operation", "algorithm", "group", "compressor", "bound", "report", "draw", "flap", "start_jitter")
 
 
-def run_jobs(config: Config) -> None:
-    """Simulate all jobs of the file together, and each alone; print what sharing costs.
+def answer_jobs(config: Config) -> Answer:
+    """Simulate all jobs of the file together, and each on its own; say what sharing costs.
 
     Raises
     ------
     InputError
         If the file is wrong, or a flag of one collective is given.
     """
-    from commsim.run.together.composition import read_composition
-    from commsim.run.together.predict import prepare_together
+    from commsim.scenario.solve import solve
+    from commsim.scenario.together.composition import read_composition
 
     given = config.given(*OF_ONE)
     if config.collective or given:
         raise InputError(f"--jobs names all that runs, got {given[0] if given else config.collective[0]} beside it")
     composition = read_composition(config.jobs or "")
-    config = dataclasses.replace(config, engine=config.engine or "flow", collective=("ring_all_reduce",))
-    config, network, options, notes = network_and_options(config)
-    print_remarks(notes)
-    together = prepare_together(
-        composition, network, placement=config.placement, routing=config.routing, seed=config.seed or 0
-    )
-    print_remarks(dict.fromkeys(note for prepared in together.prepared for note in prepared.notes))
-    chosen = {name: options[name] for name in ("framing", "transport", "fabric") if name in options}
-    results, took, ideal = together.predict(engine=config.engine, **chosen)
-    rows = []
-    for k, (entry, result) in enumerate(zip(composition.jobs, results, strict=True)):
-        (alone,), _, _ = together.alone(k).predict(engine=config.engine, **chosen)
-        rows.append(_row(entry, result, alone.time))
-    title = f"{len(rows)} jobs and {len(took)} background messages on {network.name}, engine {config.engine}"
-    print_table(COLUMNS, [_cells(row) for row in rows], title, ["start(us)", "ranks"])
-    background = _background(took, ideal)
+    solution = solve(config.scenario("", jobs=composition), [0.0])
+    shared = solution.details
+    rows = [
+        _row(entry, result, alone)
+        for entry, result, alone in zip(composition.jobs, solution.results, shared.alone, strict=True)
+    ]
+    n, name = len(shared.took), solution.plan.network.name
+    title = f"{len(rows)} jobs and {n} background messages on {name}, engine {solution.scenario.wish.engine}"
+    parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
+    background = _background(shared.took, shared.ideal)
     if background is not None:
-        print_table(BACKGROUND, [_background_cells(background)], "background messages, from start to the last byte")
-    more = {"background": background, "remarks": list(given_remarks())}
-    config.write_json(rows, config.flags(), **more)
+        title = "background messages, from start to the last byte"
+        parts.append(Table(BACKGROUND, [_background_cells(background)], title))
+    return Answer([*parts, *remarks(solution.remarks)], rows, more={"background": background})
 
 
 def _row(entry: JobEntry, result: Any, alone: float) -> dict[str, Any]:
@@ -82,7 +73,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _background(took: NDArray[np.float64], ideal: NDArray[np.float64]) -> dict[str, Any] | None:
-    """Completion times, and the distribution of slowdowns: times over those alone; None without messages."""
+    """Completion times, and the distribution of slowdowns: times over those without others; None without messages."""
     if not len(took):
         return None
     slowdown = np.maximum(took / ideal, 1.0)

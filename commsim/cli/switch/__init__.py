@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..flags import Verb
+from commsim.cli.flags import Verb
+
 from . import all_reduce, budget, pcap, serve, simulate
 
 COMMANDS = {

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size, parse_time
 from commsim.files.whole_files import check_writable, replacing
 from commsim.opening import check_regular
-from commsim.report.table import print_facts, print_table
+from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
-from ..flags import WithJson, flag, switched
 from .secret import WithSecret
 from .serve import PORT, port_number
 
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from switch_model.live.worker import SwitchGroup
-
 COLUMNS = ["tensor", "time(ms)", "M elem/s", "packets/s", "resent", "sums"]
+STATUS = ["job", "workers", "slots", "busy", "tensors", "waits for"]
 
 
 class Server(WithSecret):
@@ -56,8 +53,8 @@ class Config(WithJson, Server):
     )
 
 
-def run(config: Config) -> int:
-    """Take part; 1 if a sum is wrong."""
+def run(config: Config) -> Answer:
+    """Take part; the exit code is 1 if a sum is wrong."""
     if config.check and config.input:
         raise InputError("--check needs drawn tensors, since this worker does not know the others' --input")
     if config.iterations < 1:
@@ -69,43 +66,24 @@ def run(config: Config) -> int:
     tensor = _tensor(config)
     times = {name: parse_time(getattr(config, name), f"--{name.replace('_', '-')}")
              for name in ("rto", "join_timeout", "stall_timeout")}  # fmt: skip
+    from switch_model.live.sums import timed_sums
     from switch_model.live.worker import SwitchGroup
 
     with SwitchGroup(
         config.job, config.rank, config.workers, host=config.host, port=port_number(config.port), slots=config.slots,
         mode=config.datagrams, secret=config.secret_of(config.job), **times,
     ) as group:  # fmt: skip
-        rows, last = _reduce(group, tensor, config)
+        rows, last = timed_sums(group, tensor, config.iterations, config.seed if config.check else None)
         lease = group.lease
-    print_table(COLUMNS, [_shown(row) for row in rows],
-                f"rank {config.rank} of {config.workers}, {len(tensor)} {tensor.dtype}, {lease.n_slots} slots of "
-                f"{lease.elements} elements")  # fmt: skip
+    title = (
+        f"rank {config.rank} of {config.workers}, {len(tensor)} {tensor.dtype}, {lease.n_slots} slots of "
+        f"{lease.elements} elements"
+    )
     if config.output:
         _write(config.output, last)
-    config.write_json(rows)
-    wrong = [row for row in rows if row["right"] is False]
-    if wrong:
-        print(f"commsim switch all-reduce: {len(wrong)} sums are wrong", file=sys.stderr)
-    return 1 if wrong else 0
-
-
-def _reduce(group: SwitchGroup, tensor: NDArray[Any], config: Config) -> tuple[list[dict[str, Any]], Any]:
-    from switch_model.live.sums import worst_error
-
-    rows, total = [], tensor
-    for number in range(config.iterations):
-        group.barrier()
-        sent, resent, began = group.traffic.sent, group.traffic.retransmissions, time.perf_counter()
-        total = group.all_reduce(tensor)
-        took = time.perf_counter() - began
-        sent, resent = group.traffic.sent - sent, group.traffic.retransmissions - resent
-        error = worst_error(total, config.seed, config.workers, group.lease.elements) if config.check else None
-        limit = 0 if config.dtype == "int32" else 1
-        rows.append({"tensor": number, "rank": config.rank, "time_s": took, "elements": len(tensor),
-                     "elements_per_s": len(tensor) / took, "packets_sent": sent, "packets_per_s": sent / took,
-                     "retransmissions": resent, "error": error,
-                     "right": None if error is None else error <= limit})  # fmt: skip
-    return rows, total
+    n_wrong = sum(row["right"] is False for row in rows)
+    said = remarks([f"{n_wrong} sums are wrong"] if n_wrong else [])
+    return Answer([Table(COLUMNS, [_shown(row) for row in rows], title), *said], rows, code=1 if n_wrong else 0)
 
 
 def _tensor(config: Config) -> NDArray[np.int32] | NDArray[np.float32]:
@@ -147,9 +125,6 @@ def _shown(row: dict[str, Any]) -> list[str]:
             f"{row['packets_per_s']:.0f}", f"{row['retransmissions']}", sums]  # fmt: skip
 
 
-STATUS = ["job", "workers", "slots", "busy", "tensors", "waits for"]
-
-
 class StatusConfig(Server):
     """All flags of ``commsim switch status``."""
 
@@ -157,17 +132,16 @@ class StatusConfig(Server):
     json: bool = switched(help="print the whole status as JSON")
 
 
-def status(config: StatusConfig) -> None:
-    """Ask and print."""
+def status(config: StatusConfig) -> Answer:
+    """Ask the switch."""
     from switch_model.live.session import ask_status
 
-    answer = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
+    found = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
     if config.json:
-        print(json.dumps(answer, indent=2))
-        return
-    print_facts(_facts(answer))
-    jobs = [*answer["jobs"], *answer.get("static_jobs", [])]
-    print_table(STATUS, [_row(job) for job in jobs], f"{len(jobs)} job{'s' * (len(jobs) != 1)}")
+        return Answer([Lines(json.dumps(found, indent=2).splitlines())])
+    jobs = [*found["jobs"], *found.get("static_jobs", [])]
+    table = Table(STATUS, [_row(job) for job in jobs], f"{len(jobs)} job{'s' * (len(jobs) != 1)}")
+    return Answer([Facts(_facts(found)), table])
 
 
 def _facts(status: dict[str, Any]) -> dict[str, str]:

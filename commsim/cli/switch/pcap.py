@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.core.errors import InputError, printable
-from commsim.report.table import print_facts, print_table
-
-from ..flags import WithJson, flag
+from commsim.cli.flags import WithJson, flag
+from commsim.core.errors import InputError
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
 if TYPE_CHECKING:
     from switch_model.packets.pcap_reader import Capture
@@ -25,22 +24,23 @@ class Config(WithJson):
     packets: int = flag(default=0, metavar="N", help="print the headers of the first N packets (needs Scapy)")
 
 
-def run(config: Config) -> None:
-    """Read, reconstruct, print."""
+def run(config: Config) -> Answer:
+    """Read the capture, and reconstruct what happened."""
     from switch_model.packets.pcap_reader import read_pcap
     from switch_model.packets.reconstruct import reconstruct
 
     capture = read_pcap(config.file)
     reconstruction = reconstruct(capture.events)
     facts = _facts(capture)
-    print_facts({name.replace("_", " "): str(value) for name, value in facts.items()})
-    _print_jobs(reconstruction)
+    parts: list[Part] = [Facts({name.replace("_", " "): str(value) for name, value in facts.items()})]
+    parts += _jobs(reconstruction)
     for report in reconstruction.jobs:
-        _print_details(report)
+        parts += _details(report)
     if config.packets:
-        _print_packets(config.file, config.packets)
+        parts += _packets(config.file, config.packets)
     rows = [row(report) for report in reconstruction.jobs]
-    config.write_json(rows, {"file": config.file}, capture=facts, jobs_left_out=reconstruction.jobs_left_out)
+    more = {"capture": facts, "jobs_left_out": reconstruction.jobs_left_out}
+    return Answer(parts, rows, {"file": config.file}, more)
 
 
 def row(report: JobReport) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def row(report: JobReport) -> dict[str, Any]:
 
 
 def _facts(capture: Capture) -> dict[str, int]:
-    """Say what the file holds; what is 0 is left out, but for the first two."""
+    """Return what the file holds; what is 0 is left out, but for the first two."""
     facts = {"packets": capture.n_packets, "aggregation_packets": len(capture.events)}
     more = {
         "other_packets": capture.foreign,
@@ -62,9 +62,9 @@ def _facts(capture: Capture) -> dict[str, int]:
     return facts | {name: value for name, value in more.items() if value}
 
 
-def _print_jobs(reconstruction: Reconstruction) -> None:
+def _jobs(reconstruction: Reconstruction) -> list[Part]:
     if not reconstruction.jobs:
-        return
+        return []
     left_out = f" ({reconstruction.jobs_left_out} with fewer packets left out)" if reconstruction.jobs_left_out else ""
     rows = [
         [r.protocol, str(r.job), r.switch, str(r.n_workers), str(r.chunks), str(r.chunks_completed),
@@ -72,23 +72,22 @@ def _print_jobs(reconstruction: Reconstruction) -> None:
          f"{r.time_s * 1e3:.6g}", f"{r.elements_per_s / 1e6:.1f}"]
         for r in reconstruction.jobs
     ]  # fmt: skip
-    print_table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")
+    return [Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")]
 
 
-def _print_packets(file: str, n_packets: int) -> None:
+def _packets(file: str, n_packets: int) -> list[Part]:
     if n_packets < 0:
         raise InputError(f"--packets must not be negative, got {n_packets}")
     try:
         from switch_model.packets.layers import headers
     except ImportError:
         raise InputError("--packets needs Scapy: pip install 'commsim[packets]'") from None
-    print(f"# headers of the first {n_packets} packets; values are left out")
-    for line in headers(file, n_packets):
-        print(printable(line))
+    of = f"headers of the first {n_packets} packets; values are left out"
+    return [*remarks([of]), Lines(list(headers(file, n_packets)))]
 
 
-def _print_details(report: JobReport) -> None:
-    """Print late workers and repetitions, slots that were repeated, and results that came too early."""
+def _details(report: JobReport) -> list[Part]:
+    """Return late workers and repetitions, slots that were repeated, and results that came too early."""
     of = f"{report.protocol} job {report.job} at {report.switch}"
     rows = [
         [w["worker"], str(w["retransmissions"]), str(w["results"]), str(w["times_last"]),
@@ -96,11 +95,12 @@ def _print_details(report: JobReport) -> None:
         for w in report.workers
     ]  # fmt: skip
     columns = ["worker", "resent", "results", "times last", "by mean(us)", "by max(us)"]
-    print_table(columns, rows, f"late workers: {of}; `last` is the only last one to contribute to a chunk")
+    title = f"late workers: {of}; `last` is the only last one to contribute to a chunk"
+    parts: list[Part] = [Table(columns, rows, title)]
     if report.slots:
         more = f" ({len(report.slots) - MAX_SLOTS} more in the JSON)" if len(report.slots) > MAX_SLOTS else ""
         shown = [[str(s["slot"]), str(s["retransmissions"])] for s in report.slots[:MAX_SLOTS]]
-        print_table(["slot", "resent"], shown, f"slots that were repeated most: {of}{more}")
+        parts.append(Table(["slot", "resent"], shown, f"slots that were repeated most: {of}{more}"))
     if report.wrong:
         shown = [
             [f"{x['time_s'] * 1e6:.3f}", str(x["slot"]), str(x["version"]), str(x["chunk"]),
@@ -108,4 +108,5 @@ def _print_details(report: JobReport) -> None:
             for x in report.wrong
         ]  # fmt: skip
         columns = ["time(us)", "slot", "version", "chunk", "contributed"]
-        print_table(columns, shown, f"results before all had contributed: {of} (first {len(shown)})")
+        parts.append(Table(columns, shown, f"results before all had contributed: {of} (first {len(shown)})"))
+    return parts

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError
 from commsim.opening import read_regular
-
-from ..flags import Flags, flag
 
 if TYPE_CHECKING:
     from switch_model.live.authentication import Secrets
@@ -52,7 +51,7 @@ def read_secrets(path: str) -> Secrets:
     Raises
     ------
     InputError
-        If a line is neither SECRET nor NAME SECRET, a name stands twice, or a secret has less than 16 characters.
+        If a line is neither SECRET nor NAME SECRET, a name occurs twice, or a secret has less than 16 characters.
     """
     from switch_model.live.authentication import Secrets
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 import signal
-import sys
 from typing import TYPE_CHECKING, ClassVar
 
+from commsim.cli.flags import Flags, flag, repeated, switched
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_time, share
-from commsim.report.table import print_facts, write_results
+from commsim.report.answer import Answer, Facts
+from commsim.report.render import tell
 
-from ..flags import Flags, flag, repeated, switched
 from .secret import WithSecret
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WORKER_PORT = 4000
 DATAPLANES = ("user", "bpf")
 _WORKER = re.compile(r"(?P<host>[0-9.]+)(:(?P<port>[0-9]+))?(@(?P<interface>[^@:+,]+))?")
+PORT = 48864
 
 
 class Dataplane(Flags):
@@ -75,10 +76,10 @@ def kernel_switch(config: Dataplane, options: SwitchOptions, host: str | None) -
     except BackendError as error:
         if jobs:
             raise BackendError(f"no switch in the kernel ({error}), and the user-space switch has no --job") from None
-        print(f"commsim switch serve: no switch in the kernel: {error}; the user-space switch serves", file=sys.stderr)
+        tell(f"commsim switch serve: no switch in the kernel: {error}; the user-space switch serves")
         return None
     if options.seed or options.mode:
-        print("commsim switch serve: --seed and --datagrams have no effect in the kernel", file=sys.stderr)
+        tell("commsim switch serve: --seed and --datagrams have no effect in the kernel")
     for job in switch.jobs:
         slots = f"slots {job['first_slot']} to {job['first_slot'] + job['slots'] - 1}"
         print(f"# job {job['name']}: {job['workers']} workers, number {job['number']}, {slots}")
@@ -109,9 +110,6 @@ def static_job(text: str) -> StaticJob:
     return StaticJob(name, peers, tuple(m["interface"] or "" for m in workers), int(slots))
 
 
-PORT = 48864
-
-
 class Config(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
@@ -122,7 +120,7 @@ class Config(WithSecret, Dataplane):
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
-    no_secret: bool = switched(help="let anybody who reaches --host take part, where it is not of this machine alone")
+    no_secret: bool = switched(help="let anybody who reaches --host take part, where others than this machine reach it")
     worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker counts as dead")
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
@@ -130,7 +128,7 @@ class Config(WithSecret, Dataplane):
     json: str | None = flag(metavar="FILE", help="write the final status as JSON")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """Serve until told to stop by SIGINT or SIGTERM."""
     stopped: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -143,9 +141,8 @@ def run(config: Config) -> None:
         while not stopped:
             switch.step()
         status = {**switch.status(), **switch.control.jobs.status()}
-    print_facts({name.replace("_", " "): f"{count}" for name, count in status["counters"].items() if count})
-    if config.json:
-        write_results(config.json, config.flags(), [status])
+    counters = {name.replace("_", " "): f"{count}" for name, count in status["counters"].items() if count}
+    return Answer([Facts(counters)], [status])
 
 
 def _switch(config: Config) -> LiveSwitch | KernelSwitch:

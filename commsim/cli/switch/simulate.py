@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import WithJson, flag, repeated, switched
+from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time, share
-from commsim.report.table import print_table, progress
-
-from ..flags import WithJson, flag, repeated, switched
-from ..flags.costs import TOPOLOGY
+from commsim.report.answer import Answer, Table
+from commsim.report.table import progress
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -68,8 +68,8 @@ class Config(WithJson):
     draw: str | None = flag(metavar="FILE", help="draw what was varied, or slots in use over time: .svg or .png")
 
 
-def run(config: Config) -> None:
-    """Simulate every combination, print a table."""
+def run(config: Config) -> Answer:
+    """Simulate every combination."""
     grid = {name: _numbers(getattr(config, name), name, kind) for name, kind in LISTS.items()}
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if config.pcap_values and not config.pcap:
@@ -87,13 +87,12 @@ def run(config: Config) -> None:
             results.append(row(result, point))
             rows.append(_text(result, point))
     columns = COLUMNS if len(rows[0]) == len(COLUMNS) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
-    print_table(columns, rows, "switch simulate")
     if config.draw:
-        from .recorded import draw_simulated
+        from commsim.report.fabric.aggregation_picture import draw_aggregation
+        from commsim.report.paint import write_picture
 
-        draw_simulated(config.draw, results, series)
-    more: dict[str, Any] = {} if series is None else {"series": series}
-    config.write_json(results, **more)
+        write_picture(draw_aggregation(results, series), config.draw)
+    return Answer([Table(columns, rows, "switch simulate")], results, more={} if series is None else {"series": series})
 
 
 def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
@@ -112,9 +111,9 @@ def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list
 
     system, blocks = _system(config, point)
     network, jobs = _jobs(config, point, system, blocks)
-    line_rate = system.line_rate(_slowest(network, jobs))
+    slowest = min(float(network.bandwidth[link]) for job in jobs for link in job.tree_links)
     results, series = _run_engine(config, point, network, jobs)
-    more = {"line_rate_elements_per_s": line_rate}
+    more = {"line_rate_elements_per_s": system.line_rate(slowest)}
     return [dataclasses.replace(r, counters={**r.counters, **more}) for r in results], series
 
 
@@ -124,6 +123,7 @@ def _run_engine(
     from commsim.engine.packet.aggregation import simulate_aggregation
     from commsim.engine.packet.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.transport import Fabric
+    from commsim.engine.packet_capture import worker_links, write_tapped
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0
     fabric = Fabric(ecn_min=mark, ecn_max=mark, loss_burst=config.loss_burst)
@@ -133,7 +133,7 @@ def _run_engine(
         if len(jobs) > 1 or config.pcap or config.sample_every:
             raise InputError("the recurrence simulates one job, without packets or series; use --engine event")
         return [simulate_recurrence(network, jobs[0], fabric=fabric)], None
-    tapped = _worker_links(network, jobs) if config.pcap else []
+    tapped = worker_links(network, jobs) if config.pcap else []
     every = parse_time(config.sample_every, "--sample-every") if config.sample_every else 0.0
     if config.draw and not every and all("," not in str(getattr(config, name) or "") for name in LISTS):
         raise InputError("--draw needs something to draw: several values of a flag, or --sample-every")
@@ -141,8 +141,6 @@ def _run_engine(
         network, jobs, fabric=fabric, seed=point["seed"], values=not config.no_values, sample_every=every, tapped=tapped
     )
     if config.pcap:
-        from .recorded import write_tapped
-
         write_tapped(config.pcap, network, jobs, outcome, point["seed"], with_values=config.pcap_values)
     series = [
         {"time_s": int(s["time"]) / 1e12, "busy_slots": int(s["busy_slots"]), "queued_bytes": int(s["queued"])}
@@ -155,7 +153,7 @@ def _system(config: Config, point: dict[str, Any]) -> tuple[System, dict[str, st
     """Build the system that the flags describe, and what was written of its blocks."""
     import dataclasses
 
-    from commsim.run.systems import named_system
+    from commsim.scenario.systems import named_system
 
     flags = {
         "elements_per_packet": config.elements_per_packet,
@@ -175,8 +173,8 @@ def _jobs(
 ) -> tuple[Network, list[AggregationJob]]:
     import numpy as np
 
-    from commsim.run.helper_placement import free_seat
-    from commsim.run.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
+    from commsim.scenario.helper_placement import free_seat
+    from commsim.scenario.plans.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
 
     for name, n in (("--workers", point["workers"]), ("--jobs", config.jobs)):
         if n < 1:
@@ -214,7 +212,7 @@ def _network(config: Config, n_hosts: int) -> Network:
 
     import numpy as np
 
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     if config.topology:
         network = load_network(config.topology)
@@ -235,21 +233,6 @@ def _header(text: str) -> int:
     if n_bytes != int(n_bytes):
         raise InputError(f"--header must be whole bytes, such as 82B, got {text!r}")
     return int(n_bytes)
-
-
-def _slowest(network: Network, jobs: list[AggregationJob]) -> float:
-    """Bandwidth of the slowest link that a job's tree uses."""
-    return float(min(network.bandwidth[link] for link in _tree_links(jobs)))
-
-
-def _tree_links(jobs: list[AggregationJob]) -> list[int]:
-    return [k for job in jobs for tree in job.trees for path in (*tree.worker_up, *tree.up) for k in path]
-
-
-def _worker_links(network: Network, jobs: list[AggregationJob]) -> list[int]:
-    nodes = {w for job in jobs for w in job.workers}
-    ends = zip(network.src.tolist(), network.dst.tolist(), strict=True)
-    return [i for i, (a, b) in enumerate(ends) if a in nodes or b in nodes]
 
 
 def _numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> list[Any]:
@@ -282,7 +265,7 @@ def _text(result: Result, point: dict[str, Any]) -> tuple[str, ...]:
 
 
 def drawn(density: float = 1.0, pattern: str = "random", seed: int = 0, exponent: float = 1.0) -> dict[str, Any]:
-    """Parameters of :func:`commsim.sparse.generate.drawn_occupancy` that may stand beside the system's own."""
+    """Parameters of :func:`commsim.sparse.generate.drawn_occupancy` that are allowed beside the system's own."""
     return dict(locals())
 
 
@@ -297,7 +280,7 @@ def drawn_blocks(raw: dict[str, str], system: System, n_workers: int, n_elements
     raw : dict of str to str
         What was written of the blocks.
     system : System
-        Which sends them.
+        System that sends them.
     n_workers, n_elements : int
         Workers, and elements of the tensor.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..flags import Verb, WithJson
+from commsim.cli.flags import Verb, WithJson
+
 from . import parallel, share, systems, training
 
 COMMANDS = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import WithJson, flag, repeated
+from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
-from commsim.report.table import print_table
+from commsim.report.answer import Answer, Part, Table, remarks
 
-from ..flags import WithJson, flag, repeated
-from ..flags.costs import TOPOLOGY
-from .costs import costs
+from .message_flags import costs
 from .phases import WithPhases
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ HOLDS = {
 }  # of the others whatever passes take; all of them without communication
 
 PIPELINE = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
+MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
 
 class PipelineConfig(WithPhases):
@@ -49,8 +50,9 @@ class PipelineConfig(WithPhases):
     )
 
 
-def run_pipeline(config: PipelineConfig) -> None:
-    """Simulate the schedules, and print them."""
+def run_pipeline(config: PipelineConfig) -> Answer:
+    """Simulate the schedules."""
+    from commsim.workload.parallel.pipeline import pipeline_row
     from commsim.workload.parallel.pipeline_orders import ORDERS
 
     names = config.schedule or ("1f1b",)
@@ -61,12 +63,14 @@ def run_pipeline(config: PipelineConfig) -> None:
         raise InputError("--chunks goes with --schedule interleaved")
     config.check_phases()
     runs = [_simulate(config, name) for name in names]
-    rows = [_pipeline_row(order, timeline) for order, timeline in runs]
+    rows = [pipeline_row(order, timeline) for order, timeline in runs]
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
-    print_table(PIPELINE, [_text(row) for row in rows], title)
-    for row in rows:
-        if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4:
-            print(f"# the formula of {row['schedule']} holds {HOLDS[row['schedule']]}")
+    said = [
+        f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}"
+        for row in rows
+        if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
+    ]
+    parts: list[Part] = [Table(PIPELINE, [_text(row) for row in rows], title), *remarks(said)]
     if config.timeline:
         from commsim.files.whole_files import write_json
         from commsim.workload.timeline import chrome_trace
@@ -77,8 +81,8 @@ def run_pipeline(config: PipelineConfig) -> None:
 
         order, timeline = runs[0]
         n_gpus = config.stages * config.data_parallel
-        config.write_phases(timeline, n_gpus, order.name, busiest_rank(timeline, order.n_workers))
-    config.write_json(rows)
+        parts += config.write_phases(timeline, n_gpus, order.name, busiest_rank(timeline, order.n_workers))
+    return Answer(parts, rows)
 
 
 def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timeline]:
@@ -100,25 +104,6 @@ def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timelin
     return order, simulate_graph(pipeline_graph(order, stage), costs(config, order.n_workers * config.data_parallel))
 
 
-def _pipeline_row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
-    from commsim.workload.parallel.pipeline import bubble
-    from commsim.workload.parallel.pipeline_orders import ideal_bubble
-
-    formula = ideal_bubble(order.name, order.n_workers, order.n_micro_batches, order.n_stages // order.n_workers)
-    return {
-        "schedule": order.name,
-        "stages": order.n_workers,
-        "micro_batches": order.n_micro_batches,
-        "iteration_s": timeline.iteration_time,
-        "bubble": bubble(timeline, order.n_workers),
-        "bubble_formula": float(formula),
-        "exposed_comm_s": timeline.exposed_communication,
-        "messages": sum(task.operation == "send" for task in timeline.graph.tasks),
-        "weight_copies": 2 if order.name in ("gems", "chimera") else 1,
-        "peak_activations": list(order.peak_activations),
-    }
-
-
 def _text(row: dict[str, Any]) -> list[str]:
     held = [f"{peak:g}" for peak in (min(row["peak_activations"]), max(row["peak_activations"]))]
     return [
@@ -131,9 +116,6 @@ def _text(row: dict[str, Any]) -> list[str]:
         str(row["weight_copies"]),
         "-".join(dict.fromkeys(held)),
     ]
-
-
-MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
 
 class MoeConfig(WithPhases):
@@ -149,8 +131,8 @@ class MoeConfig(WithPhases):
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 
 
-def run_moe(config: MoeConfig) -> None:
-    """Simulate the policies, and print them."""
+def run_moe(config: MoeConfig) -> Answer:
+    """Simulate the policies."""
     from commsim.workload.parallel.layer_parallel import SENDING_POLICIES
 
     names = config.policy or list(SENDING_POLICIES)
@@ -168,41 +150,21 @@ def run_moe(config: MoeConfig) -> None:
     rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{config.layers} layers on {config.ranks} GPUs"
-    print_table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
-    print(
-        f"# shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
+    shared = (
+        f"shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
         "times as long as alone"
     )
-    config.write_phases(runs[0][1], config.ranks, policies[0].name)
-    config.write_json(rows)
+    table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
+    written = config.write_phases(runs[0][1], config.ranks, policies[0].name)
+    return Answer([table, *remarks([shared]), *written], rows)
 
 
 def _moe_run(config: MoeConfig, policy: SendingPolicy) -> tuple[dict[str, Any], Timeline]:
-    from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_graph, shared_slow_down
-    from commsim.workload.task_graph import Task, simulate_graph
+    from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_row
 
     times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
     layer = ExpertLayer(*times, parse_size(config.tokens, "--tokens"), parse_size(config.gradients, "--gradients"))
-    time_of = costs(config, config.ranks)
-    timeline = simulate_graph(expert_graph(layer, config.layers, config.ranks, policy), time_of)
-    spent = dict.fromkeys(("all_to_all", "all_reduce", ""), 0.0)
-    for task, start, end in zip(timeline.graph.tasks, timeline.start, timeline.end, strict=True):
-        spent[task.operation] += float(end - start)
-    group = tuple(range(config.ranks))
-    alone = [
-        time_of(Task(op, (), operation=op, group=group, size=size)) if size and config.ranks > 1 else 0.0
-        for op, size in (("all_to_all", layer.tokens), ("all_reduce", layer.gradients))
-    ]
-    row = {
-        "policy": policy.name,
-        "iteration_s": timeline.iteration_time,
-        "exposed_comm_s": timeline.exposed_communication,
-        "all_to_all_s": spent["all_to_all"],
-        "all_reduce_s": spent["all_reduce"],
-        "compute_s": spent[""],
-        "shared_slow_down": shared_slow_down(*alone) if alone[0] else 1.0,
-    }
-    return row, timeline
+    return expert_row(layer, config.layers, config.ranks, policy, costs(config, config.ranks))
 
 
 class ReshardConfig(WithJson):
@@ -217,8 +179,8 @@ class ReshardConfig(WithJson):
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
 
 
-def run_reshard(config: ReshardConfig) -> None:
-    """Print what each strategy takes."""
+def run_reshard(config: ReshardConfig) -> Answer:
+    """Return what each strategy takes."""
     from commsim.workload.parallel.resharding import STRATEGIES
 
     if config.bandwidth is None and config.network is None:
@@ -233,8 +195,7 @@ def run_reshard(config: ReshardConfig) -> None:
         [row["strategy"], *("-" if row[key] is None else format_time(row[key]) for key in ("closed_form_s", "flow_s"))]
         for row in rows
     ]
-    print_table(["strategy", "closed form", "simulated"], shown, title)
-    config.write_json(rows)
+    return Answer([Table(["strategy", "closed form", "simulated"], shown, title)], rows)
 
 
 def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
@@ -249,7 +210,7 @@ def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
         rate = parse_bandwidth(config.bandwidth, "--bandwidth")
         closed = resharding_time(strategy, size, rate, config.receivers, n_chunks=config.chunks, local_bandwidth=local)
     if config.network is not None:
-        from commsim.run import predict
+        from commsim.scenario import predict
 
         schedule = resharding_schedule(strategy, config.receivers, config.chunks)
         simulated = predict(schedule, config.network, size, placement=config.placement).time

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from commsim.cli.flags import flag
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 from commsim.files.whole_files import write_json
+from commsim.report.answer import Lines, Part
 
-from ..flags import flag
-from .costs import Communication
+from .message_flags import Communication
 
 if TYPE_CHECKING:
     from commsim.workload.timeline import Timeline
@@ -34,27 +35,27 @@ class WithPhases(Communication):
         if self.phases is None and (given := self.given("phase_gap", "job")):
             raise InputError(f"{given[0]} changes nothing without --phases")
 
-    def write_phases(self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0) -> None:
-        """Write the phases of one rank's link, if they are asked for.
+    def write_phases(self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0) -> list[Part]:
+        """Write the phases of one rank's link, if they are asked for, and say so.
 
         Parameters
         ----------
         timeline : Timeline
             One iteration.
         n_gpus : int
-            Of the job.
+            Number of GPUs of the job.
         name : str
-            Of the job, unless ``--job`` says another.
+            Name of the job; ``--job`` takes precedence.
         rank : int
-            Whose link.
+            Rank of the link.
         """
         from commsim.workload.timeline import job_row, link_phases
 
         if self.phases is None:
-            return
+            return []
         gap = 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
         row = job_row(self.job or name, n_gpus, timeline.iteration_time, link_phases(timeline, rank, gap))
         write_json(self.phases, [row])
         whose = f"the link of rank {rank}" if rank else "a link"
         period = format_time(timeline.iteration_time)
-        print(f"{self.phases}: {len(row['phases'])} phases of {whose}, period {period}")
+        return [Lines([f"{self.phases}: {len(row['phases'])} phases of {whose}, period {period}"])]

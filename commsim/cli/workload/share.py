@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
-from commsim.report.table import print_table
-
-from ..flags import WithJson, flag
+from commsim.report.answer import Answer, Part, Table, remarks
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
@@ -48,8 +47,8 @@ class Config(WithJson):
     seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 
-def run(config: Config) -> None:
-    """Run the jobs together, and print what each lost, and where."""
+def run(config: Config) -> Answer:
+    """Run the jobs together, and say what each lost, and where."""
     seed = config.seed or 0
     from commsim.placement.link_use import link_uses
     from commsim.workload.sharing.periodic import read_jobs
@@ -59,13 +58,14 @@ def run(config: Config) -> None:
     jobs, shifts = _shifts(config.shifts, jobs)
     _check_placed(config.jobs, cluster, jobs)
     options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
+    said = []
     if config.priorities == "crux":
         from commsim.placement.crux_plan import plan_crux
 
         plan = plan_crux(cluster, jobs, seed=seed)
         use, options["priorities"] = plan.use, plan.level
         levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
-        print(f"# priorities by Crux, on its paths: {levels}")
+        said.append(f"priorities by Crux, on its paths: {levels}")
     else:
         use = link_uses(cluster, [job.placement or () for job in jobs], seed)
         if config.priorities is not None:
@@ -80,15 +80,15 @@ def run(config: Config) -> None:
         cluster.network, jobs, list(use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
         jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
     )  # fmt: skip
-    _print(outcome, config)
-    config.write_json(outcome.job_rows(), links=outcome.link_rows(), time_s=outcome.time)
+    more = {"links": outcome.link_rows(), "time_s": outcome.time}
+    return Answer([*remarks(said), *_parts(outcome, config)], outcome.job_rows(), more=more)
 
 
 def _cluster(text: str) -> Cluster:
     """Read a cluster, or take the hosts of a network, on which places are not counted."""
     from commsim.files.whole_files import read_tree
     from commsim.placement.cluster import Cluster, read_cluster
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
 
     if Path(text).suffix in (".toml", ".json") and "topology" in read_tree(text):
         return read_cluster(text)
@@ -169,7 +169,8 @@ def _mltcp(text: str | None) -> Mltcp | None:
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1]))
 
 
-def _print(outcome: SharedRun, config: Config) -> None:
+def _parts(outcome: SharedRun, config: Config) -> list[Part]:
+    """Return what each job lost, and the links that jobs share."""
     title = (
         f"{len(outcome.jobs)} jobs on {outcome.network.name}, {config.sharing} sharing, {config.iterations} iterations"
     )
@@ -188,15 +189,14 @@ def _print(outcome: SharedRun, config: Config) -> None:
         for row in outcome.job_rows()
     ]
     columns = ["job", "start", "alone", "iteration", "p90", "slowdown", "communication", "held back", "adjusted"]
-    print_table(columns, jobs, title)
+    table = Table(columns, jobs, title)
     links = outcome.link_rows()
     if not links:
-        print("# no two jobs share a link")
-        return
+        return [table, *remarks(["no two jobs share a link"])]
     shown = [
         [row["link"], f"{row['utilisation']:.1%}", f"{row['contended_share']:.1%}", f"{row['excess_share']:.1%}",
          ", ".join(row["jobs"])]
         for row in links[:N_LINKS]
     ]  # fmt: skip
     more = f", the first {N_LINKS} of {len(links)}" if len(links) > N_LINKS else ""
-    print_table(["link", "used", "contended", "excess", "jobs"], shown, f"links that jobs share{more}")
+    return [table, Table(["link", "used", "contended", "excess", "jobs"], shown, f"links that jobs share{more}")]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
-from commsim.report.table import print_facts, print_table, write_results, write_rows
-
-from ..flags import WithJson, flag
+from commsim.report.answer import Answer, Facts, Lines, Part, Table
 
 
 class Config(WithJson):
@@ -20,37 +19,42 @@ class Config(WithJson):
         help="parameters of the system; --help lists them",
     )  # fmt: skip
 
+    @classmethod
+    def from_args(cls, args: argparse.Namespace) -> Config:
+        """Return the flags that were parsed; where answers go may stand among a system's own parameters, too."""
+        raw = _pairs(tuple(args.parameters))
+        args.json, args.csv = raw.pop("json", args.json), raw.pop("csv", args.csv)
+        args.parameters = ["--help" if key == "help" else f"--{key}={value}" for key, value in raw.items()]
+        config: Config = super().from_args(args)
+        return config
 
-def run(config: Config) -> None:
+
+def run(config: Config) -> Answer:
     """List the systems, or run one."""
     from commsim.workload.systems import SYSTEMS, run_system
 
     raw = _pairs(config.parameters)
-    path, lines = raw.pop("json", config.json), raw.pop("csv", config.csv)
+    parts: list[Part] = []
     if config.name is None:
         rows: list[dict[str, Any]] = [
             {"system": name, "parameters": list(SYSTEMS[name].parameters), "summary": SYSTEMS[name].summary,
              "paper": SYSTEMS[name].metadata["paper"]} for name in SYSTEMS
         ]  # fmt: skip
-        for row in rows:
-            print(f"{row['system']}\n    {row['summary']}\n    {row['paper']}")
+        lines = [[row["system"], f"    {row['summary']}", f"    {row['paper']}"] for row in rows]
+        parts = [Lines([line for one in lines for line in one])]
     elif "help" in raw:
         entry = SYSTEMS[config.name]
-        print(f"{entry.summary}\n{entry.metadata['paper']}\n")
-        print_facts({f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
-                     for key, p in entry.parameters.items()})  # fmt: skip
-        return
+        facts = {f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
+                 for key, p in entry.parameters.items()}  # fmt: skip
+        return Answer([Lines([entry.summary, entry.metadata["paper"], ""]), Facts(facts)])
     else:
-        answer = run_system(config.name, raw)
-        rows = [{"system": config.name, **answer}]
-        print_facts({key: _text(value) for key, value in answer.items() if not _is_table(value)})
-        for key, table in answer.items():
+        found = run_system(config.name, raw)
+        rows = [{"system": config.name, **found}]
+        parts = [Facts({key: _text(value) for key, value in found.items() if not _is_table(value)})]
+        for key, table in found.items():
             if _is_table(table):
-                print_table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key)
-    if path:
-        write_results(path, {"what": "systems", "system": config.name, **raw}, rows)
-    if lines:
-        write_rows(lines, rows)
+                parts.append(Table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key))
+    return Answer(parts, rows, {"what": "systems", "system": config.name, **raw})
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_facts, print_remarks, print_table
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
-from ..flags import WithJson, flag, repeated
-from .costs import costs
+from .message_flags import costs
 from .phases import WithPhases
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression
               "add_rate", "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
+MAX_ROWS = 40
 
 
 class Config(WithPhases):
@@ -74,20 +75,21 @@ class Config(WithPhases):
     )
 
 
-def list_policies(config: WithJson) -> None:
-    """Print the policies, with their parameters."""
+def list_policies(_: WithJson) -> Answer:
+    """Return the policies, with their parameters."""
     from commsim.workload.policies import TRAINING_POLICIES
 
     rows = [{"policy": name, "parameters": [k for k in TRAINING_POLICIES[name].parameters if k != "setting"],
              "summary": TRAINING_POLICIES[name].summary} for name in TRAINING_POLICIES]  # fmt: skip
+    lines: list[str] = []
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
-        print(f"{row['policy']}{given}\n    {row['summary']}")
-    config.write_json(rows, {"what": "policies"})
+        lines += [f"{row['policy']}{given}", f"    {row['summary']}"]
+    return Answer([Lines(lines)], rows, {"what": "policies"})
 
 
-def run(config: Config) -> None:
-    """Predict iterations from a trace or a graph, and print them."""
+def run(config: Config) -> Answer:
+    """Predict iterations from a trace or a graph."""
     if (config.trace is None) == (config.graph is None):
         raise InputError(
             "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
@@ -98,28 +100,24 @@ def run(config: Config) -> None:
         from commsim.workload.task_graph import read_graph, simulate_graph
 
         timeline = simulate_graph(read_graph(config.graph), costs(config, None, config.algorithm, config.seed or 0))
-        print_graph(timeline, config.graph)
-        _write_files(config, timeline, _ranks(timeline.graph.tasks))
-        results = [graph_row(timeline)]
+        parts = _graph_parts(timeline, config.graph)
+        parts += _write_files(config, timeline, timeline.graph.n_ranks)
+        results = [timeline.row()]
     else:
         from commsim.workload.cost_of import NetworkCosts
 
-        setting = _setting(config)
+        setting, said = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
-        for note in setting.time_of.notes() if isinstance(setting.time_of, NetworkCosts) else ():
-            print(f"# {note}")
-        print_remarks(_unused(config, runs))
-        if len(runs) == 1:
-            print_training(runs[0], setting)
-        else:
-            print_policies(runs, setting)
-        _write_files(config, runs[0].timeline, setting.n_workers)
-        results = [training_row(training, setting) for training in runs]
-    config.write_json(results, **{key: results[0][key] for key in CONTRACT})
+        said += setting.time_of.notes() if isinstance(setting.time_of, NetworkCosts) else ()
+        said += _unused(config, runs)
+        results = [training.row(setting) for training in runs]
+        shown = _training(runs[0], results[0]) if len(runs) == 1 else _policies(results, setting)
+        parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers)]
+    return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
 
 
 def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
-    """Say which algorithms no exchange of a policy takes: ZeRO's are no all-reduces."""
+    """Name the algorithms that no exchange of a policy takes: ZeRO's are no all-reduces."""
     lines = []
     for run in runs:
         used = {task.operation for task in run.timeline.graph.tasks if task.operation}
@@ -128,10 +126,6 @@ def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
                 has = f"its exchanges are {', '.join(sorted(used))}" if used else "it exchanges nothing"
                 lines.append(f"--algorithm {text}: no effect in {run.policy}, {has}")
     return lines
-
-
-def _ranks(tasks: tuple[Task, ...]) -> int:
-    return max((max(task.group) for task in tasks if task.group), default=0) + 1
 
 
 def _train(config: Config, spec: str, setting: Setting) -> Training:
@@ -144,7 +138,8 @@ def _train(config: Config, spec: str, setting: Setting) -> Training:
                  iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
 
 
-def _setting(config: Config) -> Setting:
+def _setting(config: Config) -> tuple[Setting, list[str]]:
+    """Read what iterations are predicted from; return it with remarks."""
     from commsim.workload.backward_trace import read_backward_trace
     from commsim.workload.published_models import model_trace, published_models, told
     from commsim.workload.setting import Setting
@@ -155,9 +150,10 @@ def _setting(config: Config) -> Setting:
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     batch_time = None if config.batch_time is None else parse_time(config.batch_time, "--batch-time")
+    said: list[str] = []
     if config.trace in published_models():
         trace = model_trace(config.trace, batch_time)
-        print(f"# {told(config.trace)}")
+        said.append(told(config.trace))
     else:
         trace = read_backward_trace(config.trace or "", value_bytes)
     if config.density is not None:
@@ -172,7 +168,10 @@ def _setting(config: Config) -> Setting:
         raise InputError("--density goes with a sparse collective, such as --algorithm all_reduce=omnireduce")
     setting = Setting(trace, config.workers, time_of, compression)
     add_time = _add_time(config)
-    return setting if add_time is None else Setting(trace, config.workers, time_of, compression, add_time)
+    if add_time is None:
+        said.append("adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it")
+        return setting, said
+    return Setting(trace, config.workers, time_of, compression, add_time), said
 
 
 def _shares(text: str) -> list[float]:
@@ -192,56 +191,18 @@ def _add_time(config: Config) -> Callable[[float], float] | None:
     if config.vector_add is not None and config.add_rate is not None:
         raise InputError("--vector-add and --add-rate exclude each other")
     if config.vector_add is not None:
-        from commsim.workload.backward_trace import read_vector_add
+        from commsim.workload.vector_add import read_vector_add
 
         return read_vector_add(config.vector_add)
     if config.add_rate is not None:
         rate = parse_bandwidth(config.add_rate, "--add-rate")
         return lambda n_bytes: n_bytes / rate
-    print("# adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it")
     return None
 
 
-MAX_ROWS = 40
-UPDATES = ("optimiser", "update ")  # what tasks of the optimiser are called
-
-
-def training_row(training: Training, setting: Setting) -> dict[str, Any]:
-    """One policy's result, for JSON."""
-    from commsim.workload.data_parallel import sent_bytes
-
-    timeline = training.timeline
-    exchanges = [
-        {key: row[key] for key in ("task", "operation", "size_B", "start_s", "end_s")}
-        for row in timeline.rows()
-        if "operation" in row
-    ]
-    return {
-        "policy": training.policy,
-        "workers": setting.n_workers,
-        "iteration_s": training.iteration_time,
-        "exposed_comm_s": training.exposed_communication,
-        "scaling": training.scaling,
-        "compute_s": training.alone,
-        "optimizer_s": optimizer_time(timeline),
-        "batches": round(training.alone / setting.trace.compute_time) if training.alone else 1,
-        "sent_per_worker_B": sent_bytes(timeline.graph, time_of=setting.time_of),
-        "iteration_times_s": training.times.tolist(),
-        "exchanges": exchanges,
-    }
-
-
-def optimizer_time(timeline: Timeline) -> float:
-    """Seconds in which a worker updates parameters."""
-    tasks = zip(timeline.graph.tasks, (timeline.end - timeline.start).tolist(), strict=True)
-    return float(sum(seconds for task, seconds in tasks if task.name.startswith(UPDATES)))
-
-
-def print_training(training: Training, setting: Setting) -> None:
-    """Print the exchanges of the first iteration, and the totals."""
-    row = training_row(training, setting)
-    title = f"{training.policy}, {setting.n_workers} workers: exchanges of the first iteration"
-    _print_exchanges(row["exchanges"], title)
+def _training(training: Training, row: dict[str, Any]) -> list[Part]:
+    """Return the exchanges of the first iteration, and the totals."""
+    title = f"{training.policy}, {row['workers']} workers: exchanges of the first iteration"
     facts = {
         "iteration": format_time(row["iteration_s"]),
         "computation": format_time(row["compute_s"]),
@@ -255,56 +216,48 @@ def print_training(training: Training, setting: Setting) -> None:
     if len(training.times) > 1:
         fastest, slowest = (format_time(float(t)) for t in (training.times.min(), training.times.max()))
         facts["iterations"] = f"{len(training.times)}, from {fastest} to {slowest}; above are their means"
-    print_facts(facts)
+    return [*_exchanges(row["exchanges"], title), Facts(facts)]
 
 
-def print_policies(trainings: Sequence[Training], setting: Setting) -> None:
-    """Print one line for each policy; its exchanges are in the JSON."""
-    rows = [training_row(training, setting) for training in trainings]
+def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
+    """Return one line for each policy; its exchanges are in the JSON."""
     updates = any(row["optimizer_s"] for row in rows)
     times = ("iteration_s", "compute_s", *(("optimizer_s",) if updates else ()), "exposed_comm_s")
     # Narrow headings beside the optimiser's column, so that a line has 80 characters.
     columns = ["compute", "update"] if updates else ["computation"]
-    print_table(
-        ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"],
+    cells = [
         [
-            [
-                row["policy"],
-                *(format_time(row[key]) for key in times),
-                f"{100 * row['scaling']:.2f}",
-                f"{len(row['exchanges'])}",
-                format_size(row["sent_per_worker_B"]),
-            ]
-            for row in rows
-        ],
-        f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone",
-    )
+            row["policy"],
+            *(format_time(row[key]) for key in times),
+            f"{100 * row['scaling']:.2f}",
+            f"{len(row['exchanges'])}",
+            format_size(row["sent_per_worker_B"]),
+        ]
+        for row in rows
+    ]
+    names = ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"]
+    title = f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone"
+    return [Table(names, cells, title)]
 
 
-def graph_row(timeline: Timeline) -> dict[str, Any]:
-    """Make a graph's result, for JSON; compared with an iteration whose communication is all hidden."""
-    time, exposed = timeline.iteration_time, timeline.exposed_communication
-    scaling = (time - exposed) / time if time else 1.0
-    return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": scaling, "tasks": timeline.rows()}
-
-
-def print_graph(timeline: Timeline, name: str) -> None:
-    """Print all tasks of a graph, and the totals."""
+def _graph_parts(timeline: Timeline, name: str) -> list[Part]:
+    """Return all tasks of a graph, and the totals."""
     rows = [
         [r["task"], " ".join(r["resources"]) or "-", r.get("operation", "compute"), *_span(r)] for r in timeline.rows()
     ]
     rows, left_out = _shortened(rows)
-    print_table(["task", "resources", "what", "start(ms)", "end(ms)"], rows, f"{name}: tasks{left_out}")
+    table = Table(["task", "resources", "what", "start(ms)", "end(ms)"], rows, f"{name}: tasks{left_out}")
     resources = dict.fromkeys(r for task in timeline.graph.tasks for r in task.resources)
-    print_facts({
+    facts = {
         "iteration": format_time(timeline.iteration_time),
         "exposed": f"{format_time(timeline.exposed_communication)} of the worker with the most",
         **{resource: f"busy for {format_time(timeline.busy(resource))}" for resource in resources},
-    })  # fmt: skip
+    }
+    return [table, Facts(facts)]
 
 
-def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> None:
-    """Write what --timeline and --phases ask for, of the first policy.
+def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> list[Part]:
+    """Write what --timeline and --phases ask for, of the first policy, and say what is written.
 
     Raises
     ------
@@ -312,20 +265,20 @@ def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> None:
         If a flag changes nothing, or a file cannot be written.
     """
     config.check_phases()
-    config.write_phases(timeline, n_gpus, Path(config.trace or config.graph or "").stem)
+    written = config.write_phases(timeline, n_gpus, Path(config.trace or config.graph or "").stem)
     if config.timeline:
         from commsim.workload.timeline import chrome_trace
 
         write_json(config.timeline, chrome_trace(timeline))
-        print(f"{config.timeline}: {len(timeline.graph.tasks)} tasks")
+        written.append(Lines([f"{config.timeline}: {len(timeline.graph.tasks)} tasks"]))
+    return written
 
 
-def _print_exchanges(exchanges: list[dict[str, Any]], title: str) -> None:
+def _exchanges(exchanges: list[dict[str, Any]], title: str) -> list[Part]:
     rows, left_out = _shortened([[r["task"], r["operation"], f"{r['size_B']:.0f}", *_span(r)] for r in exchanges])
-    if rows:
-        print_table(["exchange", "operation", "size(B)", "start(ms)", "end(ms)"], rows, title + left_out)
-    else:
-        print(f"# {title}: none")
+    if not rows:
+        return remarks([f"{title}: none"])
+    return [Table(["exchange", "operation", "size(B)", "start(ms)", "end(ms)"], rows, title + left_out)]
 
 
 def _span(row: dict[str, Any]) -> list[str]:

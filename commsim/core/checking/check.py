@@ -1,6 +1,6 @@
 """The checker: every schedule is proved to meet its postcondition, by running it on symbols.
 
-An address holds the name of the origin chunk that it stands for, and which ranks' contributions are in it, each
+An address holds the name of the origin chunk that it holds, and which ranks' contributions are in it, each
 counted. So a contribution that is lost, or counted twice, or ends in the wrong place, is found.
 """
 
@@ -13,14 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ScheduleError
-from ..layouts import home_of_chunks
-from ..operations import OPERATIONS, Operation
-from ..schedule import REDUCE, Schedule, Transfers
+from commsim.core.errors import ScheduleError
+from commsim.core.layouts import home_of_chunks
+from commsim.core.operations import OPERATIONS, Operation
+from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 EXACT_RANKS = 64
 EMPTY, FOREIGN = -1, -2  # nothing yet, and what a rank's buffer happens to hold where it contributes nothing
 Labels = NDArray[np.int64]
+PRIME = np.uint64(2**61 - 1)
+MAX_COUNTED = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     Parameters
     ----------
     schedule : Schedule
-        Of a named operation.
+        Schedule of a named operation.
     seed : int
-        Of the fingerprints.
+        Seed of the fingerprints.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def _execute_hop(schedule: Schedule, hop: Transfers, label: Labels, held: NDArra
         )
     copied = write[~reduces]
     if len(np.unique(copied)) != len(copied) or np.isin(copied, write[reduces]).any():
-        raise ScheduleError(f"{schedule.name}: hop {hop['hop'][0]} writes a chunk twice, and not by reducing alone")
+        raise ScheduleError(f"{schedule.name}: hop {hop['hop'][0]} writes a chunk twice, and not only by reducing")
     label[copied], held[copied] = new_label[~reduces], new_held[~reduces]
     into, what = write[reduces], new_label[reduces]
     empty = label[into] == EMPTY
@@ -199,10 +201,6 @@ def _difference(label: int, wanted_label: int, held: NDArray[Any], wanted: NDArr
         held, wanted = np.unpackbits(held), np.unpackbits(wanted)
     origin = int((held != wanted).argmax())
     return f"the contribution of rank {origin} is in it {held[origin]} times, not {wanted[origin]}"
-
-
-PRIME = np.uint64(2**61 - 1)
-MAX_COUNTED = 2**20
 
 
 class Content(Protocol):

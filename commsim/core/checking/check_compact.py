@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ScheduleError
-from ..schedule import Block, Schedule, Transfers
+from commsim.core.errors import ScheduleError
+from commsim.core.schedule import Block, Schedule, Transfers
+
 from .check import CheckReport, check
 
 MAX_TRANSFERS = 50_000_000
@@ -35,7 +36,7 @@ class CompactReport:
     Parameters
     ----------
     n_transfers : int
-        Transfers of the large schedule, of which only the generating rounds were looked at.
+        Transfers of the large schedule; only the generating rounds were looked at.
     sizes : tuple of int
         Numbers of ranks at which the same collective was proved in full.
     """
@@ -57,7 +58,7 @@ class SampleReport:
     Parameters
     ----------
     n_transfers : int
-        Transfers of the schedule, all of which were looked at.
+        Transfers of the schedule, all looked at.
     chunks : tuple of int
         The chunks that were followed at every rank: the first, the last, and some drawn at random.
     failure_probability : float
@@ -118,11 +119,11 @@ def check_sample(schedule: Schedule, n_samples: int = 4, seed: int = 0) -> Sampl
     Parameters
     ----------
     schedule : Schedule
-        In place; every transfer keeps chunks in their places.
+        Schedule in place; every transfer keeps chunks in their places.
     n_samples : int
         Chunks drawn beside the first and the last.
     seed : int
-        Of the draw and of the fingerprints.
+        Seed of the draw and of the fingerprints.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def _small_sizes(n_ranks: int) -> tuple[int, int, int]:
 
 
 def _law(block: Block, schedule: Schedule) -> tuple[Any, ...]:
-    """Say what a block does in terms that do not depend on the number of ranks."""
+    """Describe a block in terms that do not depend on the number of ranks."""
     body, n, k = block.body, schedule.n_ranks, schedule.n_chunks
     steps = (*(_signed(s, n) for s in block.step[:2]), *(_signed(s, k) for s in block.step[2:]))
     regular = len(body) == n and (body["src"] == np.arange(n)).all() and k == n

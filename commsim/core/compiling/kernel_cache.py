@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-# Modules whose version stands for their content.
+# Modules whose version identifies their content.
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 # Numba's settings that change what the compiler makes of a kernel.
 CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
@@ -38,6 +38,7 @@ MAX_AGE = 30 * 24 * 3600.0
 # What must fit into the folder for it to count as writable: about one compiled kernel.
 PROBE_BYTES = 1 << 18
 DIGEST_BYTES = 32
+_notified: set[str] = set()
 
 
 class KernelCache:
@@ -48,12 +49,13 @@ class KernelCache:
     function : callable
         The kernel as plain Python.
     options : dict
-        Of the compiler.
+        Options of the compiler.
+    quiet : bool
+        Whether nothing is printed when the kernel has to be compiled.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.function = function
-        self.options = options
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> None:
+        self.function, self.options, self.quiet = function, options, quiet
 
     @functools.cached_property
     def cache_path(self) -> Path:
@@ -79,9 +81,9 @@ class KernelCache:
                 raise ValueError("it is of another signature")
             found = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
-            return _notify_compiling(self._problem() or "once after installation")
+            return self._compiling("once after installation")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
-            return _notify_compiling(self._problem() or f"{path} cannot be used ({_line(error)})")
+            return self._compiling(f"{path} cannot be used ({line_of(error)})")
         with contextlib.suppress(OSError):
             os.utime(path)  # the last use, by which old entries are found
         return found
@@ -96,7 +98,8 @@ class KernelCache:
             _write(self._path(key), _sealed(payload, key))
             self._delete_old()
         except Exception as error:  # a full or read-only folder, or values that cannot be pickled
-            _notify_not_kept(_line(error))
+            if not self.quiet:
+                _notify_not_kept(line_of(error))
 
     def flush(self) -> None:
         """Delete all entries of this kernel."""
@@ -127,6 +130,10 @@ class KernelCache:
             if i >= MAX_ENTRIES or used[path] < oldest:
                 path.unlink(missing_ok=True)
 
+    def _compiling(self, why: str) -> None:
+        if not self.quiet:
+            _notify_compiling(self._problem() or why)
+
     def _problem(self) -> str:
         why = why_unwritable(self.cache_path)
         return why and f"each time: {self.cache_path} {why}; NUMBA_CACHE_DIR may name another folder"
@@ -151,18 +158,18 @@ def cache_folder() -> Path:
     user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         return Path(user).expanduser().absolute() / "commsim" / "kernels"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # no home directory
         return Path(os.devnull) / "commsim"  # which cannot be a folder
 
 
 def why_unwritable(folder: Path) -> str:
-    """Say why no compiled kernel can be written into a folder, which is made; empty if one can."""
+    """Return why no compiled kernel can be written into a folder, which is made; empty if one can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(PROBE_BYTES))
     except OSError as error:
-        return f"cannot be written ({_line(error)})"
+        return f"cannot be written ({line_of(error)})"
     return ""
 
 
@@ -182,7 +189,7 @@ def stamp(function: Callable[..., Any], options: dict[str, Any]) -> str:
     function : callable
         The kernel as plain Python.
     options : dict
-        Of the compiler.
+        Options of the compiler.
 
     Returns
     -------
@@ -205,7 +212,7 @@ def stamp(function: Callable[..., Any], options: dict[str, Any]) -> str:
 
 @functools.cache
 def describe(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
-    """Hash one function alone, and list the functions that it can call."""
+    """Hash one function without others, and list the functions that it can call."""
     called: dict[FunctionType, None] = {}
     lines = [_name(function), *_code(function.__code__)]
     for label, value in _values(function):
@@ -315,27 +322,26 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
+    """Return the message of an error on one line of bounded length."""
     text = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
     return " ".join(text.split())[:200]
 
 
-_notified: set[str] = set()
-
-
 def _notify_compiling(why: str) -> None:
-    """Say once in this process that kernels are compiled, which takes a while, and why."""
+    """Print once in this process that kernels are compiled, which takes a while, and why."""
     if not _notified:
-        _notify(f"compiling kernels, {why} (some 10 to 60 s) ...")
+        notify(f"compiling kernels, {why} (some 10 to 60 s) ...")
         _notified.add("each time" if why.startswith("each time") else "once")
 
 
 def _notify_not_kept(why: str) -> None:
-    """Say once that compiled kernels could not be written, unless that was foreseen."""
+    """Print once that compiled kernels could not be written, unless that was foreseen."""
     if not _notified & {"each time", "not kept"}:
-        _notify(f"compiled kernels are not kept: {why}")
+        notify(f"compiled kernels are not kept: {why}")
         _notified.add("not kept")
 
 
-def _notify(text: str) -> None:
+def notify(text: str) -> None:
+    """Print one line on standard error."""
     print(f"commsim: {text}", file=sys.stderr, flush=True)

@@ -38,7 +38,7 @@ class Linked(JITCodeLibrary):
         self._finalized = True
 
     def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """Return what :func:`rebuild_linked` reads: its LLVM code alone."""
+        """Return what :func:`rebuild_linked` reads: its LLVM code only."""
         return self.name, "linked", self._get_module_for_linking().as_bitcode()
 
 

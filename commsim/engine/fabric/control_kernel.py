@@ -30,7 +30,7 @@ def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
     delay : float, ps
         How long the packet that it answers queued.
     news : int, bytes
-        That the receiver got since the last one.
+        Bytes that the receiver got since the last acknowledgement.
     now : int, ps
         Time.
     """

@@ -32,7 +32,7 @@ def wanted(fabric: Fabric, f: int, backlog: int) -> int:
     f : int
         The message.
     backlog : int, bytes
-        That it has to send, once and again.
+        Bytes that the sender still has to send, for the first time or again.
     """
     flow, rules = fabric.flow[f], fabric.rules
     more = min(backlog, int(rules["window"])) - flow["credit"]
@@ -122,7 +122,7 @@ def _rest(fabric: Fabric, h: int, f: int) -> None:
 def reconsider(fabric: Fabric, h: int, now: int) -> None:
     """Adapt a receiver's rate to the share of packets that were marked, where the network is narrower than its hosts.
 
-    Only whole packets count: the first release of the authors' simulator, of which the published tables of RCCC are,
+    Only whole packets count: the first release of the authors' simulator for the published tables of RCCC,
     does not slow down for trimmed ones.
     """
     host, rules = fabric.host[h], fabric.rules

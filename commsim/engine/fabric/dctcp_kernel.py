@@ -25,7 +25,7 @@ def on_ack(fabric: Fabric, f: int, number: int, marked: bool, n_bytes: int) -> N
     marked : bool
         Whether the packet was marked.
     n_bytes : int
-        That the receiver got since the last acknowledgement.
+        Bytes that the receiver got since the last acknowledgement.
     """
     flow, mtu = fabric.flow[f], fabric.rules["mtu"]
     flow["round_bytes"] += n_bytes

@@ -69,7 +69,7 @@ def learn(fabric: Fabric, f: int, entropy: int, penalty: int) -> None:
     f : int
         The message.
     entropy : int
-        Of the packet.
+        Entropy of the packet.
     penalty : int
         0, `FOR_MARK`, `FOR_TRIM` or `FOR_LOSS`.
     """

@@ -19,6 +19,7 @@ from .ways import Ways, ways_around
 
 LISTS = ("low_head", "high_head", "pipe_head")
 ENDS = ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail")
+__all__ = ["FabricFlaps"]
 
 
 class FabricFlaps:
@@ -27,9 +28,9 @@ class FabricFlaps:
     Parameters
     ----------
     network : Network
-        Of the run.
+        Network of the run.
     ways : Ways
-        Of the network with all links.
+        Equal-cost sets of the network with all links up.
     flaps : Flaps
         What goes down when; its `rto` is the transport's own here.
 
@@ -112,6 +113,3 @@ def _listed(after: NDArray[np.int32], heads: list[int]) -> list[int]:
             found.append(p)
             p = int(after[p])
     return found
-
-
-__all__ = ["FabricFlaps"]

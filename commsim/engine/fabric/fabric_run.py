@@ -32,17 +32,17 @@ class SprayedRun:
     Parameters
     ----------
     received, finished : float64[n_messages], s
-        From a message's start until its receiver has it, and until its sender knows.
+        Time from a message's start until its receiver has it, and until its sender knows.
     delay : float64[n_messages], s
-        Of queueing, smoothed, as a sender whose transport measures it knew it at the end.
+        Queueing delay, smoothed, as known at the end to a sender whose transport measures it.
     received_bytes : int64[n_messages], bytes
-        On the wire, each packet once.
+        Bytes received on the wire, each packet counted once.
     counters : dict of str to int
         Packets sent, sent again, trimmed, dropped, marked and so on.
     link_bytes, link_peak : int64[n_links], bytes
         What left each link, in the order of the network's; the most data that queued before it.
     sampled : float64[n], s
-        When the links were looked at; no time in which nothing was under way.
+        Times at which the links were sampled, without those at which nothing was under way.
     counted : int64[n, 3]
         Packets sent again, trimmed and marked until then, in all.
     queued, sent : int64[n, n_links], bytes
@@ -73,7 +73,7 @@ def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Fl
     network : Network
         Hosts with one link each, and switches; every link needs some latency.
     messages : Messages
-        Who sends what to whom.
+        Messages to send, with source and destination.
     spraying : Spraying
         Transport, load balancing and switches.
     flaps : Flaps, optional
@@ -184,7 +184,7 @@ def _grown(fabric: Fabric) -> Fabric:
 
 
 def _in_lines(n: int) -> Rows:
-    """Make rows for packets of which each fills a line of the processor's cache, not parts of two."""
+    """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
     size = tables.PACKET_ROW.itemsize
     room = np.zeros((n + 1) * size, np.uint8)
     begin = -room.ctypes.data % size

@@ -2,7 +2,7 @@
 
 Time advances in *spans* no longer than the least latency of a link. What leaves a node within a span arrives elsewhere
 in a later span, so all that a node gets within a span is known when the span begins: nodes are simulated one after the
-other, each in the order of time, and there is no queue of events. That is the conservative synchronization of parallel
+other, each in the order of time, without a queue of events. That is the conservative synchronization of parallel
 simulation, with one processor; it is exact, and every link's memory is touched once per span.
 
 Source: B. Lubachevsky, "Efficient distributed event-driven simulations of multiple-loop networks", CACM 32(1), 1989.
@@ -34,7 +34,7 @@ DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
 # flags of a packet
 MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
 
-# where a packet of a message stands, at its sender; the bits above count how often it was sent again
+# state of a packet of a message at its sender; the bits above count how often it was sent again
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
 SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 
@@ -231,7 +231,7 @@ STATE_ROW = np.dtype(
         ("n_live", np.int64),  # packets
         ("most_needed", np.int64),  # packets that a host may make within a span
         ("next_host", np.int64),  # that the present span comes to
-        ("n_sent", np.int64),  # data packets, of which again
+        ("n_sent", np.int64),  # data packets, and those sent again
         ("n_resent", np.int64),
         ("n_acks", np.int64),
         ("n_nacks", np.int64),
@@ -262,23 +262,24 @@ class Fabric(NamedTuple):
     link, host, flow, packet : LINK_ROW[n_links], HOST_ROW[n_hosts], FLOW_ROW[n_flows], PACKET_ROW[n]
         Links, hosts, messages, packets under way and free ones.
     inlet, inlets : int32[n_switches + 1], int32[n]
-        Where a switch's incoming links begin, and the links.
+        Index of each switch's first incoming link, and the incoming links.
     way, ways : int32[n_switches * n_edges + 1], int32[n]
-        Where the links begin that lead a switch's packets on to the switch of a host, and the links.
+        Index of the first link that leads packets of a switch on to the switch of a host, and the links.
     edge, edge_switch : int32[n_hosts]
         Number of the switch that a host is on among those with hosts, and among all.
     salt : uint64[n_switches]
-        Of the hash of a switch.
+        Salt of each switch's hash.
     flow_of : int32[n_flows]
         Messages by sender.
     mark, sent_at : uint8[n], int32[n]
-        Where each packet of a message stands; when it was sent last, in ns.
+        State of each packet of a message; when it was sent last, in ns.
     tried : uint16[n]
-        With which entropy; empty where a sender does not learn from what is lost.
+        Entropy that each packet was sent with; empty where a sender does not learn from what is lost.
     penalty, recycled : uint8[n_flows * n_entropies], uint16[n_flows * N_RECYCLED]
         How often an entropy is to be left out; entropies to be used again.
     flowlet : FLOWLET_ROW[n_switches * N_FLOWLETS]
-        When a packet of a message, or of another one with the same hash, passed last, and where to; -1 before.
+        Time at which a packet of a message, or of another one with the same hash, passed last, and its next hop; -1
+        before.
     bins : int32[2 * N_BINS]
         Room to sort in: heads and tails of lists.
     note, noted : NOTE_ROW[n_packets * n_notes], NOTE_ROW[n_flows * n_notes]

@@ -69,7 +69,7 @@ def _measure(fabric: Fabric, f: int, p: int) -> bool:
 
 @njit_norefcount
 def copy_notes(fabric: Fabric, p: int, q: int) -> None:
-    """Return to its sender, with the answer `q`, what the links told packet `p`."""
+    """Return to its sender, with the answer `q`, what the links wrote into packet `p`."""
     n = fabric.rules["n_notes"]
     for i in range(n):
         there, here = fabric.note[q * n + i], fabric.note[p * n + i]

@@ -18,7 +18,7 @@ STRONGEST = 0.5  # a window shrinks to at least this share at a time
 SHRINKING = 0.8  # share of the excess delay that it shrinks by
 COLLAPSE = 8  # a window collapses when a round trip brought less than this fraction of the largest one
 LATE = 4  # or when a packet took this many targets
-NO_QUEUE = 1_000_000  # ps: a delay below it says that there is none
+NO_QUEUE = 1_000_000  # ps: a delay below it counts as none
 FAST = 0.25  # bytes of growth for each byte acknowledged without a queue
 PER_STEP = 8  # packets acknowledged before the window grows by what it gained
 
@@ -60,7 +60,7 @@ def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now
     delay : float, ps
         How long it queued.
     n_bytes : int
-        That the receiver got since the last acknowledgement.
+        Bytes that the receiver got since the last acknowledgement.
     now : int, ps
         Time.
     """

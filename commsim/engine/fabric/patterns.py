@@ -20,11 +20,11 @@ def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     Parameters
     ----------
     n_hosts : int
-        At least 2.
+        Number of hosts, at least 2.
     nbytes : int, bytes
-        Of each message.
+        Size of each message.
     seed : int
-        Of the draw.
+        Seed of the draw.
 
     Raises
     ------
@@ -44,15 +44,15 @@ def incast(n_hosts: int, nbytes: int, *, senders: int, spread: float = 0.0, seed
     Parameters
     ----------
     n_hosts : int
-        Of the network.
+        Number of hosts of the network.
     nbytes : int, bytes
-        Of each message.
+        Size of each message.
     senders : int
         How many send.
     spread : float, s
         They begin at random within this time.
     seed : int
-        Of the draw.
+        Seed of the draw.
 
     Raises
     ------
@@ -73,13 +73,13 @@ def outcast(n_hosts: int, nbytes: int, *, receivers: int, seed: int = 1) -> Mess
     Parameters
     ----------
     n_hosts : int
-        Of the network.
+        Number of hosts of the network.
     nbytes : int, bytes
-        Of each message.
+        Size of each message.
     receivers : int
         How many receive.
     seed : int
-        Of the draw.
+        Seed of the draw.
     """
     there = incast(n_hosts, nbytes, senders=receivers, seed=seed)
     return _messages(there.dst, there.src, nbytes)

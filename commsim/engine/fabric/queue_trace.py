@@ -28,11 +28,11 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Sp
     path : path
         JSON for ui.perfetto.dev, compressed when it ends with .gz.
     network : Network
-        Of the run.
+        Network of the run.
     messages : Messages
-        That were sent.
+        Messages that were sent.
     run : SprayedRun
-        With samples.
+        Run with samples.
 
     Returns
     -------

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 
-from .fabric_run import SprayedRun
+from .fabric_run import SprayedRun, simulate
 from .spraying import Messages, Spraying
 from .ways import Ways, ways_of
 
 Floats = NDArray[np.float64]
 
-# Shares of the messages at which a distribution is told.
+# Shares of the messages at which a distribution is given.
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
@@ -33,6 +33,28 @@ def slowdowns(network: Network, messages: Messages, spraying: Spraying, run: Spr
         At least 1.
     """
     return run.received / alone(network, messages, spraying)
+
+
+def busiest_host(network: Network, messages: Messages, spraying: Spraying) -> float:
+    """Bytes of the busiest host with headers, over its rate: no run is shorter, in seconds."""
+    wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
+    port = network.bandwidth[np.argsort(network.src)][0]
+    return float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
+
+
+def cost_of_flaps(network: Network, messages: Messages, spraying: Spraying, run: SprayedRun) -> dict[str, float]:
+    """Compare a run with the same without flaps: seconds by which the last message is later, and all in the mean.
+
+    Parameters
+    ----------
+    network, messages, spraying
+        What was simulated.
+    run : SprayedRun
+        What came of it with flaps.
+    """
+    whole = simulate(network, messages, spraying)
+    last, before = (float((messages.start + one.finished).max()) for one in (run, whole))
+    return {"last_s": last - before, "mean_s": float(run.finished.mean() - whole.finished.mean())}
 
 
 def cumulative(values: Floats) -> dict[str, float]:

@@ -32,14 +32,15 @@ class Spraying:
     entropies : int
         Paths that a message tries, a power of two.
     payload, header : int, bytes
-        Of a packet; an answer and a trimmed packet are a header long.
+        Payload and header of a packet; an answer and a trimmed packet are a header long.
     queue : float, bytes, optional
-        Data that a switch's link holds, if the network's buffer is not less; rate times round trip unless given.
+        Data that a switch's link holds, if the network's buffer is not less; by default rate times round trip.
     ecn : (float, float[, float]), bytes, optional
-        Where marks begin and are certain, and their chance just below that (1 unless given); a quarter and three
-        quarters of the queue unless given, but for transports with marks of their own. (0, 0) marks nothing.
+        Queue at which marks begin, and at which they are certain, and their probability just below that (default 1); by
+        default a quarter and three quarters of the queue, except for transports with marks of their own. (0, 0) marks
+        nothing.
     window : float, bytes, optional
-        At first, and the most credit at a time; one and a half times rate times round trip unless given.
+        Initial window, and the most credit at a time; by default one and a half times rate times round trip.
     trims : bool
         Whether a full queue trims; else it drops.
     choices : int
@@ -47,9 +48,9 @@ class Spraying:
     flowlet_gap : float, s
         Pause in a message after which a switch chooses its link anew; 0 for a round trip.
     sample : float, s
-        Between two looks at queues and links; 0 for none.
+        Interval between two samples of queues and links; 0 for none.
     seed : int
-        Of all that is drawn.
+        Seed of all random draws.
 
     Raises
     ------
@@ -112,9 +113,9 @@ class Messages:
     src, dst : int32[n]
         Numbers of hosts, from 0.
     nbytes : int64[n], bytes
-        At least 1 each.
+        Size of each message, at least 1.
     start : float64[n], s
-        When a sender begins.
+        Time at which each sender begins.
 
     Raises
     ------

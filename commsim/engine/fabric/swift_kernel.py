@@ -39,7 +39,7 @@ def on_ack(fabric: Fabric, f: int, delay: float, n_bytes: int, now: int) -> None
     delay : float, ps
         How long the packet queued.
     n_bytes : int
-        That the receiver got since the last acknowledgement.
+        Bytes that the receiver got since the last acknowledgement.
     now : int, ps
         Time.
     """

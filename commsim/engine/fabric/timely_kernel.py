@@ -28,7 +28,7 @@ def on_ack(fabric: Fabric, f: int, rtt: float, n_bytes: int) -> None:
     rtt : float, ps
         Round trip of the packet that is acknowledged.
     n_bytes : int
-        That the receiver got since the last acknowledgement.
+        Bytes that the receiver got since the last acknowledgement.
     """
     flow, rules = fabric.flow[f], fabric.rules
     flow["gained"] += n_bytes

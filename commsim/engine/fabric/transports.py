@@ -13,6 +13,11 @@ from commsim.core.units import Bandwidth, Bytes, Seconds
 
 from . import fabric_state as tables
 
+# Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
+_RED = (5e3 / 5e9, 200e3 / 5e9, 0.01)
+_SHARES = ("load", "shrinking", "most_shrunk", "smoothing", "gain", "begin")
+_MAY_BE_ZERO = ("scaling", "notify_delay", "recovery", "stages")
+
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
@@ -28,7 +33,7 @@ class Swift:
     target : float, s
         Queueing delay that the largest windows aim at.
     scaling : float, s
-        By which the target of small windows is longer at most ("flow scaling").
+        Largest increase of the target delay, for small windows ("flow scaling").
     growth : float, packets
         A round trip, below the target.
     shrinking : float
@@ -79,10 +84,10 @@ class Timely:
     Parameters
     ----------
     low, high : float, s
-        Round trips below which the rate always grows, and above which it always shrinks; one and a half and five
-        times the one without queues unless given.
+        Round trips below which the rate always grows, and above which it always shrinks; by default one and a
+        half and five times the one without queues.
     step : float, bytes/s
-        By which the rate grows; a thousandth of the link's unless given, as 10 Mbit/s of 10 Gbit/s.
+        Step by which the rate grows; by default a thousandth of the link's, as 10 Mbit/s of 10 Gbit/s.
     shrinking : float
         Share of the gradient that the rate shrinks by, 0.8; of the excess queue where patched, 0.008.
     smoothing : float
@@ -118,15 +123,15 @@ class Dcqcn:
     notify_every : float, s
         Least time between two notifications of one message.
     notify_delay : float, s
-        That the receiver's NIC takes to send one.
+        Time that the receiver's NIC takes to send a notification.
     decay_time, rise_time : float, s
-        After which the estimate decays, and the rate rises.
+        Interval after which the estimate decays, and after which the rate rises.
     rise_bytes : float, bytes
-        After which the rate rises, too.
+        Bytes sent after which the rate rises, too.
     recovery : int
         Rises that only go half-way back to the rate before the cut.
     additive, hyper : float, bytes/s
-        By which the aim grows afterwards, and when both counts of rises have passed `recovery`.
+        Increase of the target rate after `recovery` rises, and when both counts of rises have passed `recovery`.
 
     References
     ----------
@@ -156,25 +161,25 @@ class Transport:
     kind : int
         What lets a message send: ``NSCC``, ``RCCC`` for credit, ``WINDOW`` and so on.
     ack_every : int, bytes
-        Of data that one acknowledgement may answer.
+        Bytes of data that one acknowledgement may answer.
     marks_last : bool
         Whether the links to hosts mark, too.
     per_pull : int
         Packets of credit that a receiver gives at a time.
     share : float
-        Of its link that a receiver gives credit for.
+        Share of its link that a receiver gives credit for.
     narrows : bool
         Whether a receiver's rate follows marks where the network is narrower than its hosts.
     constants : type
-        Of what can be given.
+        Class of the constants that can be given.
     one_path : bool
         Whether a message must keep to one path.
     patched : bool
         Whether TIMELY is the patched one.
     red : (float, float, float), s, s, share
-        Unless given, where marks begin and are certain over the link's rate, and their chance just below that.
+        Default queue over the link's rate at which marks begin and are certain, and their chance just below that.
     depth : float, s
-        Of a queue, over its rate, unless given; 0 for a round trip.
+        Default depth of a queue, over its rate; 0 for a round trip.
     """
 
     kind: int
@@ -195,8 +200,6 @@ class Transport:
         return self.kind in (tables.HPCC, tables.TIMELY, tables.DCQCN)
 
 
-# Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
-_RED = (5e3 / 5e9, 200e3 / 5e9, 0.01)
 TRANSPORTS = {
     "nscc": Transport(tables.NSCC, ack_every=16384),
     "rccc": Transport(tables.RCCC, ack_every=16384, marks_last=False, narrows=True),
@@ -234,10 +237,6 @@ def transport_of(text: str) -> tuple[Transport, Constants]:
     constants = build(**read_arguments(build, raw))
     _check(constants)
     return TRANSPORTS[name], constants
-
-
-_SHARES = ("load", "shrinking", "most_shrunk", "smoothing", "gain", "begin")
-_MAY_BE_ZERO = ("scaling", "notify_delay", "recovery", "stages")
 
 
 def _check(constants: Constants) -> None:

@@ -28,7 +28,7 @@ class Ways:
     links : int32[n_links]
         Links of the network in the kernels' order: from hosts, to hosts, between switches.
     to : int32[n_links]
-        Where each leads: a host's number, or the number of hosts and a switch's number.
+        Node that each link leads to: a host's number, or the number of hosts plus a switch's number.
     edge, edge_switch : int32[n_hosts]
         Number of a host's switch among those with hosts, and among all.
     inlet, inlets : int32[n_switches + 1], int32[n]
@@ -97,16 +97,16 @@ def ways_of(network: Network) -> Ways:
 
 
 def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Find the equal-cost sets that take links which are to be avoided only where there is no other way.
+    """Find the equal-cost sets that take links which are to be avoided only as a last resort.
 
     Parameters
     ----------
     network : Network
-        Whose `ways` these are.
+        Network that `ways` belong to.
     ways : Ways
-        With all links.
+        Equal-cost sets with all links.
     avoided : bool[n_links]
-        By the network's numbers.
+        Whether to avoid each link, by the network's numbers.
 
     Returns
     -------

@@ -46,17 +46,17 @@ def simulate_aggregation(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     jobs : sequence of AggregationJob
-        At least one.
+        Jobs, at least one.
     fabric : Fabric, optional
-        Queues and losses; infinite queues and the network's own losses unless given.
+        Queues and losses; by default infinite queues and the network's own losses.
     seed : int
-        Of losses, marks and the tensors' values.
+        Seed of losses, marks and the tensors' values.
     values : bool
         Whether real tensors are summed, and `exact` is known.
     payload : Payload, optional
-        The tensors; random integers unless given.
+        The tensors; by default random integers.
     sample_every : float, s
         Interval of the series; 0 for none.
     tapped : sequence of int
@@ -156,9 +156,9 @@ def _with_implied_zeros(
     log : LOG_ROW[n]
         What happened.
     jobs : sequence of AggregationJob
-        In the order of their workers.
+        Jobs in the order of their workers.
     n_registers, n_messages : int
-        Of the log; its replay needs one more of each.
+        Counts of the log; its replay needs one more of each.
     """
     received, first_worker = [np.zeros(0, LOG_ROW)], 0
     for job in jobs:

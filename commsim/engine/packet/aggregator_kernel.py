@@ -45,7 +45,7 @@ def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
     message : int
         Number of the message in its job.
     position : int
-        Of the packet in its message.
+        Position of the packet in its message.
     """
     if job["rounds"] >= 0:
         row_of_slot = job["rounds"] + message % job["window"]
@@ -97,11 +97,11 @@ def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chun
     action : int
         Bits of `slot_kernel`, or RECEIVE.
     register : int
-        That it concerns, or -1.
+        Register in question, or -1.
     worker : int
         Worker whose own values go in, or that receives; -1 for none.
     chunk : int
-        Of the tensor.
+        Chunk of the tensor.
     into : int
         Message whose values go in, or -1.
     out : int

@@ -31,7 +31,7 @@ def give_key(links: Links, number: int, p: int) -> None:
     links : Links
         All tables; changed in place.
     number : int
-        Of the link.
+        Number of the link.
     p : int
         Number of the packet.
     """

@@ -78,7 +78,7 @@ class LinkChanges:
     plan : FlowPlan
         What runs where.
     flaps : Flaps
-        When which links are down, and when switches know.
+        Links that go down, when, and when switches know.
     """
 
     def __init__(self, plan: FlowPlan, flaps: Flaps) -> None:

@@ -21,7 +21,7 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
     Parameters
     ----------
     seed : int
-        Of the run.
+        Seed of the run.
     kind : int
         What is drawn: LOSS_DRAW, STATE_DRAW or MARK_DRAW.
     link : int

@@ -24,7 +24,7 @@ def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
     kind : int
         GO, TIMEOUT, RISE or ADDED.
     when : int, ps
-        When it fires.
+        Time at which it fires.
     """
     flow = flows.flow[f]
     if not flow["pending"] & (1 << kind):
@@ -56,7 +56,7 @@ def release(links: Links, flows: Flows, number: int, completed: int) -> None:
     links, flows : Links, Flows
         All tables; changed in place.
     number : int
-        Of the message.
+        Number of the message.
     completed : int
         1 when it is complete, 0 when it is sent.
     """
@@ -82,9 +82,9 @@ def deliver(links: Links, flows: Flows, f: int, receiver: Row, number: int) -> N
     f : int
         Number of the flow.
     receiver : RECEIVER_ROW
-        Of this flow.
+        Receiver's row of this flow.
     number : int
-        Of the message.
+        Number of the message.
     """
     now = links.state["now"]
     then, place = now, receiver["message"]

@@ -45,13 +45,13 @@ def message_rows(
     n_bytes : float64[n_transfers], bytes
         Payload of each transfer; rounded up to whole bytes.
     starts : float64[n_participants], s
-        When each participant enters.
+        Time at which each participant enters.
     framing : Framing
         Packets: whole numbers of bytes.
     transport, fabric : Transport, Fabric
         How packets are sent, and what they meet.
     ranks : int64[n]
-        Of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
+        Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
 
     Raises
     ------

@@ -33,6 +33,8 @@ from .pauses import deadlocked, named
 from .run_kernel import start_flows
 from .transport import ROCE, Dcqcn, Dctcp, Fabric, Transport, Window
 
+PACKETS_PER_EVENT = 4  # at most, where each flow has one packet in its host's queue
+
 
 class PacketOptions(TypedDict, total=False):
     """Arguments of :func:`run_messages`."""
@@ -45,9 +47,6 @@ class PacketOptions(TypedDict, total=False):
     watch: LinkWatch | None
 
 
-PACKETS_PER_EVENT = 4  # at most, where each flow has one packet in its host's queue
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageRun(PacketRun):
     """What happened in a run of ordinary messages.
@@ -57,7 +56,7 @@ class MessageRun(PacketRun):
     Parameters
     ----------
     times : FlowTimes
-        Of every transfer of the plan.
+        Times of every transfer of the plan.
     """
 
     times: FlowTimes
@@ -87,16 +86,16 @@ def run_messages(
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
     transport : Transport, optional
-        How flows send; an ideal window unless given.
+        How flows send; by default an ideal window.
     fabric : Fabric, optional
-        Queues, marks, pauses and losses; what the transport assumes unless given, with the network's own buffers
+        Queues, marks, pauses and losses; by default what the transport assumes, with the network's own buffers
         and losses.
     seed : int
-        Of losses and marks.
+        Seed of losses and marks.
     starts : float64[n_participants] or float, s
-        When each participant, numbered through all jobs, enters its collective.
+        Time at which each participant, numbered through all jobs, enters its collective.
     framing : Framing, optional
-        How messages are cut into packets; RoCE's 4,096 and 82 bytes unless given.
+        How messages are cut into packets; by default RoCE's 4,096 and 82 bytes.
     trace : bool
         Whether results keep the times of every transfer.
     tapped : sequence of int
@@ -148,7 +147,7 @@ def simulate_messages(
     Parameters
     ----------
     plan, sizes, transport, flaps
-        As in :func:`run_messages`, whose other arguments follow. Where flaps have an `rto`, it is the transport's.
+        Same as in :func:`run_messages`, whose other arguments follow. An `rto` in flaps becomes the transport's.
 
     Returns
     -------
@@ -215,7 +214,7 @@ def _run(tables: Tables, margin: int, network: Network, stops: Stops) -> tuple[T
 
 
 def require_finished(tables: Tables, finished: bool, network: Network) -> None:
-    """Say why messages were never complete, where some were not.
+    """Raise an error that names why messages were never complete, where some were not.
 
     Raises
     ------
@@ -318,7 +317,7 @@ def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables, changes: Li
     early = alone - (times.done - times.start)
     if early.max() > slack:
         i = int(early.argmax())
-        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, which alone takes {alone[i]} s")
+        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, but takes at least {alone[i]} s")
     check_order(plan, times, slack)
     count = np.bincount(_in_queues(tables.links), minlength=len(link))
     if (link["n_queued"] != link["n_packets"] + count).any():

@@ -44,7 +44,7 @@ def check_fan_in(system: System, widest: int) -> None:
     Parameters
     ----------
     system : System
-        Whose aggregator it is.
+        System of the aggregator.
     widest : int
         Most children of any aggregator.
 
@@ -135,19 +135,19 @@ class AggregationJob:
     n_elements : tuple of int
         Elements of each tensor; they are reduced one after the other.
     trees : tuple of AggregationTree
-        As many as the system has.
+        Aggregation trees, as many as the system has.
     floats : bool
         Whether block exponents go one window ahead of the values.
     starts : tuple of float, s
-        When each worker begins; all at 0 unless given.
+        Time at which each worker begins; by default 0 for all.
     server_links : tuple of int
         Links from the root of the tree to the parameter server, when the system has one.
     without : frozenset of str
         Rules that are left out, to show what goes wrong then: some of `RULES`.
     rounds : BlockRounds, optional
-        Only blocks that are not all zero are sent; all are unless given.
+        Only blocks that are not all zero are sent; by default all are.
     priority : int
-        Of all its packets in queues, results too; the least goes first.
+        Priority of all its packets in queues, results too; the least goes first.
     """
 
     system: System
@@ -160,6 +160,11 @@ class AggregationJob:
     without: frozenset[str] = frozenset()
     rounds: BlockRounds | None = None
     priority: int = 0
+
+    @property
+    def tree_links(self) -> tuple[int, ...]:
+        """Links on which workers and switches send upwards."""
+        return tuple(k for tree in self.trees for path in (*tree.worker_up, *tree.up) for k in path)
 
     def __post_init__(self) -> None:
         system, n = self.system, len(self.workers)
@@ -213,7 +218,7 @@ class AggregationJob:
         Parameters
         ----------
         finished : int64[n_workers], ps
-            When each worker had its last result.
+            Time at which each worker had its last result.
         """
         starts, end = self.starts_ps(), int(finished.max())
         host = self.system.host_latency
@@ -227,9 +232,9 @@ class AggregationJob:
         Parameters
         ----------
         engine : str
-            Which engine ran it.
+            Name of the engine that ran it.
         finished : int64[n_workers], ps
-            When each worker had its last result.
+            Time at which each worker had its last result.
         link_bytes : float64[n_links]
             Bytes that each link carried.
         counters : mapping of str to float
@@ -280,7 +285,7 @@ class AggregationJob:
         Parameters
         ----------
         number : int
-            Of the job, which the hash takes in.
+            Number of the job, which the hash takes in.
         """
         pool, taken = self.system.pool_size, set[int]()
         chosen = np.empty(self.window, np.int32)

@@ -30,7 +30,7 @@ class Draft:
     Parameters
     ----------
     n_links : int
-        Of the network.
+        Number of links of the network.
     reverse : dict of int to int
         Link in the other direction of each link that has one.
     priority : int
@@ -83,18 +83,18 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     jobs : sequence of AggregationJob
-        At least one; they share links, and the pools of switches whose slots are shared.
+        Jobs, at least one; they share links, and the pools of switches whose slots are shared.
     fabric : Fabric
         Queues and losses.
     seed : int
-        Of losses and marks.
+        Seed of losses and marks.
 
     Raises
     ------
     InputError
-        If there is no job or one does not fit.
+        Without a job, or if one does not fit.
     """
     ranks = priority_ranks([job.priority for job in jobs], fabric)
     return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric, ranks))
@@ -108,14 +108,14 @@ def aggregation_rows(
     Parameters
     ----------
     network, jobs, fabric
-        As :func:`packet_tables` takes them.
+        Same as in :func:`packet_tables`.
     ranks : int64[n_jobs]
-        Of the jobs' priorities, as :func:`commsim.engine.packet.packet_job.priority_ranks` returns them.
+        Ranks of the jobs' priorities, as :func:`commsim.engine.packet.packet_job.priority_ranks` returns them.
 
     Raises
     ------
     InputError
-        If there is no job or one does not fit.
+        Without a job, or if one does not fit.
     """
     if not jobs:
         raise InputError("a run needs at least one job, got none")

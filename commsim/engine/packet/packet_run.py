@@ -67,7 +67,7 @@ class PacketRun:
     tables : Tables
         All state at the end.
     cpu : float, s
-        Of the simulation proper.
+        CPU time of the simulation proper.
     """
 
     results: tuple[Result, ...]
@@ -95,7 +95,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     n_unfinished : int
         Workers or messages that must finish.
     seed : int
-        Of losses and marks.
+        Seed of losses and marks.
     hops : int[n_hops]
         Links of all streams, one stream after the other.
     **tables : structured arrays, or lists of rows
@@ -141,7 +141,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
 def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
     """Record the packets of some links, and the state of slots and queues every so many seconds (0: never).
 
-    Links whose packets leave in the order in which they come, and of which nobody asks when, are timed: they need one
+    Links whose packets leave in the order in which they come, without anybody asking when, are timed: they need one
     event for each packet, not two.
     """
     link = tables.links.link
@@ -273,11 +273,11 @@ def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> Non
     Parameters
     ----------
     network, fabric : Network, Fabric
-        Where, and its queues.
+        Network and its queues.
     link : LINK_ROW[n_links]
         Laid out of them.
     size : int, bytes
-        Of the largest packet on the wire.
+        Size of the largest packet on the wire.
     """
     room = min(float(link["buffer"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
     if room < size:

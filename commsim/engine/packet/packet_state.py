@@ -107,7 +107,7 @@ LINK_ROW = np.dtype(
         ("tail", np.int32),  # of a queue that is not timed
         ("pipe_head", np.int32),  # of the packets on their way; where timed, of those in the queue too
         ("pipe_tail", np.int32),
-        ("timed", np.bool_),  # whether packets are told when they leave as they come: nothing can change it later
+        ("timed", np.bool_),  # whether packets know when they leave as they come: nothing can change it later
         ("busy", np.bool_),  # sending; where timed, whether it will tell a flow that a packet has left
         ("paused", np.uint8),  # classes, as bits
         ("pausing", np.uint8),  # what the other end has asked for
@@ -115,7 +115,7 @@ LINK_ROW = np.dtype(
         ("lossy", np.bool_),  # whether packets may be lost on it
         ("bad", np.bool_),  # state of the Gilbert-Elliott model
         ("tapped", np.bool_),  # whether packets that leave are recorded
-        ("told", np.int32),  # where timed and busy: the packet whose flow is told
+        ("told", np.int32),  # where timed and busy: the packet whose flow gets the news
         ("free_at", np.int64),  # ps: where timed, when all that is queued has left
         ("queued", np.int64),  # bytes, with the packet that is being sent
         ("buffer", np.int64),  # bytes
@@ -207,11 +207,11 @@ class EventQueue(NamedTuple):
     wheel : WHEEL_ROW
         State.
     event : EVENT_ROW[n_events]
-        When each happens, and its neighbours in the list that it is in.
+        Time of each event, and its neighbours in the list that it is in.
     bucket : int32[N_BUCKETS]
         First event of each bucket of the fine wheel, or -1.
     bits : uint64[N_BUCKETS / 64]
-        Which buckets hold events.
+        Bit of each bucket that holds events.
     middle : int32[N_HALVES]
         First event of each half of the span, or -1.
     """
@@ -241,7 +241,7 @@ class Links(NamedTuple):
     tap, sample : TAP_ROW[n], SAMPLE_ROW[n]
         Room for packets and states that are recorded.
     held : int64[n_links * n_classes], bytes
-        That came over each link, of each class, and are still in the next node's queues.
+        Bytes that came over each link, of each class, and are still in the next node's queues.
     last_key : int64[n_links * n_classes]
         Key of the last packet of each class that was queued, where classes have weights.
     class_weight : float64[n_classes]

@@ -1,8 +1,8 @@
 """Links that pause each other for ever (PFC deadlock): found while a run goes on, and named.
 
 A link is paused for a class while the next node holds more than `xon` bytes of that class that came over it. They wait
-in queues of that node's links; what waits before a link that itself never goes on never leaves. The links of which that
-is true are the largest set of paused links each of which would still hold too much if all queues but the set's were
+in queues of that node's links; what waits before a link that itself never goes on never leaves. The links for which
+that is true are the largest set of paused links that would each still hold too much if all queues but the set's were
 empty.
 """
 

@@ -49,9 +49,9 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     job : AggregationJob
-        Of a system with reserved slots and a fixed window.
+        Job of a system with reserved slots and a fixed window.
     fabric : Fabric, optional
         Must leave queues infinite and links lossless.
 

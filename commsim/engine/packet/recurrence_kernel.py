@@ -38,13 +38,13 @@ def sweep(
     n_messages, window : int
         Messages of the tensor, and how many a worker may have outstanding.
     begin : int64[n_workers], ps
-        When each worker starts the tensor.
+        Time at which each worker starts the tensor.
     done : int64[window, n_workers], ps
-        When each worker had the result of the last message in each place of its window; changed in place.
+        Time at which each worker had the result of the last message in each place of its window; changed in place.
     edge : EDGE_ROW[n_edges]
         Hops of the tree: upwards, children before parents, then downwards, parents before children.
     serialisation : int64[packets_per_message, n_edges], ps
-        Of the packet at each position of a message on each hop.
+        Serialisation time of the packet at each position of a message on each hop.
     arrival : int64[n_nodes], ps
         Scratch: when a packet has arrived at each node; workers as senders first, then workers as receivers.
     """

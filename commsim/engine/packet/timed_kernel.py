@@ -1,4 +1,4 @@
-"""Links whose packets leave in the order in which they come, whatever comes later: told when as they are queued."""
+"""Links whose packets leave in the order in which they come, at times that are known as they are queued."""
 
 from __future__ import annotations
 

@@ -24,6 +24,8 @@ from .packet_run import PacketRun, Tables, lay_out, record, run_to_end
 from .run_kernel import start_flows, start_workers
 from .transport import ROCE, Fabric, Transport, Window
 
+__all__ = ["run_together"]
+
 
 def run_together(
     plan: FlowPlan,
@@ -45,11 +47,11 @@ def run_together(
     plan : FlowPlan
         Ordinary collectives and messages.
     sizes : float64[n_jobs] or float, bytes
-        Of the plan's jobs.
+        Sizes of the plan's jobs.
     jobs : sequence of AggregationJob
-        At least one. They send as their system says, and know when they begin.
+        Jobs, at least one. They send as their system says, and know when they begin.
     transport, fabric, seed, starts, framing
-        Of the messages, as :func:`commsim.engine.packet.messages.run_messages` takes them; the fabric is everybody's.
+        Same as in :func:`commsim.engine.packet.messages.run_messages`, for the messages; the fabric is everybody's.
     values : bool
         Whether real tensors are summed, and `exact` is known.
     sample_every : float, s
@@ -107,6 +109,3 @@ def _joined(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
         "buffer": first["buffer"],
     }
     return then | first | together
-
-
-__all__ = ["run_together"]

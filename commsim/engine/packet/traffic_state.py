@@ -51,7 +51,7 @@ JOB_ROW = np.dtype(
 TENSOR_ROW = np.dtype(
     [("first", np.int64), ("end", np.int64), ("lead", np.int64), ("chunk", np.int64), ("end_chunk", np.int64)],
     align=True,
-)  # messages first..end-1, of which `lead` carry exponents only; the first chunk, in packets, and the end
+)  # messages first..end-1; the first `lead` carry exponents only; the first chunk, in packets, and the end
 
 WORKER_ROW = np.dtype(
     [
@@ -219,8 +219,8 @@ class Jobs(NamedTuple):
     filled : bool[n_slots]
         Whether some worker's values are in a slot.
     workers : uint64[n_sets, n_words]
-        Whose values are in what, where slots are shared: sets of workers of each slot, fragment, aggregator, server and
-        packet, in this order.
+        Sets of workers whose values are in each slot, fragment, aggregator, server and packet, in this order, where
+        slots are shared.
     """
 
     job: Rows
@@ -258,9 +258,9 @@ class Flows(NamedTuple):
     early : uint64[n_flows * n_words]
         Bits of the packets that came early.
     adding : int64[n_messages], ps
-        That each message takes to be added to what its receiver has; empty where no node takes time for it.
+        Time that each message takes to be added to what its receiver has; empty where no node takes time for it.
     adder_free : int64[n_nodes], ps
-        When each node has added all that it has received.
+        Time at which each node has added all that it has received.
     """
 
     transport: Row

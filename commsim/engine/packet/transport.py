@@ -58,7 +58,7 @@ class Fabric:
     Parameters
     ----------
     buffer : float, bytes, optional
-        Of each queue of a switch; the network's own unless given.
+        Buffer of each queue of a switch; by default the network's own.
     shared_buffer : float, bytes
         What the queues of a switch have together; infinite by default.
     alpha : float
@@ -71,7 +71,7 @@ class Fabric:
         What may wait in a switch of one link's packets of a priority before that link is paused for it (PFC, IEEE
         802.1Qbb), and when it goes on; 0 for never.
     loss : float64[n_links] or float, optional
-        Chance that a packet is lost on a link (on the link's good state); the network's own unless given.
+        Chance that a packet is lost on a link (on the link's good state); by default the network's own.
     loss_burst : float
         Packets that a burst of losses lasts on the average (Gilbert-Elliott, with every packet of the bad state
         lost); 1 for independent losses.
@@ -116,7 +116,7 @@ class Window:
     Parameters
     ----------
     window : float, bytes
-        Payload outstanding at most; twice the bandwidth-delay product of each flow's own path unless given.
+        Payload outstanding at most; by default twice the bandwidth-delay product of each flow's own path.
     ack_bytes : int
         Size of an acknowledgement on the wire.
     ack_every : int
@@ -148,8 +148,8 @@ class Dctcp:
     Parameters
     ----------
     window : float, bytes
-        Payload outstanding at most, which receivers can keep while a packet before it is missing; four times the
-        largest bandwidth-delay product unless given.
+        Payload outstanding at most, which receivers can keep while a packet before it is missing; by default four
+        times the largest bandwidth-delay product.
     initial_window : int
         Packets.
     gain : float
@@ -184,7 +184,7 @@ class Dctcp:
         return np.full(len(bdp), float(min(self.initial_window, most))), most
 
     def fabric(self, fastest: float) -> Fabric:
-        """Return what is assumed of the switches unless given: marks from a queue of 30 KB per 10 Gb/s on."""
+        """Return the switches' defaults: marks from a queue of 30 KB per 10 Gb/s on."""
         queue = 30e3 * fastest / 1.25e9
         return Fabric(ecn_min=queue, ecn_max=queue)
 
@@ -196,23 +196,23 @@ class Dcqcn:
     Parameters
     ----------
     window : float, bytes
-        Payload outstanding at most; no bound unless given.
+        Payload outstanding at most; by default no bound.
     gain : float
         Weight of a notification in the estimate of congestion.
     cnp_interval : float, s
         Least time between two notifications to one sender; they ride on acknowledgements.
     decay_time, rise_time : float, s
-        After which the estimate decays, and the rate rises.
+        Interval after which the estimate decays, and after which the rate rises.
     rise_bytes : float
-        After which the rate rises, too.
+        Bytes sent after which the rate rises, too.
     n_recovery : int
         Rises that only go half-way back to the rate before the cut.
     additive, hyper : float, bytes/s
-        By which the target grows afterwards, and when both timers have passed `n_recovery`.
+        Increase of the target after `n_recovery` rises, and when both timers have passed `n_recovery`.
     rto : float, s
         Least time without acknowledgement after which a sender goes back.
     ack_bytes, ack_every : int
-        As those of :class:`Window`.
+        Same as in :class:`Window`.
 
     References
     ----------
@@ -248,7 +248,7 @@ class Dcqcn:
         return np.full(len(bdp), float(most)), most
 
     def fabric(self, fastest: float) -> Fabric:
-        """Return what is assumed of switches unless given: random marks from 5 to 200 KB per 40 Gb/s, and pauses."""
+        """Return the switches' defaults: random marks from 5 to 200 KB per 40 Gb/s, and pauses."""
         scale = fastest / 5e9
         return Fabric(ecn_min=5e3 * scale, ecn_max=200e3 * scale, ecn_probability=0.01,
                       pause_at=500e3 * scale, resume_at=400e3 * scale)  # fmt: skip

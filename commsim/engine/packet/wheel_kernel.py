@@ -44,7 +44,7 @@ def schedule(queue: EventQueue, number: int, when: int) -> None:
     number : int
         Number of the event.
     when : int, ps
-        When it fires.
+        Time at which it fires.
     """
     wheel = queue.wheel
     queue.event[number]["when"], queue.event[number]["after"] = when, -1

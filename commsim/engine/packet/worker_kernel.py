@@ -28,7 +28,7 @@ def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
     links, jobs : Links, Jobs
         All tables; changed in place.
     number : int
-        Of the worker.
+        Number of the worker.
     """
     worker = jobs.worker[number]
     job = jobs.job[worker["job"]]
@@ -181,7 +181,7 @@ def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
 
 @njit_norefcount
 def _index(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
-    """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
+    """Position in the sequence of slots and versions: it goes on from tensor to tensor."""
     return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts_slots"] else message
 
 

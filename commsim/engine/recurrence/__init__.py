@@ -1,1 +1,1 @@
-"""The flow engine where every message is alone on its links: recurrences, no event queue."""
+"""The flow engine where no message shares a link: recurrences, no event queue."""

@@ -1,7 +1,4 @@
-"""What a message costs on each connection when nothing shares its links, and what connections ask for of each resource.
-
-By how much sums that should be equal may differ: what is less is rounding.
-"""
+"""Cost of a message on each connection when nothing shares its links, what it asks of each resource, and rounding."""
 
 from __future__ import annotations
 
@@ -11,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.routing.fabric_forest import LEAST
+from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.flow_tables import rates_alone
+from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
-
-from ..flow_plan import Job, JobConnections
-from ..flow_tables import rates_alone
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
@@ -34,21 +30,21 @@ class ConnectionCosts:
     Parameters
     ----------
     network : Network
-        Of the routes: the given one, or its merged form where messages are sprayed.
+        Network of the routes: the given one, or its merged form where messages are sprayed.
     merged : MergedSwitches or None
         How it was merged.
     ends : int32[n_connections, 2]
         Participants that send and receive.
     routes : Routes
-        Of each connection.
+        Route of each connection.
     overhead, latency : float64[n_connections], s
         What every message takes, before its bytes and after them.
     per_byte, gamma : float64[n_connections], s/byte
         What a byte takes on the way, and to be reduced.
     part : float64[m]
-        For each row of the routes, the part of the link that the connection asks for while it sends.
+        Part of the link that the connection asks for while it sends, for each row of the routes.
     held : bool[m]
-        Rows that are the sender's port, while its overhead occupies that; empty where there is no overhead.
+        Rows that are the sender's port, while its overhead occupies that; empty without overhead.
     unit : int32[n_connections]
         Its receiver's reduction unit, numbered after the links; -1 where reducing takes no time.
     """
@@ -107,7 +103,7 @@ def find_connection_costs(
     Parameters
     ----------
     network, job, routing, seed, shared
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
     ends, channel : int32[n_connections, 2], int64[n_connections]
         Participants, and channel, of each connection.
     reduces : bool[n_connections]
@@ -152,12 +148,13 @@ def merged_routes(
     """Find the routes; sprayed ones on the merged network, where that makes each of them one path of bundles.
 
     Then each link of a bundle carries the same. What reaches a class of switches evenly leaves it evenly, since they
-    have equally many links each, and reaches the next class evenly, for the same reason; and a source stands alone.
+    have equally many links each, and reaches the next class evenly, for the same reason; and a source is a class of its
+    own.
 
     Parameters
     ----------
     network, routing, seed, shared
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
     nodes, channel : int32[n_connections, 2], int64[n_connections]
         Ends, and channel, of each connection.
 
@@ -198,7 +195,7 @@ class LockstepGroups:
     pace : float64[n], s/byte
         What a byte of each message takes.
     group : int32[n]
-        Number of the group of each, -1 where it is alone.
+        Number of the group of each, -1 where it is in none.
     n_groups : int
         How many there are.
     """

@@ -86,9 +86,9 @@ def find_lockstep_groups(
     connection : int32[n], hop : int64[n_hops + 1]
         Wires of messages, hop by hop, and where each hop begins.
     per_byte : float64[n_connections], s
-        What a byte takes alone.
+        Time of a byte without others.
     rows : (int64[n_connections + 1], int32[m], float64[m])
-        Rows of resources of each connection, and the part of them that it asks for when it is alone.
+        Rows of resources of each connection, and the part of them that it asks for without others.
     held : bool[m]
         Rows that are a port which overheads occupy; or empty. These cannot be shared in step.
     n_resources : int

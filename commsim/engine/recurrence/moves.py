@@ -2,12 +2,10 @@
 
 A transfer starts when what it reads has been written, what it overwrites has been written and read, its connection is
 free and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds
-every time, if each is alone on its links or shares them in step: with others of its hop that start and end when it
+every time, if each has its links to itself or shares them in step: with others of its hop that start and end when it
 does. Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it
 has, and groups that share must be in step. Then each has a link that is full and on which none gets more, so
 these are the max-min fair rates, and the flow engine's times.
-
-The tables that the recurrence's kernel works on; a row of each is a NumPy record.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from numpy.typing import NDArray
 from commsim.core.dependencies import cut_cells
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
+from commsim.engine.flow_plan import Job, JobConnections, ends_of
 
-from ..flow_plan import Job, JobConnections, ends_of
 from .connection_costs import (
     ConnectionCosts,
     LockstepGroups,
@@ -40,7 +38,6 @@ MOVE = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-
 # One connection; `unit` is the reduction unit that it might share, or -1.
 CONNECTION = np.dtype(
     [
@@ -51,7 +48,6 @@ CONNECTION = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-
 # Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all.
 CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64), ("number", np.int32)], align=True)
 
@@ -75,7 +71,7 @@ class Moves:
     n_intervals : int
         Runs of chunks that no transfer cuts, of all participants.
     groups : LockstepGroups
-        Of transfers of one hop that share links.
+        Groups of transfers of one hop that share links.
     shared : bool[n_resources]
         What connections could overload, if all of them sent at once.
     """
@@ -108,7 +104,7 @@ def plan_moves(
     Parameters
     ----------
     network, job, routing, seed, shared
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
 
     Returns
     -------
@@ -153,11 +149,11 @@ def simulate_moves(
     Parameters
     ----------
     moves : Moves
-        From :func:`plan_moves`.
+        Moves from :func:`plan_moves`.
     n_bytes : float64[n_transfers], bytes
-        On the connection, headers included.
+        Size of each transfer on the connection, headers included.
     starts : float64[n_participants], s
-        When each participant enters.
+        Time at which each participant enters.
     keep : bool
         Whether the times of every transfer are kept.
 

@@ -1,4 +1,4 @@
-"""The flow engine's cheap way for messages that are each alone on their links: a recurrence, no event queue.
+"""The flow engine's cheap way for messages that have their links to themselves: a recurrence, no event queue.
 
 Rings are simulated as vectors of connections, in memory for one round (:mod:`commsim.engine.recurrence.rings`);
 anything else, and rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
+from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.trace_files import TraceFile, keep_trace
 
-from ..flow import chunk_bytes, not_negative, one_job_result
-from ..flow_plan import Job, JobConnections
-from ..trace_files import TraceFile, keep_trace
 from .connection_costs import ConnectionCosts
 from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves
 from .ring_phases import RingPhase, find_ring_phases
@@ -27,6 +27,9 @@ from .rings import Rings, plan_rings, simulate_rings
 
 # Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on.
 TRIAL = 2
+Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+NO_TIMES: Times = (np.empty(0), np.empty(0), np.empty(0))
+Found = tuple[float, ConnectionCosts, NDArray[np.float64], Times]
 
 
 @dataclass(eq=False)
@@ -36,13 +39,15 @@ class RecurrencePlan:
     Parameters
     ----------
     network, job, routing, seed
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
     phases : tuple of RingPhase or None
         None where the schedule is not made of rings.
     rings : Rings or None
         None where they share links, too.
     shared : JobConnections, optional
-        Of the job, where other ways of computing share them.
+        Connections of the job, where other ways of computing share them.
+    by_moves : bool
+        Whether it goes on transfer by transfer where rings do not apply.
     """
 
     network: Network
@@ -52,6 +57,7 @@ class RecurrencePlan:
     phases: tuple[RingPhase, ...] | None
     rings: Rings | None
     shared: JobConnections | None = None
+    by_moves: bool = True
 
     @functools.cached_property
     def moves(self) -> Moves | None:
@@ -84,21 +90,28 @@ def plan_recurrence(
     routing: str | None = None,
     seed: int = 0,
     shared: JobConnections | None = None,
+    phases: tuple[RingPhase, ...] | None = None,
+    by_moves: bool = True,
 ) -> RecurrencePlan:
     """Lay out rings; what is not made of rings is laid out when it is needed.
 
     Parameters
     ----------
     network, job, routing, seed, shared
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
+    phases : tuple of RingPhase, optional
+        Phases of rings of the schedule, none of them to do without; they are looked for unless given.
+    by_moves : bool
+        Same as in :class:`RecurrencePlan`.
 
     Returns
     -------
     RecurrencePlan
     """
-    phases = None if job.messages is not None else find_ring_phases(job.schedule)
+    if phases is None and job.messages is None:
+        phases = find_ring_phases(job.schedule)
     rings = plan_rings(network, job, phases, routing=routing, seed=seed) if phases else None
-    return RecurrencePlan(network, job, routing, seed, phases, rings, shared)
+    return RecurrencePlan(network, job, routing, seed, phases, rings, shared, by_moves)
 
 
 def simulate_recurrence(
@@ -114,11 +127,11 @@ def simulate_recurrence(
     Parameters
     ----------
     plan : RecurrencePlan
-        From :func:`plan_recurrence`.
+        Plan from :func:`plan_recurrence`.
     size : float, bytes
-        Of the collective.
+        Size of the collective.
     starts, framing, trace
-        As in :func:`commsim.engine.flow.simulate_flows`.
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------
@@ -138,6 +151,8 @@ def simulate_recurrence(
     found = None
     if plan.rings is not None and not trace:
         found = _by_rings(plan.rings, chunk, cut, entered)
+    if found is None and not plan.by_moves:
+        return None
     if found is None and plan.has_trial and not _passes(plan.trial, chunk, cut, entered):
         return None
     if found is None and plan.moves is not None:
@@ -150,11 +165,6 @@ def simulate_recurrence(
     return one_job_result(
         plan.network, schedule, size, entered=entered, last=last, carried=carried, counters={"events": 0.0}, trace=kept
     )
-
-
-Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-NO_TIMES: Times = (np.empty(0), np.empty(0), np.empty(0))
-Found = tuple[float, ConnectionCosts, NDArray[np.float64], Times]
 
 
 def _by_rings(rings: Rings, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> Found | None:

@@ -1,4 +1,4 @@
-"""Kernels that simulate transfers in program order, each alone on its links.
+"""Kernels that simulate transfers in program order, each with its links to itself.
 
 Program order is a topological order of what waits for what, so one pass finds every time: each chunk remembers when it
 was last written and until when it was last read, each connection when it is free. All times are whole ticks.
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
+from commsim.engine.flow_state import Rows
 
-from ..flow_state import Rows
 from .connection_costs import FULL, SLACK
 
 
@@ -37,11 +37,11 @@ def simulate_in_order(
     groups : (float64[n], int32[n], int64[n_groups, 2])
         Ticks per byte of each transfer, its group or -1, and (modified) start and end of each group; start is -1.
     rows : (int64[n_connections + 1], int32[m], float64[m])
-        Resources of each connection, and the part of them that it asks for alone.
+        Resources of each connection, and the part of them that it asks for without others.
     clusters : (CLUSTER[n_resources], int32[m])
         Modified in place; the number of the cluster in which each row was counted last. No resources: none is shared.
     intervals : (int64[n_intervals], int64[n_intervals])
-        When each chunk interval was last written, and until when it was last read.
+        Time at which each chunk interval was last written, and until which it was last read.
     fence : int64[3, n_participants]
         Number of the current stage, when the stages before it were complete, and when it is itself.
     times : (int64[n], int64[n], int64[n])
@@ -171,7 +171,7 @@ def longest_chain(move: Rows, hop: NDArray[np.int64], cost: NDArray[np.float64],
     move : MOVE[n], hop : int64[n_hops + 1]
         Transfers in program order, and where each hop begins.
     cost : float64[n], s
-        Of each transfer.
+        Cost of each transfer.
     n_connections : int
         Wires.
 

@@ -71,7 +71,8 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
     Parameters
     ----------
     start : int64[n], ticks
-        When each connection starts; modified in place. Framing i is fed by connection ``i - n_cycles``, modulo n.
+        Time at which each connection starts; modified in place. Connection i is fed by connection ``i - n_cycles``,
+        modulo n.
     send, onward : int64[n], ticks
         What sending takes, and sending and arriving.
     pairs : int64[m, 2]
@@ -127,13 +128,13 @@ def pass_on_and_reduce(
     Parameters
     ----------
     start, done : int64[n], ticks
-        When each connection starts, and when its last message was complete; modified in place.
+        Time at which each connection starts, and at which its last message was complete; modified in place.
     sent : int64[n], ticks
         Written: when each connection had sent in the last round.
     costs : (int64[n], int64[n], int64[n]), ticks
         What sending, arriving and reducing take.
     pairs, n_cycles, n_rounds
-        As in :func:`pass_on`.
+        Same as in :func:`pass_on`.
 
     Returns
     -------

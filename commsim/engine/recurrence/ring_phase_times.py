@@ -31,7 +31,7 @@ def simulate_ring_phase(
     groups : LockstepGroups
         Wires that share links, and have to be in step.
     start, last : int64[n], ticks
-        When each connection may start, and when its last message of an earlier phase was complete.
+        Time at which each connection may start, and at which its last message of an earlier phase was complete.
     costs : (int64[n], int64[n], int64[n]), ticks
         What sending, arriving and reducing take.
 
@@ -117,7 +117,7 @@ def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
 def _advance(state: tuple[Ticks, ...], n_rounds: int, simulate: Callable[[int], bool]) -> bool:
     """Simulate rounds, until all of the state advances by the same number of ticks: then the rest is a product.
 
-    What comes after a round depends on differences alone, so what advances all alike once does so for ever.
+    What comes after a round depends only on differences, so what advances all alike once does so for ever.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Rings in a schedule, found from its blocks without expanding them.
 
-A *ring phase* is a run of rounds on the same connections, in each of which every connection carries one message: the
+A *ring phase* is a run of rounds on the same connections, where every connection carries one message in each: the
 one that has just arrived at its source. So connections form cycles, each connection is fed by the one before it, and
 messages move on by one connection per round. Ring, hierarchical, torus and multi-ring algorithms are a few phases.
 
-What waits for what in a phase follows from that alone. Let connection k of a cycle of g connections lead from
+What waits for what in a phase follows from that. Let connection k of a cycle of g connections lead from
 participant v(k) to v(k+1), and carry in round n the chunks T(k - n), with all T different and numbered modulo g. Then
 the transfer (k, n)
 
@@ -28,6 +28,9 @@ from commsim.core.schedule import REDUCE, Block, Schedule, Transfers
 
 Whole = NDArray[np.int64]
 
+# More phases are not looked for.
+MAX_PHASES = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RingPhase:
@@ -36,7 +39,7 @@ class RingPhase:
     Parameters
     ----------
     src, dst, channel : int64[length, n_cycles]
-        Of each connection.
+        Source, destination and channel of each connection.
     address, count : int64[length, n_cycles]
         First address of the chunks that it carries in the first round, in the participants' address space, and how
         many; the same in each connection of a cycle.
@@ -77,13 +80,13 @@ def connections_of(
     return ends, channel[lead], tuple(np.split(number, np.cumsum([t.src.size for t in phases])[:-1]))
 
 
-def find_ring_phases(schedule: Schedule, most: int = 8) -> tuple[RingPhase, ...] | None:
+def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPhase, ...] | None:
     """Find the phases of a schedule.
 
     Returns
     -------
     tuple of RingPhase or None
-        In program order; None if the schedule is not made of phases alone, or of more than `most`.
+        In program order; None if the schedule is not made of phases only, or of more than `most`.
     """
     found: list[_Run] = []
     for block in schedule.blocks:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.engine.flow_plan import Job
 
-from ..flow_plan import Job
 from .connection_costs import (
     SLACK,
     ConnectionCosts,
@@ -32,6 +32,9 @@ from .ring_phase_times import Claims, Load, simulate_ring_phase
 from .ring_phases import RingPhase, connections_of
 
 Ticks = NDArray[np.int64]
+Whole = NDArray[np.int64]
+# Pairs of connections that are looked at: what sends from all to all twice has a pair for every three ranks.
+MAX_MEETINGS = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +48,13 @@ class Rings:
     costs : ConnectionCosts
         All connections.
     phases : tuple of RingPhase
-        In program order.
+        Phases in program order.
     connection : tuple of int64[n]
         Number among all connections of each connection of each phase.
     waits : tuple of tuple of Waits
-        Of each phase, for each earlier one.
+        Waits of each phase for each earlier one.
     claims : tuple of Claims
-        Of each phase.
+        Claims of each phase.
     groups : tuple of LockstepGroups
         Wires of each phase that share links.
     """
@@ -129,11 +132,11 @@ def simulate_rings(rings: Rings, n_bytes: tuple[NDArray[np.float64], ...], start
     Parameters
     ----------
     rings : Rings
-        From :func:`plan_rings`.
+        Rings from :func:`plan_rings`.
     n_bytes : tuple of float64[n], bytes
-        Of a message of each connection of each phase, headers included.
+        Size of a message of each connection of each phase, headers included.
     starts : float64[n_participants], s
-        When each participant enters.
+        Time at which each participant enters.
 
     Returns
     -------
@@ -175,15 +178,9 @@ def _ticks(seconds: NDArray[np.float64], scale: float) -> Ticks:
     return np.rint(seconds * scale).astype(np.int64)
 
 
-Whole = NDArray[np.int64]
-
-# Pairs of connections that are looked at: what sends from all to all twice has a pair for every three ranks.
-MAX_MEETINGS = 2**24
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:
-    """Pairs of connections of two phases, of which the later one may wait for the earlier one.
+    """Pairs of connections of two phases, where the later one may wait for the earlier one.
 
     Parameters
     ----------
@@ -204,12 +201,16 @@ class Waits:
 
 def find_all_waits(phases: Sequence[RingPhase], n_addresses: int) -> tuple[tuple[Waits, ...], ...] | None:
     """Find what each phase waits for in each earlier one; None where too many connections meet to look at."""
-    pairs = [(later, earlier) for i, later in enumerate(phases) for earlier in phases[:i]]
-    if sum(_n_meetings(later, earlier) for later, earlier in pairs) > MAX_MEETINGS:
+    if count_meetings(phases) > MAX_MEETINGS:
         return None
     return tuple(
         tuple(find_waits(later, earlier, n_addresses) for earlier in phases[:i]) for i, later in enumerate(phases)
     )
+
+
+def count_meetings(phases: Sequence[RingPhase]) -> int:
+    """Count the pairs of connections of two phases that :func:`find_all_waits` would look at."""
+    return sum(_n_meetings(later, earlier) for i, later in enumerate(phases) for earlier in phases[:i])
 
 
 def find_waits(later: RingPhase, earlier: RingPhase, n_addresses: int) -> Waits:

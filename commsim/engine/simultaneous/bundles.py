@@ -1,6 +1,6 @@
 """Routes of many flows in little room: what flows share of their paths is kept once.
 
-Where the next hop depends on the destination alone (d-mod-k, the lowest link, spraying), hosts that hang on one switch
+Where the next hop depends only on the destination (d-mod-k, the lowest link, spraying), hosts that hang on one switch
 have one path to a destination but for their own first link. So a bundle is the path from that switch, and a flow is a
 first link, its head, and a bundle. Where hashes choose, every flow is a bundle.
 """
@@ -27,13 +27,13 @@ class Bundles:
     Parameters
     ----------
     capacity : float64[n_links], bytes/s
-        Of the network's links, or of bundles of links that are sprayed over.
+        Capacity of the network's links, or of bundles of links that are sprayed over.
     first, link, share
         Routes of the bundles, as in :class:`commsim.routing.routing.Routes`.
     bundle, head : int32[n_flows]
         Bundle of each flow, and the link before it, or -1.
     latency : float64[n_flows], s
-        Along the whole path.
+        Latency of each flow's whole path.
     merged : MergedSwitches or None
         How links were put together, if they were.
     """
@@ -59,7 +59,7 @@ class Bundles:
         Parameters
         ----------
         n_bytes : float64[n_flows] or float64[1], bytes
-            Of each flow, or of all.
+            Size of each flow, or of all.
 
         Returns
         -------
@@ -100,9 +100,9 @@ def bundle_flows(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     src, dst, channel, routing, seed
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _by_destination(
     """Find one path for the hosts of each switch to each destination, and take the first link from it."""
     nodes = np.arange(network.n_nodes)
     out_link, twin = _only_links(network)
-    # a host that is its twins' representative has no path to itself: for that destination another one stands in
+    # a host that is its twins' representative has no path to itself: for that destination another one replaces it
     stands_in = nodes.copy()
     others = np.flatnonzero(twin != nodes)
     stands_in[twin[others[::-1]]] = others[::-1]

@@ -34,7 +34,7 @@ def simulate_departures(
     Parameters
     ----------
     capacity : float64[n_links], bytes/s
-        Of each link.
+        Capacity of each link.
     routes : (int64[n_flows + 1], int32[m])
         Links of each flow.
     n_bytes : float64[n_flows], bytes

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
-
-from ..flow_state import Floats, Numbers, Offsets, Rows
-from ..queue_kernel import heap_fix
+from commsim.engine.flow_state import Floats, Numbers, Offsets, Rows
+from commsim.engine.queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate, as in the sharing kernels
 
@@ -80,7 +79,7 @@ def fair_rates_of_flows(
     Parameters
     ----------
     capacity : float64[n_links], bytes/s
-        Of each link.
+        Capacity of each link.
     routes : (int64[n_bundles + 1], int32[m], float64[m])
         Links of each bundle, and their shares.
     bundle, head : int32[n_flows]

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-
-from ..flow_state import Floats, Numbers, Offsets, Rows
-from ..queue_kernel import heap_fix
+from commsim.engine.flow_state import Floats, Numbers, Offsets, Rows
+from commsim.engine.queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate, as in the sharing kernels
 
@@ -35,6 +34,8 @@ LINK_ROW = np.dtype(
     ],
     align=True,
 )
+# Links looked at for each link and departure, beyond which something goes round in circles.
+MAX_STEPS = 1000
 
 
 class DepartureState(NamedTuple):
@@ -56,10 +57,6 @@ class DepartureState(NamedTuple):
     next_end: Floats  # [n_links], s, when the first flow that each limits will end; -1 where that must be found
     clock: Floats  # [1], s
     n_heap: Offsets  # [1]
-
-
-# Links looked at for each link and departure, beyond which something goes round in circles.
-MAX_STEPS = 1000
 
 
 @njit_norefcount

@@ -16,15 +16,18 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
+from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
+from commsim.engine.flow_plan import Job
+from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 
-from ..flow import chunk_bytes, not_negative, one_job_result
-from ..flow_plan import Job
-from ..trace_files import Columns, TraceFile, keep_trace
 from .bundles import Bundles, bundle_flows
 
 __all__ = ["plan_simultaneous", "simulate_simultaneous"]
 
 Times = NDArray[np.float64]
+MAX_ADDRESSES = 2**27
+# Beyond which this takes more memory than the expanded schedule should.
+MAX_TRANSFERS = 2**24
 
 
 def simulate_simultaneous(
@@ -35,14 +38,14 @@ def simulate_simultaneous(
     framing: Framing | None = None,
     trace: bool | TraceFile = False,
 ) -> Result | None:
-    """Say when each transfer ends.
+    """Compute when each transfer ends.
 
     Parameters
     ----------
     plan : SimultaneousPlan
-        From :func:`commsim.engine.simultaneous.simultaneous.plan_simultaneous`.
+        Plan from :func:`commsim.engine.simultaneous.simultaneous.plan_simultaneous`.
     size, starts, framing, trace
-        As in :func:`commsim.engine.flow.simulate_flows`.
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------
@@ -141,7 +144,7 @@ class SimultaneousPlan:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     job : Job
         What runs.
     src, dst, row : int32[n_transfers]
@@ -155,7 +158,7 @@ class SimultaneousPlan:
     rate : float64[n_flows], bytes/s
         Max-min fair while all of them are under way.
     overhead : float, s
-        Until all ports are through with the overheads of all messages.
+        Time until all ports are through with the overheads of all messages.
     """
 
     network: Network
@@ -178,11 +181,11 @@ def plan_simultaneous(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     job : Job
         What runs.
     routing, seed : str, int
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
 
     Returns
     -------
@@ -233,11 +236,6 @@ def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> flo
         return None
     times = np.bincount(port, minlength=len(bundles.capacity))[port] * network.overhead[src]
     return float(times[0]) if (times == times[0]).all() else None
-
-
-MAX_ADDRESSES = 2**27
-# Beyond which this takes more memory than the expanded schedule should.
-MAX_TRANSFERS = 2**24
 
 
 def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:

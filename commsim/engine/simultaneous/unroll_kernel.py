@@ -25,7 +25,7 @@ def unroll(
     Parameters
     ----------
     body : TRANSFER[n]
-        Of the block.
+        Transfers of the block.
     repetitions : (int, int, int, bool)
         How many, the number of the first, hops in each, and whether numbers are exclusive-ored.
     step : tuple of int

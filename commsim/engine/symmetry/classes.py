@@ -1,6 +1,6 @@
-"""Classes of connections that behave alike, and the quotient: one connection stands for all of its class.
+"""Classes of connections that behave alike, and the quotient: one connection represents all of its class.
 
-Connections are told apart by what they are, by what their transfers wait for, and by what went wrong. A class is
+Connections are distinguished by what they are, by what their transfers wait for, and by what went wrong. A class is
 simulated with the weight of its members: where n connections of a class use a resource, the class uses it n times.
 """
 
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
+from commsim.engine.flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
+
 from .pattern import Pattern
 
 # Classes per connection, above which it takes the event engine no longer to simulate all connections.
@@ -21,6 +22,8 @@ MAX_SHARE = 0.1
 MANY, MAX_SHARE_OF_MANY = 2**22, 0.5
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+Table = NDArray[Any]
+Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 
 
 def are_few(pattern: Pattern, n_classes: int, n: int) -> bool:
@@ -101,17 +104,13 @@ def told_apart(classes: Quotient, alike: NDArray[np.int32]) -> Quotient | None:
     Parameters
     ----------
     classes : Quotient
-        So far.
+        Classes found so far.
     alike : int32[n_variants + 1]
         Equal for variants that could have had more at the same times; those may well be alike, and stay together.
     """
     colour = (classes.of_connection.astype(np.uint64) + np.uint64(1)) * ODD
     mark = alike[classes.variant_of].astype(np.uint64).reshape(2, -1)
     return refined(classes.full, (colour ^ mark[0]) * OTHER_ODD ^ mark[1])
-
-
-Table = NDArray[Any]
-Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +124,7 @@ class Full:
     connection, flow, flow_link : structured arrays
         Tables of flow_state at the beginning.
     capacity : float64[n_resources], bytes/s
-        Of all resources.
+        Capacity of each resource.
     """
 
     pattern: Pattern
@@ -148,7 +147,7 @@ class Quotient:
     lead : int32[n_classes]
         First connection of each class.
     variant_of : int32[2 * n_connections]
-        Which of the variants each flow of all connections is, -1 where all of its class are alike.
+        Variant of each flow of all connections, -1 where all of its class are alike.
     flow, flow_link, resource : structured arrays
         Tables of the classes.
     variants : (int64[n_flows + 1], int64[n + 1], int32[m])
@@ -176,9 +175,9 @@ class Quotient:
         Parameters
         ----------
         n_bytes : float64[n_pattern_transfers], bytes
-            With headers.
+            Size of each transfer, headers included.
         ready : float, s
-            When all ranks have entered the collective.
+            Time at which all ranks have entered the collective.
         times : int
             How many repetitions.
         """
@@ -205,7 +204,7 @@ class Quotient:
         )
 
     def transfer_of(self) -> NDArray[np.int64]:
-        """Return the number of the transfer, in a repetition, that stands for each one of the pattern.
+        """Return the number of the transfer, in a repetition, that represents each one of the pattern.
 
         Returns
         -------
@@ -242,7 +241,7 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
 def _keys(
     full: Full, flow_links: NDArray[np.intp], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Say by a number what flow links are in the quotient: class of flow, whether beyond its port, kind of resource."""
+    """Return numbers of flow links in the quotient: class of flow, whether beyond its port, kind of resource."""
     s = full.flow_link["flow"][flow_links]
     beyond = flow_links >= full.flow["port"][s]
     n_kinds = np.int64(kind.max(initial=0)) + 1
@@ -307,7 +306,7 @@ def _transfers_of(pattern: Pattern, connections: NDArray[np.int32]) -> NDArray[n
 def _edges(
     pattern: Pattern, of_connection: NDArray[np.int32], lead: NDArray[np.int32], base: NDArray[np.int64]
 ) -> Edges:
-    """Say what the transfers of the classes wait for, in one repetition."""
+    """Find what the transfers of the classes wait for, in one repetition."""
     mine = _transfers_of(pattern, lead)
     n = len(mine)
     assert pattern.waits is not None

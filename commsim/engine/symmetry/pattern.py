@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.dependencies import connections, dependencies
 from commsim.core.schedule import Block, Schedule, Transfers
-
-from ..flow_plan import JobConnections
+from commsim.engine.flow_plan import JobConnections
 
 MAX_EXPANDED = 2**22
 Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
@@ -23,7 +22,7 @@ class Pattern:
     Parameters
     ----------
     transfers : TRANSFER[n]
-        In program order.
+        Transfers in program order.
     times : int
         How often they are repeated.
     connection, place : int32[n]

@@ -4,8 +4,8 @@ Connections are put into classes by what they are and by what their transfers wa
 of each class is simulated, with the weight of all, by the event engine's own kernel. Whether members of a class share
 links with others than it does is not asked beforehand: where they do, it is checked at every change of rates that each
 of them has a resource of its own which holds it to that rate. Then the rates are max-min fair for all, and these are
-unique; else the members are told apart, and it is simulated again. So what could matter, but does not, costs nothing:
-in two trees the position of a leaf does not matter, though no two leaves have the same surroundings.
+unique; else the members are distinguished, and it is simulated again. So what could matter, but does not, costs
+nothing: in two trees the position of a leaf does not matter, though no two leaves have the same surroundings.
 
 References
 ----------
@@ -24,24 +24,25 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
+from commsim.engine.flow_plan import Job, JobConnections, ends_of
+from commsim.engine.flow_state import FlowState
+from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
+from commsim.engine.recurrence.connection_costs import merged_routes
+from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 from commsim.routing.merge_switches import MergedSwitches
 from commsim.routing.routing import Routes
 
-from ..flow import chunk_bytes, not_negative, one_job_result
-from ..flow_plan import Job, JobConnections, ends_of
-from ..flow_state import FlowState
-from ..flow_tables import lay_out_connections, lay_out_flows
-from ..recurrence.connection_costs import merged_routes
-from ..trace_files import Columns, TraceFile, keep_trace
 from .classes import Full, Quotient, colour_connections, colour_participants, colours_are_few, refined, told_apart
 from .pattern import find_pattern
 
 __all__ = ["plan_symmetric", "simulate_symmetric"]
 
-# How often classes are simulated, and told apart where a check fails.
+# How often classes are simulated, and distinguished where a check fails.
 MAX_ROUNDS = 40
-# Classes are first told apart on this part of all repetitions.
+# Classes are first distinguished on this part of all repetitions.
 TRIAL = 8
+LEAST_CONNECTIONS = 64
 
 
 def simulate_symmetric(
@@ -57,9 +58,9 @@ def simulate_symmetric(
     Parameters
     ----------
     plan : SymmetricPlan
-        From :func:`commsim.engine.symmetry.symmetry.plan_symmetric`.
+        Plan from :func:`commsim.engine.symmetry.symmetry.plan_symmetric`.
     size, starts, framing, trace
-        As in :func:`commsim.engine.flow.simulate_flows`.
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------
@@ -104,10 +105,10 @@ def simulate_symmetric(
 
 def _simulate(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, FlowState] | None:
     """Simulate the classes, told apart as far as they must be."""
-    from ..flow_kernel import simulate
+    from commsim.engine.flow_kernel import simulate
 
     all_times, now = plan.classes[0].full.pattern.times, 0
-    times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
+    times = max(1, all_times // TRIAL)  # most of what must be distinguished shows soon
     for _ in range(MAX_ROUNDS):
         classes = plan.classes[now]
         t = classes.tables(n_bytes, ready, times)
@@ -151,9 +152,6 @@ def _times(classes: Quotient, t: FlowState) -> Columns:
     return columns
 
 
-LEAST_CONNECTIONS = 64
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SymmetricConnections:
     """All connections of a job on a network.
@@ -161,9 +159,9 @@ class SymmetricConnections:
     Parameters
     ----------
     full : Full
-        On the network or on its merged form.
+        All connections on the network or on its merged form.
     routes : Routes
-        Of each connection.
+        Route of each connection.
     merged : MergedSwitches or None
         How links were put together, if packets are sprayed over them.
     """
@@ -180,14 +178,14 @@ class SymmetricPlan:
     Parameters
     ----------
     network, job, routing, seed, shared
-        As :func:`plan_symmetric` takes them.
+        Same as in :func:`plan_symmetric`.
     connections : SymmetricConnections or None
-        None before, and where there is nothing to win.
+        None before, and where nothing is to be won.
     classes : list of Quotient
         The first is what every run starts from, so that a result does not depend on what was asked before.
     finer : dict
-        From a number of classes, and which of their parts could have more, to the number of finer ones; None where
-        these would be too many.
+        Map from a number of classes, and those of their parts that could have more, to the number of finer ones; None
+        where these would be too many.
     """
 
     network: Network
@@ -232,7 +230,7 @@ class SymmetricPlan:
         now : int
             Number of the classes that were simulated.
         broken : int64[n_variants]
-            As :class:`commsim.engine.flow_state.FlowState` has it.
+            Same as in :class:`commsim.engine.flow_state.FlowState`.
         """
         from .symmetry_kernel import number_colours
 
@@ -264,13 +262,13 @@ def plan_symmetric(
     Parameters
     ----------
     network : Network
-        Where.
+        Network that carries the messages.
     job : Job
         What runs.
     routing, seed : str, int
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
     shared : JobConnections, optional
-        As in :func:`commsim.engine.flow_plan.plan_flows`.
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
 
     Returns
     -------

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
-
-from ..flow_state import Rows
+from commsim.engine.flow_state import Rows
 
 Whole = NDArray[np.uint64]
 
@@ -31,7 +30,7 @@ def refine_connections(
     Parameters
     ----------
     colour : uint64[n_connections]
-        So far.
+        Colour of each connection so far.
     transfers : (int32[n_transfers], int32[n_transfers])
         Wire of each transfer, and its place on it.
     waits : (int64[n_transfers + 1], int32[m], bool[m])

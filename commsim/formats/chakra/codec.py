@@ -46,15 +46,15 @@ class Node:
     number : int
         Its id.
     name : str
-        For people.
+        Name for people.
     kind : int
         METADATA, COMP, SEND and so on.
     control, data : tuple of int
         Ids of the nodes that it waits for.
     start, duration : int, us
-        When it was seen, and how long it took.
+        Start and duration in the recording.
     inputs, outputs : tuple of str
-        Values, shapes and types, as text; empty where there are none.
+        Values, shapes and types, as text; empty without any.
     attributes : mapping
         All else.
     """
@@ -223,7 +223,7 @@ def _attribute(message: Any) -> tuple[str, tuple[str, Any]]:
 
 
 def varint(value: int) -> bytes:
-    """Encode the length that stands before a message, seven bits to a byte."""
+    """Encode the length that precedes a message, seven bits to a byte."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

@@ -10,9 +10,9 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_json
+from commsim.formats.programs.operations import deadlock, sorted_after
 from commsim.workload.task_graph import Graph, Task
 
-from ..programs.operations import deadlock, sorted_after
 from .codec import (
     COLLECTIVE,
     COMP,
@@ -29,7 +29,8 @@ from .codec import (
     Node,
 )
 from .programs import DURATION, MAX_WAITS, nanoseconds, whole
-from .traces import MAX_RANKS, VERSION, Trace, prefix_of, read_traces, write_traces
+from .trace_file import VERSION, Trace
+from .traces import MAX_RANKS, prefix_of, read_traces, write_traces
 
 Groups = dict[str, list[int]]
 
@@ -271,7 +272,7 @@ def _trace(
     graph: Graph, waits: list[set[int]], rank: int, rank_of: dict[str, int], names: dict[tuple[int, ...], str]
 ) -> Trace:
     nodes = []
-    known: list[tuple[int, ...]] = []  # nodes of this rank that stand for each task, or for what comes before it
+    known: list[tuple[int, ...]] = []  # nodes of this rank that represent each task, or for what comes before it
     for i, task in enumerate(graph.tasks):
         if _takes_no_time(task):
             known.append(())

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.formats.programs import operations as ops
+from commsim.formats.programs.operations import Op, Programs, deadlock, sorted_after
+from commsim.formats.programs.stages import MAX_STAGE, fenced, stages_of
 
-from ..programs import operations as ops
-from ..programs.operations import Op, Programs, deadlock, sorted_after
-from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .codec import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
-from .traces import VERSION, Trace, prefix_of, read_traces, write_traces
+from .trace_file import VERSION, Trace
+from .traces import prefix_of, read_traces, write_traces
 
 # Our own attribute: times in the format are whole microseconds.
 DURATION = "duration_ns"
@@ -114,11 +115,11 @@ def write_programs(programs: Programs, path: str | Path, name: str = "") -> None
     Parameters
     ----------
     programs : Programs
-        Of all ranks.
+        Programs of all ranks.
     path : path
         The prefix, or one of the files.
     name : str
-        Of the collective.
+        Name of the collective.
     """
     write_traces(traces_of(programs, name), prefix_of(path))
 
@@ -161,13 +162,13 @@ def whole(rank: int, node: Node, name: str, default: int | None = None) -> int:
     Parameters
     ----------
     rank : int
-        Whose trace it is, for messages.
+        Rank of the trace, named in messages.
     node : Node
-        Whose attribute.
+        Node with the attribute.
     name : str
-        Of the attribute.
+        Name of the attribute.
     default : int, optional
-        Of one that is missing; required without.
+        Default of a missing field or attribute; required without.
 
     Raises
     ------

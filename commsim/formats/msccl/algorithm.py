@@ -22,6 +22,16 @@ PROTOCOLS = ("Simple", "LL", "LL128")
 SENDING = ("s", "rcs", "rrs", "rrcs")
 RECEIVING = ("r", "rcs", "rrc", "rrs", "rrcs")
 STEP_TYPES = ("s", "r", "rcs", "rrc", "rrs", "rrcs", "cpy", "re", "ra", "nop")
+# Of an edge: the later end is not before the earlier one; after it; after it unless it also comes before it.
+ANY, LATER, UNLESS_AROUND = range(3)
+# Earlier, later, and one of these.
+Edge = tuple[int, int, int]
+# Phases of a hop, and ways of a connection.
+SENDS, COPIES, RECEIVES = range(3)
+_Place = tuple[str, int, str, int]
+_Row = tuple[int, int, int, int, _Place, int, range, range, bool]
+# Buffer of a schedule, and chunk.
+Where = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,7 @@ class Step:
     kind : str
         One of ``STEP_TYPES``.
     src_buffer, src_chunk, dst_buffer, dst_chunk : str and int
-        What it reads and writes; the chunk is -1 where there is none.
+        What it reads and writes; the chunk is -1 for none.
     count : int
         Contiguous chunks.
     wait : (int, int) or None
@@ -41,8 +51,8 @@ class Step:
     waited_for : bool
         Whether another thread block waits for it.
     hop, stage : int
-        Of the message or copy that begins with it, where the file says: ours do, in two attributes that the runtime
-        passes over; else -1.
+        Hop and stage of the message or copy that begins with it, where the file has them: ours do, in two attributes
+        that the runtime passes over; else -1.
     """
 
     kind: str
@@ -76,7 +86,7 @@ class Gpu:
     chunks : dict of str to int
         Chunks of each buffer, ``i``, ``o`` and ``s``.
     blocks : tuple of ThreadBlock
-        At work at once.
+        Thread blocks at work at once.
     """
 
     chunks: dict[str, int]
@@ -90,7 +100,7 @@ class Algorithm:
     Parameters
     ----------
     name, collective, protocol : str
-        As in the file.
+        Names in the file.
     in_place : bool
         Whether input and output are one array.
     n_chunks : int
@@ -98,7 +108,7 @@ class Algorithm:
     min_bytes, max_bytes : int
         The runtime takes it for arrays of at least the one, and less than the other.
     gpus : tuple of Gpu
-        By rank.
+        GPUs by rank.
     n_channels : int
         One more than the largest channel.
     weights : tuple of float
@@ -115,18 +125,6 @@ class Algorithm:
     gpus: tuple[Gpu, ...]
     n_channels: int
     weights: tuple[float, ...] = ()
-
-
-# Of an edge: the later end is not before the earlier one; after it; after it unless it also comes before it.
-ANY, LATER, UNLESS_AROUND = range(3)
-# Earlier, later, and one of these.
-Edge = tuple[int, int, int]
-
-
-# Phases of a hop, and ways of a connection.
-SENDS, COPIES, RECEIVES = range(3)
-_Place = tuple[str, int, str, int]
-_Row = tuple[int, int, int, int, _Place, int, range, range, bool]
 
 
 class Item(NamedTuple):
@@ -202,10 +200,6 @@ def _check_hops(schedule: Schedule, items: list[Item]) -> None:
             if not written.isdisjoint(item.reads):
                 raise InputError(f"{schedule.name}: local copies of hop {hop} exchange chunks, which steps cannot do")
             written.update(item.writes)
-
-
-# Buffer of a schedule, and chunk.
-Where = tuple[int, int]
 
 
 class Addresses:

@@ -1,92 +1,16 @@
-"""The messages and local copies that steps make, and the order that they impose on each other.
-
-The steps of all GPUs are run with no regard to time, to see in which order they touch each chunk.
-"""
+"""The messages and local copies that steps make, and the order that they impose on each other."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import COPY, INPUT, REDUCE
 
-from .algorithm import LATER, RECEIVING, SENDING, UNLESS_AROUND, Addresses, Algorithm, Edge, Step, Where
-
-# GPU, thread block, step.
-Place = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A step that was done, and the send whose message it took."""
-
-    place: Place
-    step: Step
-    taken: Place | None
-
-
-def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
-    """Execute every step as soon as it can be done, sends without waiting for their receiver.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-        Checked.
-    backwards : bool
-        Of the thread blocks that can go on, take the last one in place of the first.
-
-    Raises
-    ------
-    InputError
-        If not all steps can be done, or a receive takes another number of chunks than were sent.
-    """
-    blocks = [(g, b) for g, gpu in enumerate(algorithm.gpus) for b in range(len(gpu.blocks))]
-    done = dict.fromkeys(blocks, 0)
-    sent: dict[Place, deque[tuple[Place, int]]] = defaultdict(deque)  # by source, destination, channel
-    asleep: dict[object, list[tuple[int, int]]] = defaultdict(list)
-    runnable = deque(blocks)
-    n_left = sum(len(block.steps) for gpu in algorithm.gpus for block in gpu.blocks)
-    while runnable:
-        g, b = runnable.pop() if backwards else runnable.popleft()
-        block = algorithm.gpus[g].blocks[b]
-        while done[g, b] < len(block.steps):
-            number = done[g, b]
-            step = block.steps[number]
-            connection = (block.recv, g, block.channel)
-            if step.wait is not None and done[g, step.wait[0]] <= step.wait[1]:
-                asleep[g, step.wait[0]].append((g, b))
-                break
-            if step.kind in RECEIVING and not sent[connection]:
-                asleep[connection].append((g, b))
-                break
-            taken = None
-            if step.kind in RECEIVING:
-                taken, count = sent[connection].popleft()
-                if count != step.count:
-                    raise InputError(
-                        f"{_name((g, b, number))} takes {step.count} chunks of the {count} that {_name(taken)} sends"
-                    )
-            if step.kind in SENDING:
-                out = (g, block.send, block.channel)
-                sent[out].append(((g, b, number), step.count))
-                runnable.extend(asleep.pop(out, ()))
-            done[g, b] += 1
-            n_left -= 1
-            runnable.extend(asleep.pop((g, b), ()))
-            yield Event((g, b, number), step, taken)
-    if n_left:
-        g, b = next(place for place in blocks if done[place] < len(algorithm.gpus[place[0]].blocks[place[1]].steps))
-        raise InputError(f"{_name((g, b, done[g, b]))} never starts (a deadlock), and {n_left - 1} other steps with it")
-    for (src, dst, channel), left in sent.items():
-        if left:
-            raise InputError(f"gpu {dst} never receives what gpu {src} sends it on channel {channel}")
-
-
-def _name(place: Place) -> str:
-    return "gpu {}, thread block {}, step {}".format(*place)
-
+from .algorithm import LATER, SENDING, UNLESS_AROUND, Addresses, Algorithm, Edge, Where
+from .execution import Event, Place, execute
 
 MAX_EDGES = 2**22
 
@@ -124,9 +48,9 @@ class Transfers:
     algorithm : Algorithm
         Checked.
     addresses : Addresses
-        Of it; takes scratch memory for sums that are sent on and not kept.
+        Addresses of the algorithm; takes scratch memory for sums that are sent on and not kept.
     backwards : bool
-        Of the order of thread blocks, where several can go on.
+        Whether thread blocks go in reverse order, where several can go on.
     """
 
     def __init__(self, algorithm: Algorithm, addresses: Addresses, backwards: bool = False) -> None:

@@ -28,7 +28,7 @@ class Written:
     low, high : int, bytes
         Sizes that it is for, both included.
     method : str
-        Which schedule.
+        Name of the schedule.
     note : str
         What is not as it was chosen; empty where nothing is.
     """
@@ -49,9 +49,9 @@ def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> 
     Parameters
     ----------
     operation : str
-        Of all.
+        Operation of all schedules.
     ranges : sequence of Range
-        In ascending order.
+        Ranges in ascending order.
     folder : path
         Made where it is missing.
 

@@ -21,7 +21,7 @@ MANY_GPUS, MAX_TRIES = 64, 8
 def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
     """Match sends with receives, and put the messages into hops.
 
-    A dependency between steps that touch no common chunk is a fence; there is no other order in a schedule.
+    A dependency between steps that touch no common chunk is a fence; a schedule has no other order.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _earliest(transfers: Transfers, name: str) -> tuple[list[int], list[int]]:
 
 
 def _marked(transfers: Transfers, name: str) -> tuple[list[int], list[int]] | None:
-    """Stages and hops as the file says, if it does of every message: what may be at once cannot be told from steps."""
+    """Stages and hops as the file says, if it does of every message: what may be at once cannot be seen from steps."""
     marks = [move.mark for move in transfers.moves]
     if not marks or min(map(min, marks)) < 0:
         return None
@@ -141,9 +141,9 @@ def levels(n: int, edges: Iterable[Edge], name: str) -> list[int]:
     n : int
         How many things there are.
     edges : iterable of Edge
-        Between them.
+        Edges between them.
     name : str
-        Of the algorithm, for messages.
+        Name of the algorithm, used in messages.
 
     Raises
     ------

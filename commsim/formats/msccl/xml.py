@@ -1,7 +1,4 @@
-"""Read MSCCL's XML, refusing what its runtime would refuse, and warning of what it would never use.
-
-Write an algorithm as XML, in the form that MSCCL's runtime reads.
-"""
+"""MSCCL's XML: read, with what its runtime would refuse refused and what it would never use warned of; and written."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from commsim.workload.task_graph import Graph, Task
 SEND, RECV, CALC = 1, 2, 3
 # The peer or tag of a receive that takes whatever comes, as GOAL stores it.
 ANY = 2**32 - 1
+MAX_OPS = MAX_RANKS = 2**20
+MAX_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +27,17 @@ class Op:
     kind : int
         SEND, RECV or CALC.
     size : int, bytes or ns
-        Of the message; of a computation how long it takes.
+        Size of the message, or duration of the computation.
     peer, tag : int
         The other rank, and which message; 0 for a computation. ANY in a receive takes whatever comes.
     cpu, nic : int
-        Which of the rank's.
+        Number of the processor and of the NIC of the rank.
     after : tuple of int
         Operations of the same rank, by index, that must have finished.
     after_start : tuple of int
         Operations of the same rank that must have started.
     stage : int
-        Of a computation of no time: number of the stage that begins with it, if it stands for a fence; else 0.
+        Number of the stage that begins with a computation of no time, if it represents a fence; else 0.
     """
 
     kind: int
@@ -73,10 +75,6 @@ class Programs:
                 yield rank, i, op
 
 
-MAX_OPS = MAX_RANKS = 2**20
-MAX_SHOWN = 4
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """A send and the receive that takes it.
@@ -90,7 +88,7 @@ class Message:
     size : int, bytes
         What it carries.
     tag : int
-        Of the send.
+        Tag of the send.
     """
 
     src: int
@@ -144,7 +142,7 @@ def match(programs: Programs) -> list[Message]:
 
 
 def circle_of(waits: list[set[int]]) -> list[int]:
-    """Numbers of which each waits for the next, and the last for the first; there must be such."""
+    """Numbers that wait each for the next, and the last for the first; there must be such."""
     try:
         graphlib.TopologicalSorter(dict(enumerate(waits))).prepare()
     except graphlib.CycleError as error:
@@ -162,7 +160,7 @@ def deadlock(waits: list[set[int]], names: Callable[[int], str]) -> InputError:
 
 
 def sorted_after(waits: list[set[int]]) -> list[int] | None:
-    """Numbers so that each stands after those it waits for, small ones first; None if some wait for each other."""
+    """Numbers so that each comes after those it waits for, small ones first; None if some wait for each other."""
     missing = [len(waited) for waited in waits]
     followers: list[list[int]] = [[] for _ in waits]
     for i, waited in enumerate(waits):
@@ -188,7 +186,7 @@ def graph_of(programs: Programs) -> Graph:
     Raises
     ------
     InputError
-        If there is nothing to do, sends and receives do not match, or ranks wait for each other.
+        If the programs are empty, sends and receives do not match, or ranks wait for each other.
     """
     ops = list(programs.every())
     finish = {(rank, i): n for n, (rank, i, _) in enumerate(ops)}

@@ -37,14 +37,14 @@ class _Draft:
 
 
 def programs_of(schedule: Schedule, n_bytes: ArrayLike, gamma: ArrayLike = 0.0) -> Programs:
-    """Say what every participant of a schedule does; helpers are ranks after the ranks.
+    """Return what every participant of a schedule does; helpers are ranks after the ranks.
 
     Parameters
     ----------
     schedule : Schedule
         What is sent.
     n_bytes : float64[n_transfers], bytes
-        Of every message; rounded to whole bytes.
+        Size of each message; rounded to whole bytes.
     gamma : float64[n_participants] or float, s/byte
         What reducing costs at each participant; rounded to whole nanoseconds per message.
 

@@ -15,7 +15,7 @@ class Switch:
     Parameters
     ----------
     name : str
-        Of the switch.
+        Name of the switch.
     switches, nodes : tuple of str
         What hangs below it.
     speed : str
@@ -35,7 +35,7 @@ class Tree:
     Parameters
     ----------
     switches : tuple of Switch
-        In the order of the file.
+        Switches in the order of the file.
 
     Raises
     ------

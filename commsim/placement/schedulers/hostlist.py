@@ -28,7 +28,7 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
         that of all its numbers: ``n[08-10]`` is n08, n09, n10. Several brackets in a name are all combinations, the
         last one running fastest.
     limit : int
-        At most this many names.
+        Largest number of names.
 
     Returns
     -------

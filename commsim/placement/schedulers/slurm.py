@@ -16,6 +16,8 @@ from .hostlist import check_name, compress_hosts, expand_hosts
 _TREE = ("switchname", "switches", "nodes", "linkspeed")
 _BLOCK = ("blockname", "nodes")
 _LONGEST_NAME = 64
+_KINDS = ("tree", "block")
+_OTHERS = ("ring", "torus3d", "flat")
 
 
 def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
@@ -26,7 +28,7 @@ def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
     text : str
         What is in the file.
     path : str
-        For messages.
+        Path of the file, named in messages.
 
     Raises
     ------
@@ -188,10 +190,6 @@ def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
     return f"--nodes={len(hosts)} --nodelist={compress_hosts(hosts)} --switches={n_leaves}"
 
 
-_KINDS = ("tree", "block")
-_OTHERS = ("ring", "torus3d", "flat")
-
-
 @dataclass(frozen=True, slots=True)
 class NamedTopology:
     """One entry of the file.
@@ -236,7 +234,7 @@ def choose_topology(topologies: Sequence[NamedTopology], name: str | None, path:
     Raises
     ------
     InputError
-        If there is none of that name, or it is not clear which.
+        If the name is unknown, or it is not clear which.
     """
     known = ", ".join(one.name for one in topologies)
     if name is None:

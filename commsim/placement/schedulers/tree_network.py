@@ -1,12 +1,6 @@
-"""Networks from trees of switches, and trees of switches from networks.
-
-How fast the links of each tier are, since no scheduler's file says so.
-"""
+"""Networks from trees of switches, and trees of switches from networks."""
 
 from __future__ import annotations
-
-import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,87 +8,10 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from commsim.core.network_queries import first_above, units
-from commsim.core.units import parse_bandwidth
 from topologies import LINK_LATENCY
 
 from .fabric_tree import Switch, Tree, free_name, require_unique
-
-_ENTRY = re.compile(r"\s*(\d{1,3})\s*=\s*(.*?)\s*", re.ASCII | re.DOTALL)
-_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Tiers:
-    """Rates by tier: 1 is the link between a node and its switch, 2 the link from there upwards, and so on.
-
-    Parameters
-    ----------
-    bandwidth : dict of int to float, bytes/s
-        Of each link, in each direction.
-    oversubscription : dict of int to float
-        In place of a rate: what the switch's links downwards can carry together, over what the link upwards can.
-    """
-
-    bandwidth: dict[int, float]
-    oversubscription: dict[int, float]
-
-    def uplink(self, tier: int, below: float, what: str) -> float:
-        """Rate of one link upwards.
-
-        Parameters
-        ----------
-        tier : int
-            Of the link.
-        below : float, bytes/s
-            Of the links downwards of its lower end, together.
-        what : str
-            The link, for messages.
-
-        Raises
-        ------
-        InputError
-            If the table does not say.
-        """
-        if tier in self.bandwidth:
-            return self.bandwidth[tier]
-        if tier in self.oversubscription:
-            return below / self.oversubscription[tier]
-        raise InputError(f"--tier-bandwidth does not give the rate of tier {tier} ({what}); the file has no"
-                         f" rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
-
-    def require_used(self, n_tiers: int) -> None:
-        """Raise if the table says something about a tier that is not there."""
-        for tier in (*self.bandwidth, *self.oversubscription):
-            if not 1 <= tier <= n_tiers:
-                raise InputError(f"--tier-bandwidth has a tier {tier}, but there are 1..{n_tiers}")
-
-
-def parse_tiers(text: str) -> Tiers:
-    """Read ``1=100Gbps,2=400Gbps,3=2:1``; N:1 is the oversubscription of the links into that tier.
-
-    Raises
-    ------
-    InputError
-        If it is something else, a tier is there twice, or tier 1 is a ratio.
-    """
-    table = Tiers({}, {})
-    for entry in text.split(","):
-        match = _ENTRY.fullmatch(entry)
-        if match is None:
-            raise InputError(f"--tier-bandwidth is TIER=RATE,..., as in 1=100Gbps,2=400Gbps or 1=100Gbps,2=2:1, "
-                             f"got {entry!r}")  # fmt: skip
-        tier = int(match[1])
-        if tier in table.bandwidth or tier in table.oversubscription:
-            raise InputError(f"--tier-bandwidth names tier {tier} twice")
-        ratio = _RATIO.fullmatch(match[2])
-        if ratio is None:
-            table.bandwidth[tier] = parse_bandwidth(match[2], f"--tier-bandwidth {tier}")
-        elif tier == 1 or not (float(ratio[1]) > 0 and float(ratio[2]) > 0):
-            raise InputError(f"--tier-bandwidth {tier} cannot be {match[2]}: a ratio is of positive numbers, and tier "
-                             "1, the link of a node, has nothing below it")  # fmt: skip
-        else:
-            table.oversubscription[tier] = float(ratio[1]) / float(ratio[2])
-    return table
+from .tier_rates import Tiers
 
 
 def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name: str = "imported") -> Network:
@@ -107,9 +24,9 @@ def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name:
     tiers : Tiers
         How fast the cables are. The tier of a cable is one more than that of its lower end.
     latency : float, s
-        Of every cable, each way.
+        Latency of each cable, one way.
     name : str
-        Of the network.
+        Name of the network.
 
     Returns
     -------
@@ -142,7 +59,7 @@ def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name:
 def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
     """Find the tree that a scheduler should know: hosts by their first switch, switches by the first one above them.
 
-    Of switches that do the same (the spines of a leaf-spine) one stands for all. Switches at the top that nothing
+    Of switches that do the same (the spines of a leaf-spine) one represents all. Switches at the top that nothing
     joins, in a network whose hosts can all reach each other, are put below one more, ``fabric``.
 
     Returns
@@ -150,7 +67,7 @@ def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
     tree : Tree
         Nodes are hosts, or machines by the first part of their nodes' names (``m0`` of ``m0.gpu0``).
     stand_ins : dict of str to tuple of str
-        By switch of the tree that stands for several: all of them, by their names in the network.
+        By switch of the tree that represents several: all of them, by their names in the network.
 
     Raises
     ------

@@ -1,19 +1,18 @@
-"""ASGI middleware: token, web pages kept out, limit of body size, timeouts, log."""
+"""ASGI middleware: token, web pages kept out, time limit of bodies."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import ipaddress
 import json
-import sys
 import time
-import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -23,8 +22,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = ("/healthz",)
 FAULT = "an error of the service; see its log"
-_HELD_BODIES = 8  # as many full bodies may be in memory at once
-_DRAIN_TIME = 1.0
+HELD_BODIES = 8  # as many bodies of full size may be in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,11 @@ class Limits:
     Parameters
     ----------
     token : str or None
-        That must come as ``Authorization: Bearer``; ``/healthz`` is open.
+        Word that must come as ``Authorization: Bearer``; ``/healthz`` is open.
     body_bytes : int
-        Of a request's body, whether it is announced or comes in chunks.
+        Size of a request's body, whether it is announced or comes in chunks.
     seconds : float
-        For a body to arrive, and again for each part of the answer to be taken.
+        Time for a body to arrive.
     """
 
     token: str | None = None
@@ -52,7 +50,7 @@ class Refusal(Exception):  # noqa: N818  # an answer, not a fault of ours
     Parameters
     ----------
     status : int
-        Of HTTP, 4xx or 503.
+        Status of HTTP, 4xx or 503.
     message : str
         What was wanted and what came.
     """
@@ -63,7 +61,7 @@ class Refusal(Exception):  # noqa: N818  # an answer, not a fault of ours
 
 
 class Guard:
-    """Reads whole bodies within the limits, and hands requests on; answers what is refused, and what fails, in JSON.
+    """Hands on requests of those who may ask, and refuses the others before anything of a body is read.
 
     Parameters
     ----------
@@ -71,55 +69,46 @@ class Guard:
         What answers good requests.
     limits : Limits
         What a client may do.
-    log : bool
-        Whether to write one line for each request on standard error.
     observe : callable
-        Called with path, status and seconds of each request that was answered.
+        Called with path, status and seconds of each request.
     """
 
-    def __init__(
-        self, app: App, limits: Limits, log: bool = False, observe: Callable[[str, int, float], None] | None = None
-    ) -> None:
-        self._app, self._limits, self._log, self._observe = app, limits, log, observe
-        self._held = 0
+    def __init__(self, app: App, limits: Limits, observe: Callable[[str, int, float], None]) -> None:
+        self._app, self._limits, self._observe = app, limits, observe
+        self._held = 0  # bytes of bodies whose requests are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        start, status, held = time.perf_counter(), 0, 0
+        start, status, held, seconds = time.perf_counter(), 0, 0, self._limits.seconds
+        body_end = asyncio.get_running_loop().time() + seconds
 
-        async def timed_send(message: Message) -> None:
+        async def timed_receive() -> Message:
+            nonlocal held
+            try:
+                async with asyncio.timeout_at(body_end):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, f"a body must arrive within {seconds:g} s") from None
+            held += (size := len(message.get("body", b"")))
+            self._held += size
+            if self._held > HELD_BODIES * self._limits.body_bytes:
+                raise HTTPException(503, "too many large requests at once; try again")
+            return message
+
+        async def watched_send(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
-            async with asyncio.timeout(self._limits.seconds):
-                await send(message)
+            await send(message)
 
         try:
             self._check_token(scope)
             self._check_sender(scope)
-            body = await self._body(scope, receive)
-            held = len(body)
-            await self._app(scope, _once(body), timed_send)
+            await self._app(scope, timed_receive, watched_send)
         except Refusal as refusal:
-            if status == 0:
-                await self._drain(scope, receive)
-                await _answer(timed_send, refusal.status, str(refusal))
-        except TimeoutError:
-            status = status or 408  # the client takes no bytes; uvicorn closes the connection
-            raise
-        except Exception:
-            traceback.print_exc()
-            if status == 0:
-                await _answer(timed_send, 500, FAULT)
+            await _answer(watched_send, refusal.status, str(refusal))
         finally:
             self._held -= held
-            seconds = time.perf_counter() - start
-            if self._observe is not None:
-                self._observe(str(scope["path"]), status, seconds)
-            if self._log:
-                took = seconds * 1e3
-                client = (scope.get("client") or ("-",))[0]
-                path = scope.get("raw_path", b"").decode("ascii", "replace")
-                print(f"{client} {scope['method']} {path} {status} {took:.1f}ms {held}B", file=sys.stderr, flush=True)
+            self._observe(str(scope["path"]), status, time.perf_counter() - start)
 
     def _check_token(self, scope: Scope) -> None:
         if self._limits.token is None or scope["path"] in OPEN_PATHS:
@@ -133,7 +122,8 @@ class Guard:
     def _check_sender(self, scope: Scope) -> None:
         """Refuse what a web page in a browser of this machine can send; only a token would tell it apart otherwise.
 
-        A page may post text unasked, names its own origin, and may give its own name our address (DNS rebinding).
+        A page names its own origin, and may give its own name our address (DNS rebinding). What it may post unasked is
+        no JSON by its Content-Type, which FastAPI refuses.
         """
         if self._limits.token is not None:
             return
@@ -144,49 +134,6 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and urlsplit(origin).netloc != host:
             raise Refusal(403, f"without --token-file, requests from web pages are refused, got Origin {origin!r}")
-        kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":
-            raise Refusal(415, f"without --token-file, Content-Type is application/json, got {kind!r}")
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """Read the body within the limits; its bytes count as held until the request is answered."""
-        limit = self._limits.body_bytes
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > limit:
-            raise Refusal(413, f"a body has at most {limit} bytes, this one {int(announced)}")
-        body, more = bytearray(), True
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(400, "the connection ended before the body")
-                    part, more = message.get("body", b""), message.get("more_body", False)
-                    if len(body) + len(part) > limit:
-                        raise Refusal(413, f"a body has at most {limit} bytes, this one more")
-                    if self._held + len(part) > _HELD_BODIES * limit:
-                        raise Refusal(503, "too many large requests at once; try again")
-                    self._held += len(part)
-                    body += part
-        except BaseException as error:
-            self._held -= len(body)
-            if isinstance(error, TimeoutError):
-                raise Refusal(408, f"a body must arrive within {self._limits.seconds:g} s") from None
-            raise
-        return bytes(body)
-
-    async def _drain(self, scope: Scope, receive: Receive) -> None:
-        """Take a little more of what the client is sending, since many read the answer only after that."""
-        if b"expect" in dict(scope["headers"]):
-            return
-        left = 4 * self._limits.body_bytes
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(_DRAIN_TIME, self._limits.seconds)):
-                while left > 0:
-                    message = await receive()
-                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                        return
-                    left -= len(message.get("body", b""))
 
 
 def _is_loopback(host: str) -> bool:
@@ -196,15 +143,6 @@ def _is_loopback(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def _once(body: bytes) -> Receive:
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
-
-    return receive
 
 
 async def _answer(send: Send, status: int, message: str) -> None:

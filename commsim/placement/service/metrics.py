@@ -22,7 +22,7 @@ class Metrics:
     Parameters
     ----------
     service : PlacementService
-        Whose jobs and GPUs are told.
+        Service with the jobs and GPUs that are counted.
     """
 
     def __init__(self, service: PlacementService) -> None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from commsim.core.errors import InputError, printable
-from commsim.files.fields import Fields
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
-from .extender import ExtenderArgs, failed_result, filter_result, host_priorities
+from .extender import failed_result, filter_result, host_priorities
 from .guard import Refusal
 from .job_store import JobStore
+from .models import ExtenderArgs, Search
 from .rating import Rater, Rating
 from .state import ClusterState, gpus_of_pod, job_of_pod, read_known_jobs
 
@@ -35,7 +35,7 @@ class Preferences:
     gpu_resource : str
         The name of the resource that pods ask for.
     min_score : float, optional
-        Below which a node is filtered out.
+        Smallest score of a node that is not filtered out.
     """
 
     gpu_resource: str = "nvidia.com/gpu"
@@ -48,11 +48,11 @@ class PlacementService:
     Parameters
     ----------
     cluster : Cluster
-        Where jobs run.
+        Cluster that the jobs run on.
     preferences : Preferences
         What to count and to refuse.
     store : JobStore, optional
-        Where jobs are kept; those in it are known from the beginning.
+        Store that keeps the jobs; those in it are known from the beginning.
 
     Raises
     ------
@@ -119,8 +119,8 @@ class PlacementService:
         return host_priorities(args, ratings)
 
     async def _rated(self, args: ExtenderArgs) -> tuple[Mapping[str, Rating] | None, int]:
-        asked = job_of_pod(args.pod, self.state)
-        pod_gpus = gpus_of_pod(args.pod, self._preferences.gpu_resource) if asked is not None else 0
+        asked = job_of_pod(args.Pod, self.state)
+        pod_gpus = gpus_of_pod(args.Pod, self._preferences.gpu_resource) if asked is not None else 0
         if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
             self._ignore(args, "no known job" if asked is None else f"no request for {self._preferences.gpu_resource}")
             return None, 0
@@ -136,7 +136,7 @@ class PlacementService:
         """Count a pod that may go anywhere, and say why where requests are logged."""
         self.ignored[why] += 1
         if self.tell is not None:
-            name = args.pod.table("metadata").text("name", "without a name")
+            name = args.Pod.metadata.name or "without a name"
             self.tell(f"pod {printable(name)!r}: ignored, it has {why}")
 
     def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
@@ -148,13 +148,9 @@ class PlacementService:
         self._ratings[key] = ratings
         return ratings
 
-    async def put_jobs(self, tree: object) -> dict[str, Any]:
-        """Add jobs or replace them: ``{"jobs": [...]}``; all of them, or none if one is wrong."""
-        if not isinstance(tree, dict):
-            raise InputError(f"request: expected an object with jobs, got {type(tree).__name__}")
-        fields = Fields(tree, "request")
-        known = read_known_jobs(fields.raw("jobs"), "request", ("jobs",))
-        fields.finish()
+    async def put_jobs(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Add jobs or replace them; all of them, or none if one is wrong."""
+        known = read_known_jobs(rows, "request", ("jobs",))
 
         def put() -> None:
             before = self.state.saved()
@@ -162,7 +158,7 @@ class PlacementService:
                 for one in known:
                     self.state.put(one)
                 if self._store is not None:
-                    self._store.put(cast("list[dict[str, Any]]", fields.raw("jobs")))
+                    self._store.put(rows)
             except Exception:
                 self.state.restore(before)
                 raise
@@ -192,11 +188,11 @@ class PlacementService:
         rows = [{"job": k.job.name, "gpus": k.job.n_gpus, "placed": list(k.placed)} for k in jobs]
         return {"version": self.state.version, "jobs": rows}
 
-    async def place(self, tree: object) -> dict[str, Any]:
+    async def place(self, asked: Search) -> dict[str, Any]:
         """Search placements for the jobs of a request, beside those that are known and placed."""
         from .rating import read_search
 
-        search = read_search(tree, self.state)
+        search = read_search(asked, self.state)
         if self._n_searches >= _WAITING_SEARCHES:
             raise Refusal(503, f"{_WAITING_SEARCHES} searches are under way; try again")
         self._n_searches += 1

@@ -1,7 +1,4 @@
-"""Rating of hosts for the next pod of a job, by the scores of the links it would share.
-
-A search for placements that a request asks for.
-"""
+"""Rating of hosts for the next pod of a job, by the scores of the links that it would share."""
 
 from __future__ import annotations
 
@@ -14,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.fields import Fields
-from commsim.placement.link_use import Settings, link_uses
-from commsim.placement.place import RANKINGS, place_jobs
+from commsim.placement.link_classes import Settings
+from commsim.placement.link_use import link_uses
+from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob
 
+from .models import Search
 from .state import ClusterState, KnownJob, read_known_jobs
 
 # Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
 _REMEMBERED = 20_000  # scores of links
+MAX_JOBS, MAX_GPUS = 100, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Rating:
     n_free : int
         Its GPUs that are free.
     score : float
-        Mean over the links that the job would share with others, 1 if there are none, as CASSINI ranks placements.
+        Mean over the links that the job would share with others, 1 without any, as CASSINI ranks placements.
     worst : float
         The least of these.
     worst_link : str
@@ -182,17 +181,13 @@ def _with_free(rating: Rating, n_free: int) -> Rating:
     return dataclasses.replace(rating, n_free=n_free)
 
 
-MAX_JOBS, MAX_CANDIDATES, MAX_GPUS = 100, 100, 100_000
-
-
-def read_search(tree: object, state: ClusterState) -> Callable[[], dict[str, Any]]:
+def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, Any]]:
     """Read the request of a search.
 
     Parameters
     ----------
-    tree : object
-        ``{"jobs": [...], "candidates": 10, "generators": ["packed", ...], "rank_by": "mean", "loops": "merged",
-        "check": false, "seed": 0}``; only the jobs, as in ``jobs.json``, are required.
+    asked : Search
+        The request.
     state : ClusterState
         The jobs that are known and placed stay where they are, unless the request has one of the same name.
 
@@ -206,34 +201,25 @@ def read_search(tree: object, state: ClusterState) -> Callable[[], dict[str, Any
     InputError
         Naming the field that is wrong.
     """
-    if not isinstance(tree, dict):
-        raise InputError(f"request: expected an object with jobs, got {type(tree).__name__}")
-    fields = Fields(tree, "request")
-    asked = [known.job for known in read_known_jobs(fields.raw("jobs"), "request", ("jobs",), allow_placed=False)]
-    names = {job.name for job in asked}
+    rows = [job.row() for job in asked.jobs]
+    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), allow_placed=False)]
+    names = {job.name for job in wanted}
     jobs = [_job(known.job, known.placed) for known in state.jobs.values() if known.placed]
-    jobs = [job for job in jobs if job.name not in names] + asked
+    jobs = [job for job in jobs if job.name not in names] + wanted
     if len(jobs) > MAX_JOBS or sum(job.n_gpus for job in jobs) > MAX_GPUS:
         raise InputError(f"request: jobs are at most {MAX_JOBS}, of {MAX_GPUS} GPUs, with those that are placed; got "
                          f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}")  # fmt: skip
-    n = fields.whole("candidates", 1, MAX_CANDIDATES, 10)
-    options: dict[str, Any] = {
-        "rank_by": fields.one_of("rank_by", RANKINGS, "mean"),
-        "loops": fields.one_of("loops", ("merged", "literal"), "merged"),
-        "check": fields.truth("check", False),
-        "settings": Settings(seed=fields.whole("seed", default=0)),
-    }
-    if "generators" in fields:
-        options["generators"] = fields.items("generators", str, "the name of a generator")
-    fields.finish()
+    options: dict[str, Any] = {"rank_by": asked.rank_by, "loops": asked.loops, "check": asked.check}
+    if asked.generators is not None:
+        options["generators"] = asked.generators
 
     def search() -> dict[str, Any]:
-        ranking = place_jobs(state.cluster, jobs, n=n, **options)
+        ranking = place_jobs(state.cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
         return {"candidates": [one.row() for one in ranking.candidates], "notes": list(ranking.notes)}
 
     return search
 
 
 def _job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
-    """Return a job as it is placed; one of which a part is placed counts as no larger than that."""
+    """Return a job as it is placed; one that is placed in part counts as no larger than that."""
     return dataclasses.replace(job, placement=placed, n_gpus=len(placed)) if placed else job

@@ -2,7 +2,7 @@
 
 The annotation ``commsim/job`` holds the job as in ``jobs.json``: ``{"job", "gpus", "iter_time_ms", "phases"}``, and
 ``placed``, the nodes of the GPUs that its pods have so far, in rank order. Or it holds only the name of a job that the
-service was told of. Without it a label may name such a job; see ``LABELS``.
+service knows. Without it a label may name such a job; see ``LABELS``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ from commsim.core.network_queries import locality_levels
 from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
+from commsim.placement.schedulers.tree_network import host_names
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
 
-from ..schedulers.tree_network import host_names
 from .guard import Refusal
+from .models import Pod
 
 MAX_JOBS = 1000
+ANNOTATION = "commsim/job"
+LABELS = (
+    "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
+)  # fmt: skip
+MAX_PHASES = 64
+MAX_PERIOD = 86_400.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,13 @@ class ClusterState:
     version : int
         Grows with every change.
     jobs : dict of str to KnownJob
-        By name.
+        Jobs by name.
     use : dict of str to float64[n_links]
-        By name, how many times its rate each link carries.
+        Load of each link over its rate, by name.
     gpus : dict of str to tuple of str
-        By host, the node of each of its GPUs that jobs may take.
+        Nodes of each host's GPUs that jobs may take.
     place : dict of str to tuple of int
-        By host, its rack, pod and so on, the innermost first.
+        Rack, pod and so on of each host, the innermost first.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -161,15 +168,7 @@ class ClusterState:
         self.version += 1
 
 
-ANNOTATION = "commsim/job"
-LABELS = (
-    "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
-)  # fmt: skip
-MAX_PHASES = 64
-MAX_PERIOD = 86_400.0  # seconds
-
-
-def job_of_pod(pod: Fields, state: ClusterState) -> KnownJob | None:
+def job_of_pod(pod: Pod, state: ClusterState) -> KnownJob | None:
     """Return the job that a pod belongs to, None if it names none that is known.
 
     Raises
@@ -177,22 +176,21 @@ def job_of_pod(pod: Fields, state: ClusterState) -> KnownJob | None:
     InputError
         If the annotation describes a job wrongly.
     """
-    metadata = pod.table("metadata")
-    text = metadata.table("annotations").raw(ANNOTATION) if metadata.raw("annotations") is not None else None
+    text = (pod.metadata.annotations or {}).get(ANNOTATION)
     if isinstance(text, str) and text.lstrip().startswith("{"):
         try:
             tree = strict_json(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"the annotation {ANNOTATION} is not JSON: {_first_line(error)}") from None
         return read_known_jobs([tree], f"annotation {ANNOTATION}")[0]
-    labels = metadata.table("labels") if metadata.raw("labels") is not None else Fields({}, "")
-    for name in (text, *(labels.raw(label) for label in LABELS)):
+    labels = pod.metadata.labels or {}
+    for name in (text, *(labels.get(label) for label in LABELS)):
         if isinstance(name, str) and name in state.jobs:
             return state.jobs[name]
     return None
 
 
-def gpus_of_pod(pod: Fields, resource: str) -> int:
+def gpus_of_pod(pod: Pod, resource: str) -> int:
     """GPUs that a pod's containers ask for together.
 
     Raises
@@ -201,17 +199,14 @@ def gpus_of_pod(pod: Fields, resource: str) -> int:
         If an amount is not a whole number.
     """
     total = 0
-    spec = pod.table("spec") if pod.raw("spec") is not None else Fields({}, "")
-    for container in spec.tables("containers") if spec.raw("containers") is not None else []:
-        resources = container.raw("resources")
-        for kind in ("limits", "requests"):
-            amounts = resources.get(kind) if isinstance(resources, dict) else None
-            if isinstance(amounts, dict) and resource in amounts:
-                amount = str(amounts[resource])
-                if not (amount.isascii() and amount.isdigit() and len(amount) < 6):
-                    container.fail("resources", f".{kind}.{resource} must be a whole number, got {amount[:40]!r}")
-                total += int(amount)
-                break
+    for container in (pod.spec and pod.spec.containers) or ():
+        asked = container.resources
+        amounts = {**((asked and asked.requests) or {}), **((asked and asked.limits) or {})}
+        if resource in amounts:
+            amount = str(amounts[resource])
+            if not (amount.isascii() and amount.isdigit() and len(amount) < 6):
+                raise InputError(f"request: {resource} must be a whole number, got {amount[:40]!r}")
+            total += int(amount)
     return total
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import RANK_ORDERS, STRATEGIES
+from commsim.placement.cluster import Cluster
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from ..cluster import Cluster
 from .free_gpus import FreeGpus, Plan
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
@@ -36,7 +36,7 @@ def placement_strategy(build: Strategy) -> Strategy:
 
     Notes
     -----
-    The ranks of ``commsim run`` are one job on an idle network, of which every endpoint is one GPU.
+    The ranks of ``commsim run`` are one job on an idle network, where every endpoint is one GPU.
     """
     ranks = RANK_ORDERS.get(build.__name__) or functools.partial(_place_ranks, build)
     STRATEGIES.add(build, ranks=ranks)
@@ -60,15 +60,15 @@ def candidates(
     Parameters
     ----------
     cluster : Cluster
-        Whose GPUs are free, each for one job.
+        Cluster with the free GPUs, each for one job.
     jobs : sequence of PeriodicJob
-        To be placed together.
+        Jobs to be placed together.
     strategy : str
         A name in ``STRATEGIES``.
     n : int
-        At most so many; fewer where no others are found.
+        Largest number of placements; fewer where no others are found.
     seed : int
-        Of what is drawn; the first of each is the same for every seed, but for ``random``.
+        Seed of what is drawn; the first of each is the same for every seed, but for ``random``.
 
     Returns
     -------

@@ -1,7 +1,4 @@
-"""Free GPUs, and three ways to take some of them: close together, far apart, or from the smallest leftovers.
-
-The order of ranks within a placement: neighbours on the ring share a host, then a rack, then a pod.
-"""
+"""Free GPUs, ways to take some (close together, far apart, smallest leftovers), and the order of ranks on them."""
 
 from __future__ import annotations
 
@@ -13,9 +10,13 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
+from commsim.placement.cluster import Cluster
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from ..cluster import Cluster
+# One node per GPU, in the order of ranks: neighbours on the ring are near each other.
+Taken = NDArray[np.int64]
+# What each job takes, by its number.
+Plan = dict[int, Taken]
 
 
 def nearness(network: Network) -> NDArray[np.int64]:
@@ -26,12 +27,6 @@ def nearness(network: Network) -> NDArray[np.int64]:
         path[network.endpoints, column] = level.group
     path[network.endpoints, -1] = network.endpoints
     return path
-
-
-# One node per GPU, in the order of ranks: neighbours on the ring are near each other.
-Taken = NDArray[np.int64]
-# What each job takes, by its number.
-Plan = dict[int, Taken]
 
 
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
@@ -48,14 +43,14 @@ class FreeGpus:
     Parameters
     ----------
     cluster : Cluster
-        Whose free GPUs there are at first.
+        Cluster whose free GPUs there are at first.
     jobs : sequence of PeriodicJob
         Those with a placement take theirs.
 
     Raises
     ------
     InputError
-        If they do not have room together, or one is placed where there is none.
+        If they do not have room together, or one is placed where no GPU is free.
     """
 
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
@@ -86,7 +81,7 @@ class FreeGpus:
         Parameters
         ----------
         rng : numpy.random.Generator, optional
-            Decides between equals; the first, unless given.
+            Decides between equals; by default the first.
         """
         before = self.free.copy()
         self._near(np.flatnonzero(self.free > 0), 0, n, rng)
@@ -111,7 +106,7 @@ class FreeGpus:
         Parameters
         ----------
         rng : numpy.random.Generator, optional
-            Decides between equals; the first, unless given.
+            Decides between equals; by default the first.
         """
         before = self.free.copy()
         with_room = np.flatnonzero(self.free > 0)

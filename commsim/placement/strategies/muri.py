@@ -1,4 +1,4 @@
-"""Muri: groups of jobs of which one uses a resource while the others use other ones."""
+"""Muri: groups of jobs in which one uses a resource while the others use other ones."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def group_jobs(stages: Sequence[Stages], n_gpus: Sequence[int]) -> list[tuple[in
     Parameters
     ----------
     stages : sequence of tuple of float, s
-        In the order of priority.
+        Times of the stages of each job, in the order of priority.
     n_gpus : sequence of int
-        Of each job.
+        Number of GPUs of each job.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def match(n: int, worth: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
     n : int
         Vertices.
     worth : dict of (int, int) to float
-        Of each edge, positive.
+        Worth of each edge, positive.
 
     Returns
     -------

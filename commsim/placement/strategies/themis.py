@@ -43,9 +43,9 @@ def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
     Parameters
     ----------
     free : FreeGpus
-        Where `plan` is taken from.
+        Free GPUs that `plan` is taken from.
     plan : dict of int to int64[n_gpus]
-        Of all jobs that can be moved.
+        GPUs of all jobs that can be moved.
 
     Returns
     -------

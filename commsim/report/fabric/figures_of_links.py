@@ -22,9 +22,9 @@ def queues(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     Parameters
     ----------
     network : Network
-        Of the run.
+        Network of the run.
     samples : LinkSamples
-        Of its links.
+        Samples of its links.
     of_run : str
         Name of the run, where a page has several.
     """
@@ -65,7 +65,7 @@ def fullest(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     Parameters
     ----------
     network, samples, of_run
-        As in :func:`queues`.
+        Same as in :func:`queues`.
     """
     first = _parts(samples)
     peak = samples.queued.max(axis=0)
@@ -99,7 +99,7 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     Parameters
     ----------
     network, samples, of_run
-        As in :func:`queues`.
+        Same as in :func:`queues`.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def counted(samples: LinkSamples, of_run: str = "") -> Figure:
     Parameters
     ----------
     samples : LinkSamples
-        Of the run.
+        Samples of the run.
     of_run : str
         Its name.
     """
@@ -187,7 +187,7 @@ def _parts(samples: LinkSamples) -> Numbers:
 
 
 def _kinds(network: Network) -> NDArray[np.str_]:
-    """Say of each link where its queue is and where it leads."""
+    """Name each link by where its queue is and where it leads."""
     from_switch, to_switch = network.kind[network.src] == SWITCH, network.kind[network.dst] == SWITCH
     words = np.where(to_switch, "between switches", "switches to hosts")
     return np.where(from_switch, words, "at hosts")

@@ -13,7 +13,7 @@ from commsim.report.figure import Figure
 
 Reals = NDArray[np.float64]
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
-MAX_POINTS = 20_000
+MAX_POINTS = 5_000
 
 
 def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
@@ -22,7 +22,7 @@ def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
     Parameters
     ----------
     received, finished : float64[n], s
-        Until the receiver has a message, and until its sender knows.
+        Time until the receiver has a message, and until its sender knows.
     slowdown : float64[n]
         Time over the least time that the message could take by itself.
     """
@@ -44,7 +44,7 @@ def times_figure(received: Reals, finished: Reals) -> Figure:
     Parameters
     ----------
     received, finished
-        As in :func:`times_table`.
+        Same as in :func:`times_table`.
     """
     names = ("the receiver has it", "the sender knows")
     columns = [_thinned(values) for values in (received, finished)]
@@ -64,7 +64,7 @@ def slowdown_figure(slowdown: Reals, of_run: str = "") -> Figure:
     Parameters
     ----------
     slowdown
-        As in :func:`times_table`.
+        Same as in :func:`times_table`.
     of_run : str
         Name of the run, where a page has several.
     """
@@ -78,14 +78,14 @@ def slowdown_figure(slowdown: Reals, of_run: str = "") -> Figure:
 
 
 def said(values: Reals, write: Callable[[float], str]) -> str:
-    """Say how many messages there are, and what half of them, 99 % and all do not exceed.
+    """Describe how many messages there are, and what half of them, 99 % and all do not exceed.
 
     Parameters
     ----------
     values : float64[n]
-        Of the messages.
+        Value of each message.
     write : callable
-        From a value to text.
+        Function from a value to text.
     """
     half, most, all_of_them = (write(float(v)) for v in np.quantile(values, (0.5, 0.99, 1.0), method="inverted_cdf"))
     return f"{len(values)} messages: median {half}, 99 % {most}, most {all_of_them}"

@@ -32,13 +32,13 @@ def study_of_traffic(
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     network : Network
-        Of the run.
+        Network of the run.
     run : SprayedRun
-        With samples of its links.
+        Run with samples of its links.
     slowdown : float64[n_messages]
-        Of its messages.
+        Slowdown of its messages.
     provenance : mapping of str to str
         Version and command.
     remarks : sequence of str

@@ -1,12 +1,12 @@
 // Put the page together.
 
-const DRAW = { curves: drawCurves, heat: drawHeat, choice: drawChoice, cdf: drawCdf, scatter: drawScatter, spans: drawSpans };
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const PALETTE = { ...DATA.palette };
+const THEMES = DATA.themes;
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const TABLES = DATA.tables.map((raw) => new Table(raw));
 const CHARTS = DATA.figures.map((figure) => new Chart(figure));
 const RESULTS = new Rows(TABLES[DATA.rows], DATA.listed);
+let THEME = DARK.matches ? "dark" : "light";
 
 function showCount() {
   const { rows, n } = TABLES[DATA.rows];
@@ -19,7 +19,7 @@ function makeFilters() {
     applyFilters(filters, TABLES);
     showCount();
     RESULTS.draw();
-    for (const chart of CHARTS) if (!chart.figure.run) chart.draw();
+    for (const chart of CHARTS) if (!chart.figure.run) chart.fill();
   };
   const names = DATA.filters.filter((name) => TABLES[DATA.rows].column(name));
   for (const name of names) filters.push(new Filter(TABLES[DATA.rows].column(name), changed));
@@ -59,19 +59,26 @@ function start() {
   showFailed();
   showCount();
   RESULTS.draw();
-  const drawAll = () => CHARTS.forEach((chart) => chart.draw());
-  const paint = (dark) => { Object.assign(PALETTE, DATA.palette, dark ? DATA.palette.dark : {}); drawAll(); };
-  paint(DARK.matches);
   DARK.addEventListener("change", () => paint(DARK.matches));
   window.addEventListener("beforeprint", () => paint(false));  // paper is white
   window.addEventListener("afterprint", () => paint(DARK.matches));
-  let waiting = 0;
-  window.addEventListener("resize", () => {
-    if (matchMedia("print").matches) return;  // paper gets what was on the screen
-    cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(drawAll);
-  });
-  document.body.dataset.drawn = String(CHARTS.length);
+  window.addEventListener("resize", () => CHARTS.filter((chart) => chart.svg).forEach(fitPicture));
+  drawInTurn().then(() => { document.body.dataset.drawn = String(CHARTS.length); });
 }
+
+async function paint(dark) {
+  THEME = dark ? "dark" : "light";
+  await drawAll();
+}
+
+// One figure after the other, with time for the reader in between.
+async function drawInTurn() {
+  for (const chart of CHARTS) {
+    await chart.draw();
+    await new Promise((resume) => { setTimeout(resume); });
+  }
+}
+
+async function drawAll() { for (const chart of CHARTS) await chart.draw(); }
 
 start();

@@ -4,7 +4,6 @@ const FEW_ROWS = 12;
 
 class Rows {
   constructor(table, names) {
-    this.figure = { id: "results" };
     this.table = table;
     this.columns = names.map((name) => table.column(name)).filter(Boolean);
     this.sorted = null;
@@ -12,7 +11,7 @@ class Rows {
     this.note = element("figcaption", {});
     this.heads = this.columns.map((column) => this.head(column));
     const save = element("button", { type: "button", text: "save as CSV" });
-    save.addEventListener("click", () => { this.fill(); saveNumbers(this); });
+    save.addEventListener("click", () => saveNumbers("results", plainRows({ rows: this.ordered(), column: (name) => table.column(name) }, this.columns.map((c) => c.name))));
     const head = element("thead", {}, element("tr", {}, ...this.heads));
     const scroll = element("div", { className: "scroll rows", tabIndex: 0 }, element("table", {}, head, this.body));
     scroll.setAttribute("role", "region");
@@ -49,13 +48,6 @@ class Rows {
   }
 
   cell(column, i) { return element("td", { className: column.labels ? "word" : "", text: column.text(column.values[i]) }); }
-
-  fill() {
-    this.shown = {
-      names: this.columns.map((c) => c.name), units: this.columns.map((c) => c.unit),
-      rows: this.ordered().map((i) => this.columns.map((c) => (c.labels ? c.text(c.values[i]) : c.values[i]))),
-    };
-  }
 }
 
 function wordOf(name) { return DATA.words[name] || name; }

@@ -27,12 +27,6 @@ class Column {
     return format(value, this.unit === "B/s" && DATA.filters.includes(this.name) ? "bit/s" : this.unit);  // rates of links
   }
 
-  // Place of a value among all values, whatever the filters: its colour and mark stay the same.
-  place(value) {
-    if (!this.places) this.places = new Map(this.distinct(this.values.keys()).map((v, i) => [v, i]));
-    return this.places.get(value);
-  }
-
   distinct(rows) {
     const found = new Set();
     for (const i of rows) if (!Number.isNaN(this.values[i])) found.add(this.values[i]);
@@ -48,40 +42,4 @@ class Table {
   }
 
   column(name) { return this.columns.get(name); }
-}
-
-// Median of a column, and the least and greatest of two others, per combination of the keys' values, in their order.
-function summarised(table, rows, keys, value, low = value, high = value) {
-  const groups = new Map();
-  const columns = keys.map((name) => table.column(name).values);
-  const values = table.column(value).values;
-  const lows = table.column(low).values, highs = table.column(high).values;
-  for (const i of rows) {
-    if (Number.isNaN(values[i])) continue;
-    const key = columns.map((column) => column[i]);
-    if (key.some(Number.isNaN)) continue;
-    const name = key.join();
-    let group = groups.get(name);
-    if (!group) groups.set(name, group = { keys: key, values: [], low: Infinity, high: -Infinity });
-    group.values.push(values[i]);
-    if (lows[i] < group.low) group.low = lows[i];
-    if (highs[i] > group.high) group.high = highs[i];
-  }
-  const out = [...groups.values()];
-  for (const group of out) {
-    group.n = group.values.length;
-    group.median = median(group.values);
-  }
-  return out.sort((a, b) => compare(a.keys, b.keys));
-}
-
-function median(values) {
-  values.sort((a, b) => a - b);
-  const n = values.length;
-  return (values[(n - 1) >> 1] + values[n >> 1]) / 2;
-}
-
-function compare(a, b) {
-  for (let i = 0; i < a.length; i += 1) if (a[i] !== b[i]) return a[i] - b[i];
-  return 0;
 }

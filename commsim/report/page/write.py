@@ -6,6 +6,7 @@ Tables and figures are embedded as JSON of few bytes, with nothing in it that a 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import html
 import json
@@ -24,16 +25,24 @@ from commsim.report.all_figures import make_figures, with_names
 from commsim.report.columns import Column, Table, format_value
 from commsim.report.figure import Figure, without_unit
 from commsim.report.paint import svg_text
-from commsim.report.palette import CHART, DARK_CHART, EFFECTS, IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.study import Study, constants_of
 
+from .library import library
+from .specs import spec_of, zoomed_field
+from .specs.fields import columns_of
+from .specs.lanes import with_positions
+from .theme import themes
+
 MAX_CODES = 65_534
+# Kinds of figures of which another column can get the colours.
+COLOURED = ("curves", "cdf", "scatter")
 # What came out, in the table of all rows.
 OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
-PALETTE: dict[str, Any] = {
-    "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "ends": RATIO_ENDS, "effects": EFFECTS, "idle": IDLE,
-    **CHART, "dark": DARK_CHART,
-}  # fmt: skip
+SCRIPTS = (
+    "format.js", "table.js", "filters.js", "numbers.js", "rows.js", "figures.js", "picture.js", "main.js",
+)  # fmt: skip
+MAX_TICKED = 400
+MAX_ERRORS = 20
 
 
 def encode_column(column: Column) -> dict[str, Any]:
@@ -72,13 +81,13 @@ def _encode_figures(
     Parameters
     ----------
     figures : iterable of Figure
-        In the order in which they are shown.
+        Figures in the order in which they are shown.
     filters : iterable of str
         Columns to filter by.
     rows : Table
-        To which filters belong.
+        Table that the filters belong to.
     shown_columns : iterable of str
-        Of the table of all rows; filters and outcomes unless given.
+        Columns of the table of all rows; by default filters and outcomes.
     """
     tables: list[Table] = [rows]
     listed = list(shown_columns) or [*filters, *(name for name in OUTCOMES if name in rows)]
@@ -93,23 +102,14 @@ def _encode_figures(
         used[at] |= dict.fromkeys(names)
         return at
 
-    for i, figure in enumerate(figures):
-        own = [*figure.roles.values(), *(_more(figure))]
+    for i, figure in enumerate(map(with_positions, figures)):
+        one: dict[str, Any] = {"id": f"{figure.name}-{i}", "name": figure.name, "kind": figure.kind}
+        one |= {"title": figure.title, "caption": figure.caption, "run": figure.of_run}
+        one["log"] = sorted(figure.logarithmic)
+        one |= _drawings(figure, filters) | {"value": figure.roles.get("value") or figure.roles.get("y", "")}
+        own = [name for names in one["fields"].values() for name in names]
         uses = [*(filters if figure.table is not rows and not figure.of_run else ()), *own]
-        one: dict[str, Any] = {
-            "id": f"{figure.name}-{i}",
-            "name": figure.name,
-            "kind": figure.kind,
-            "title": figure.title,
-        }
-        one |= {"caption": figure.caption, "roles": dict(figure.roles), "words": figure.wording, "run": figure.of_run}
-        one |= {
-            "log": sorted(figure.logarithmic),
-            "scale": figure.scale,
-            "level": figure.level,
-            "table": place(figure.table, uses),
-            "uses": uses,
-        }
+        one["table"] = place(figure.table, uses)
         if figure.points is not None:
             one["points"] = place(figure.points, figure.points.columns)
         if figure.picture is not None:
@@ -126,25 +126,26 @@ def json_in_html(tree: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _more(figure: Figure) -> list[str]:
-    """Columns without a role that tooltips show."""
-    if figure.kind in ("curves", "heat", "choice", "cdf"):
-        return []
-    if figure.kind == "scatter":
-        return ["measured_s", "predicted_s", "predicted_over_measured"]
-    return list(figure.table)
+def _drawings(figure: Figure, filters: Iterable[str]) -> dict[str, Any]:
+    """Specifications of a figure and the columns that they draw, by the column whose values get a colour each."""
+    if figure.kind == "picture":
+        return {"fields": {"": list(figure.table)}}
+    by = figure.roles.get("by", "")
+    one = {by: figure}
+    if figure.kind in COLOURED and not figure.of_run:
+        others = [name for name in filters if name in figure.table and name not in (by, figure.roles["x"])]
+        one |= {name: dataclasses.replace(figure, roles={**figure.roles, "by": name}) for name in others}
+    specs = {name: spec_of(each) for name, each in one.items()}
+    return {
+        "by": by,
+        "specs": specs,
+        "fields": {name: columns_of(each) for name, each in one.items()},
+        "zooms": zoomed_field(figure),
+    }
 
 
 def _text(values: np.ndarray[Any, Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
-
-
-SCRIPTS = (
-    "format.js", "table.js", "filters.js", "numbers.js", "rows.js", "chart.js", "picture.js", "draw_curves.js",
-    "draw_shares.js", "draw_maps.js", "draw_spans.js", "main.js",
-)  # fmt: skip
-MAX_TICKED = 400
-MAX_ERRORS = 20
 
 
 def write_page(study: Study, path: str | Path) -> dict[str, str]:
@@ -167,18 +168,20 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     rows, figures = with_names(study, figures)
     data = _encode_figures(figures, _filters(study), rows, study.listed)
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
-    data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
-    data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
+    data |= {"themes": themes(), "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
+    data |= {"provenance": dict(study.provenance), "left_out": left_out}
     data["remarks"] = list(study.remarks)
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
+    drawing = f"(() => {{\n{library()}\n}})();"
     style = _file("page.css")
     generator = f"commsim {study.provenance.get('commsim', '')}"
     parts = {
-        "policy": _policy(script, style),
+        "policy": _policy((drawing, script), style),
         "generator": html.escape(generator),
         "title": html.escape(study.title),
         "heading": html.escape(study.title).replace(",", ",<wbr>"),
         "style": style,
+        "library": drawing,
         "script": script,
         "data": json_in_html(data),
     }  # fmt: skip
@@ -191,7 +194,7 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 
 def _filters(study: Study) -> list[str]:
-    """Parameters to filter by: numbers, and words of which there are not too many to tick."""
+    """Parameters to filter by: numbers, and words, if not too many to tick."""
     return [name for name in study.parameters if len(study.rows[name].labels or ()) <= MAX_TICKED]
 
 
@@ -210,9 +213,10 @@ def _facts(study: Study) -> str:
     return "; ".join(f"{name}: {value}" for name, value in facts.items())
 
 
-def _policy(script: str, style: str) -> str:
-    """Only this script and this style, and nothing from anywhere."""
-    only = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+def _policy(scripts: Iterable[str], style: str) -> str:
+    """Only these scripts and this style, and nothing from anywhere."""
+    allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
+    only = f"script-src {allowed}; style-src '{_hash(style)}'"
     return f"default-src 'none'; {only}; base-uri 'none'; form-action 'none'"
 
 

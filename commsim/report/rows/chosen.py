@@ -96,7 +96,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
     columns : iterable of str
         Those whose words may be renamed.
     names : mapping of str to mapping
-        By column and value, as :func:`short_names` returns them.
+        Names by column and value, as :func:`short_names` returns them.
     renames : iterable of str
         ``OLD=NEW``, where OLD is a word of any column, in full or short.
 
@@ -118,7 +118,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
                     out.setdefault(name, {})[label], known = new, True
         if not known:
             listed = [names.get(name, {}).get(label, label) for name in words for label in words[name]]
-            raise InputError(f"--rename {text}: there is no {old!r}; there are {_some(listed)}")
+            raise InputError(f"--rename {text}: no {old!r}; known: {_some(listed)}")
     for name, of in out.items():
         shown = [of.get(label, label) for label in words[name]]
         if len(set(shown)) < len(shown):
@@ -143,7 +143,7 @@ def _condition(rows: Table, text: str) -> tuple[Column, str, str]:
     name, sign, value = match.groups()
     same = next((found for names_of in NAMES if (found := [one for one in rows if name in names_of(one)])), [])
     if len(same) != 1:
-        what = f"{' and '.join(same)} are called so" if same else "there is no such column"
+        what = f"{' and '.join(same)} are called so" if same else "no such column"
         raise InputError(f"--where {text}: {what}; columns: {', '.join(rows)}")
     return rows[same[0]], sign, value
 

@@ -32,10 +32,10 @@ class Difference:
     Parameters
     ----------
     pairs : tuple of mapping
-        Of each configuration that both have: what was asked, and under ``a`` and ``b`` what came out; ``time_ratio`` is
-        the time of the second over that of the first.
+        Entry of each configuration that both have: what was asked, and under ``a`` and ``b`` what came out;
+        ``time_ratio`` is the time of the second over that of the first.
     only_a, only_b : tuple of mapping
-        What was asked in one of them alone.
+        What was asked in only one of them.
     differs : mapping of str to (object, object)
         Flags, and columns that have one value in each set, but not the same.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
-from commsim.files.store import read_result
+from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
 from commsim.report.columns import Table, table_of_arrow, table_of_rows
 from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, make_study, study_of_rows
@@ -72,7 +72,7 @@ def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[
     from commsim.report.fabric.figures_of_messages import slowdown_figure, times_figure, times_table
 
     if choice != EVERYTHING:
-        raise InputError(f"{path}: holds messages of `commsim traffic`, of which all are shown")
+        raise InputError(f"{path}: holds messages of `commsim traffic`, which are all shown")
     for i, row in enumerate(rows):
         fields = Fields(dict(row), path, ("results", i))
         for name in MESSAGE:

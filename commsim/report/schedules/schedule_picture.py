@@ -10,13 +10,29 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import BUFFERS, REDUCE, Schedule, Transfers
-
-from ..palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
-from ..palette import REDUCE as REDUCE_COLOUR
-from ..picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, shortened, text_width, wrapped
+from commsim.report.palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
+from commsim.report.palette import REDUCE as REDUCE_COLOUR
+from commsim.report.picture import (
+    Disc,
+    Label,
+    Line,
+    Picture,
+    Point,
+    Polygon,
+    Rectangle,
+    Shape,
+    shortened,
+    text_width,
+    wrapped,
+)
 
 PLUS, TIP, SIZE = 5.5, 8.0, 9.5
 MAX_LETTERS = 9
+MAX_TRANSFERS = 2000
+MAX_PARTICIPANTS = 128
+MARGIN, LANE, COLUMN, HEAD = 24.0, 30.0, 76.0, 22.0
+COLUMNS_IN_A_SYSTEM = 16
+_BETWEEN = 26.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +64,7 @@ def _gather(hop: Transfers, words: Callable[[Transfers], tuple[str, str]]) -> li
     hop : TRANSFER[n]
         Its transfers.
     words : callable
-        From transfers to text and title.
+        Function from transfers to text and title.
     """
     keys = np.stack((hop["src"], hop["dst"], hop["op"]), axis=1).astype(np.int64)
     kinds, which = np.unique(keys, axis=0, return_inverse=True)
@@ -72,7 +88,7 @@ def _draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[
 
 
 def _draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Sequence[Label]) -> list[Label]:
-    """Write the chunks on the arrow, near an end, where no label of the same hop is; nowhere when there is no place."""
+    """Write the chunks on the arrow, near an end, where no label of the same hop is; nowhere without room."""
     text = shortened(arrow.text, text_width("0" * MAX_LETTERS, SIZE), SIZE)
     reach = text_width(text, SIZE) / 2
     for share in (0.27, 0.68, 0.14, 0.4, 0.55):
@@ -110,13 +126,6 @@ def _plus(at: Point, title: str) -> list[Shape]:
         Disc(x, y, PLUS, "#ffffff", REDUCE_COLOUR, title),
         *(Line(bar, REDUCE_COLOUR, 1.4, title=title) for bar in bars),
     ]
-
-
-MAX_TRANSFERS = 2000
-MAX_PARTICIPANTS = 128
-MARGIN, LANE, COLUMN, HEAD = 24.0, 30.0, 76.0, 22.0
-COLUMNS_IN_A_SYSTEM = 16
-_BETWEEN = 26.0
 
 
 @dataclass(frozen=True, slots=True)

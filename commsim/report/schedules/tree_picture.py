@@ -8,14 +8,13 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import REDUCE, Schedule
-
-from ..boxes import Boxes
-from ..cables import beside
-from ..layout import Layout
-from ..network_picture import draw_network
-from ..palette import COPY
-from ..palette import REDUCE as REDUCE_COLOUR
-from ..picture import Disc, Line, Picture, Shape
+from commsim.report.boxes import Boxes
+from commsim.report.cables import beside
+from commsim.report.layout import Layout
+from commsim.report.network_picture import draw_network
+from commsim.report.palette import COPY
+from commsim.report.palette import REDUCE as REDUCE_COLOUR
+from commsim.report.picture import Disc, Line, Picture, Shape
 
 # Trees side by side on a cable, in pixels; and beyond how many of them a picture cannot be read.
 _APART, MAX_TREES = 3.5, 12
@@ -57,13 +56,13 @@ def draw_trees(network: Network, schedule: Schedule, placement: Placement, rank:
     Parameters
     ----------
     network : Network
-        Where.
+        Network of the trees.
     schedule : Schedule
         Every tree is a channel.
     placement : Placement
-        Of the ranks, with a route for each message.
+        Placement of the ranks, with a route for each message.
     rank : int
-        Whose trees.
+        Rank of the trees.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def draw_trees(network: Network, schedule: Schedule, placement: Placement, rank:
     Raises
     ------
     InputError
-        If there are no pinned routes, or the rank has no tree.
+        Without pinned routes, or if the rank has no tree.
     """
     if placement.routes is None:
         raise InputError(f"{schedule.name} pins no routes: trees are drawn of files that commsim synthesize writes")

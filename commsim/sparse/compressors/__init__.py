@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec
 
-from ...core.registry import Registry
-from ...core.spec import check_arguments, read_arguments, split_spec
+from commsim.core.registry import Registry
+from commsim.core.spec import check_arguments, read_arguments, split_spec
 
 if TYPE_CHECKING:
     from .message import Compressor

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.errors import InputError
-from ..encodings import INDEX_BYTES
+from commsim.core.errors import InputError
+from commsim.sparse.encodings import INDEX_BYTES
+
 from . import compressor
+from .element_list import count, largest, read_list, share, write_list
 from .message import Compressed, Compressor, Vector, finite
-from .selected_elements import count, largest, read_list, share, write_list
 
 # Density of one epoch of the warm-up over that of the next.
 FALLS_BY = 4

@@ -1,7 +1,4 @@
-"""The compressor, the message that it makes of a gradient, and what a rank remembers from one step to the next.
-
-Memories: of nothing, and of what was left out (error feedback).
-"""
+"""The compressor, the message that it makes of a gradient, and the memory of what was left out (error feedback)."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError
+from commsim.core.errors import InputError
 
 # [n] floats.
 Vector: TypeAlias = NDArray[Any]
@@ -28,9 +25,9 @@ class Compressed:
     Parameters
     ----------
     n_elements : int
-        Of the gradient.
+        Number of elements of the gradient.
     dtype : dtype
-        Of the gradient.
+        Data type of the gradient.
     parts : tuple of array
         What goes on the wire, as it goes there. Lengths and kinds of number are known at both ends, from the
         compressor and the two above, but for the length of a list that the data decides.
@@ -76,7 +73,7 @@ class Compressor(Protocol):
         vector : [n]
             Finite floats.
         rank, step : int
-            From which random numbers are drawn, where the compressor draws any.
+            Rank and step that random numbers are drawn from, where the compressor draws any.
 
         Raises
         ------
@@ -114,7 +111,7 @@ class Summed(Protocol):
         step : int
             Number of the step.
         memory : Memory
-            Of the rank.
+            Memory of the rank.
         """
 
     def exchange_bytes(self, n_elements: int, value_bytes: int = 4) -> tuple[int, ...]:
@@ -187,9 +184,9 @@ class CompressedRank:
     Parameters
     ----------
     compressor : Compressor
-        Of all ranks.
+        Compressor of all ranks.
     rank : int
-        Which.
+        Number of the rank.
     feedback : bool
         Whether to remember what was not sent, as the compressor's paper does; without, it is lost.
     """

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.errors import InputError
+from commsim.core.errors import InputError
+
 from . import compressor
+from .element_list import as_matrix, columns_of
 from .message import Compressed, Compressor, Exchange, Memory, Residual, Vector, finite
-from .selected_elements import as_matrix, columns_of
 
 
 class WarmResidual(Residual):
@@ -39,7 +40,7 @@ class PowerSgd:
         """Both factors are linear in the gradient, given the other."""
 
     def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002 - alike at all ranks
-        """Factor the gradient of one rank alone, from a drawn start."""
+        """Factor the gradient of a single rank, from a drawn start."""
         vector = finite(vector)
         matrix = self._matrix(vector)
         left = orthonormal(product(matrix, self._start(matrix.shape[1], vector.dtype)))
@@ -125,9 +126,9 @@ def power_sgd(rank: int = 2, columns: int | None = None, seed: int = 0) -> Compr
     rank : int
         Columns of the factors.
     columns : int, optional
-        Of the gradient's matrix, which is stored row after row; by default about the square root of its size.
+        Columns of the gradient's matrix, which is stored row after row; by default about the square root of its size.
     seed : int
-        Of the first start; each step starts from the last one's right factor.
+        Seed of the first start; each step starts from the last one's right factor.
 
     Returns
     -------

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError
+from commsim.core.errors import InputError
+
 from . import compressor
+from .element_list import as_matrix
 from .message import Compressed, Compressor, Forgetful, Vector, finite
-from .selected_elements import as_matrix
 
 # Elements of a bucket, as in SparCML.
 BUCKET = 1024
@@ -98,7 +99,7 @@ def qsgd(bits: int = 4, bucket: int = BUCKET, seed: int = 0) -> Compressor:
     Parameters
     ----------
     bits : int
-        Of an element: 2, 4 or 8, for s = 2^(bits - 1) - 1 levels of each sign.
+        Bits of an element: 2, 4 or 8, for s = 2^(bits - 1) - 1 levels of each sign.
     bucket : int
         Elements that share a norm.
     seed : int

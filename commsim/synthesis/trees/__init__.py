@@ -1,4 +1,5 @@
 """Trees that carry what every rank needs as fast as the network allows: exact, in integers.
 
-The order of the steps: rates as integers, the worst cut, switches split off, trees packed, trees put back on links.
+The steps, in order: rates become integers, the worst cut is found, switches are split off, trees are packed, and trees
+are put back on links.
 """

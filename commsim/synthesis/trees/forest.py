@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Certificate:
     k : int
         Unit trees per rank, the largest of all ranks, that attain it.
     cut : tuple of str
-        Nodes out of which, or into which, data cannot get faster.
+        Nodes that data leaves or enters, where it cannot get faster.
     proved : bool
         Whether the bound is exact and there are trees that attain it.
     """
@@ -54,6 +55,11 @@ class Certificate:
     k: int
     cut: tuple[str, ...]
     proved: bool
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        fraction = str(self.fraction)
+        return {"fraction": fraction, "per": self.per, "k": self.k, "cut": list(self.cut), "proved": self.proved}
 
 
 def weights_of(operation: str, n_ranks: int, root: int) -> Numbers:
@@ -68,13 +74,13 @@ def untrimmed(whole: WholeNetwork, weight: Numbers, up: bool, trimmed: Certifica
     Parameters
     ----------
     whole : WholeNetwork
-        As it is.
+        Network before switches were trimmed.
     weight : int64[n_ranks]
-        Of each rank.
+        Weight of each rank.
     up : bool
         Whether data are summed.
     trimmed : Certificate
-        Of what is left.
+        Certificate of what is left.
     """
     best = optimum(whole.reversed() if up else whole, weight)
     fraction = best.per_unit * Fraction(10**9) / whole.unit
@@ -94,11 +100,11 @@ class Forest:
     Parameters
     ----------
     name : str
-        Which these are.
+        Name of the set of trees.
     up, down : tuple of Tree
-        For sums, and for copies.
+        Trees for sums, and for copies.
     per_byte : float, s/byte
-        Of the operation's size, once every link is busy.
+        Time per byte of the operation's size, once every link is busy.
     gap : Fraction
         How many times the optimum that is.
     """
@@ -139,7 +145,7 @@ class Grower:
     operation : str
         One of ``DIRECTIONS``.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
     proved : bool
         Whether `whole` is the network as it is; if not, what is attained is not the network's optimum.
     """
@@ -190,7 +196,7 @@ class Grower:
     def few(self, n_trees: int, report: Report | None = None) -> Forest | None:
         """Return so many trees per rank, for small sizes; None where the optimum has no more of them.
 
-        All-reduce is then two equal halves, sums and copies, of which every rank has the same share.
+        All-reduce is then two equal halves, sums and copies, with the same share for every rank.
         """
         ones = np.ones(self.whole.n_ranks, np.int64)
         whole = {"up": self.whole.reversed(), "down": self.whole}

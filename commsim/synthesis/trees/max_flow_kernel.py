@@ -91,7 +91,7 @@ def drop_arcs(arcs: Arcs, count: int) -> None:
 
 @kernel
 def widen(arcs: Arcs, src: int, dst: int, room: int) -> None:
-    """Add capacity (or take it, if negative) to the lasting arc between two nodes, which is made if there is none."""
+    """Add capacity (or take it, if negative) to the lasting arc between two nodes, which is made if missing."""
     e = arcs.between[src, dst]
     if e < 0:
         e = add_arc(arcs, src, dst, 0)

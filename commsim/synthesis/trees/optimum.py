@@ -104,9 +104,9 @@ def graph_of(whole: WholeNetwork, roots: Numbers, spare: int = 0) -> tuple[Arcs,
     Parameters
     ----------
     whole : WholeNetwork
-        Where; its rates are the capacities.
+        Network whose rates are the capacities.
     roots : int64[n_ranks]
-        Of the source's arcs.
+        Weights of the source's arcs.
     spare : int
         Further arcs that may be added, pairs counted once.
     """
@@ -140,11 +140,11 @@ def with_few_trees(whole: WholeNetwork, weight: Numbers, best: Optimum, n_trees:
     whole : WholeNetwork
         Rates in units.
     weight : int64[n_ranks]
-        As for :func:`optimum`.
+        Same as in :func:`optimum`.
     best : Optimum
         What any number of trees can do.
     n_trees : int
-        Per unit of weight.
+        Number of trees per unit of weight.
 
     Returns
     -------

@@ -31,12 +31,12 @@ def pack_root(arcs: Arcs, search: Search, root: int, n_ranks: int, later: int, b
     Parameters
     ----------
     arcs : Arcs
-        What is left of the ranks' graph; nodes from ``n_ranks`` to the last but one stand for waiting batches. The last
+        What is left of the ranks' graph; nodes from ``n_ranks`` to the last but one represent waiting batches. The last
         is the source, with an arc to every root whose turn it is now or later.
     search : Search
         Its memory.
     root : int
-        Whose trees.
+        Root of the trees.
     n_ranks : int
         Nodes that trees span.
     later : int
@@ -147,11 +147,11 @@ def pack_widest(room: Numbers, root: int, units: int, batch: Numbers, parent: Nu
     room : int64[n_ranks, n_ranks]
         What is left of every arc; changed in place.
     root : int
-        Whose trees.
+        Root of the trees.
     units : int
         Unit trees that it has.
     batch : int64[limit, 5 + n_ranks]
-        As for :func:`pack_root`.
+        Same as in :func:`pack_root`.
     parent : int64[limit, n_ranks]
         Likewise.
     """

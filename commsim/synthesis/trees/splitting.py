@@ -1,4 +1,4 @@
-"""Switches split off, evenly where possible: what is left joins ranks alone, with the links behind every arc."""
+"""Switches split off, evenly where possible: what is left joins ranks only, with the links behind every arc."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RankGraph:
     roots : int64[n_ranks]
         Unit trees of each root.
     paths : dict
-        By (src, dst): units and links, which together are the arc's capacity or more.
+        Units and links by (src, dst), which together are the arc's capacity or more.
     """
 
     arcs: Arcs
@@ -49,7 +49,7 @@ def split_switches(whole: WholeNetwork, roots: Numbers, *, careful: bool = True)
     """Split all switches off.
 
     First evenly: shares of what each source has for each destination in proportion to capacity, kept if every rank can
-    still be reached by all trees. So a switch becomes a mesh, in which trees are low; exact splitting alone would make
+    still be reached by all trees. So a switch becomes a mesh, in which trees are low; exact splitting would make
     chains. What is left is split exactly, which always succeeds for switches with as much in as out.
 
     Parameters
@@ -201,7 +201,7 @@ def take(pool: deque[tuple[int, Path]], units: int) -> list[tuple[int, Path]]:
     pool : deque of (int, tuple of int)
         Units and what they are.
     units : int
-        At most what the pool has.
+        Number of units, at most what the pool has.
     """
     taken = []
     while units:

@@ -35,7 +35,7 @@ def split_exactly(arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted:
     search : Search
         Its memory.
     switch : int
-        As much in as out.
+        Number of the switch, which has as much in as out.
     n_ranks : int
         Nodes ``0 .. n_ranks-1`` need the flow.
     wanted : int

@@ -65,7 +65,7 @@ def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> 
     graph : RankGraph
         Capacities among ranks that let all trees fit; used up.
     report : callable, optional
-        Is told how many roots are done, of how many.
+        Called with how many roots are done, of how many.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
     graph : RankGraph
         Capacities among ranks; its paths are used up only on success.
     report : callable, optional
-        As for :func:`pack`.
+        Same as in :func:`pack`.
     """
     n = graph.n_ranks
     between = graph.arcs.between[:n, :n]
@@ -123,7 +123,7 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
 
 
 def _without_switches(graph: RankGraph, limit: int) -> tuple[Arcs, Search]:
-    """Return the ranks' graph alone, with nodes for waiting batches, and the source last."""
+    """Return only the ranks' graph, with nodes for waiting batches, and the source last."""
     n = graph.n_ranks
     between = graph.arcs.between[:n, :n]
     src, dst = np.nonzero(between >= 0)

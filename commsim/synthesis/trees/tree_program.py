@@ -47,7 +47,7 @@ def plan_trees(
 
     A root's share is cut into pieces, and a piece into as many chunks as the root has unit trees; a tree of m units
     carries m chunks of every piece as one message. Where trees go both ways, a piece is copied as soon as its parts
-    are summed: there is no barrier between the two halves.
+    are summed, without a barrier between the two halves.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plan_trees(
     n_pieces : int
         How often each tree is used, one piece after the other.
     root : int
-        Of a rooted operation.
+        Root of a rooted operation.
 
     Raises
     ------

@@ -31,7 +31,7 @@ def trimmed(whole: WholeNetwork, weight: Numbers, ways: Sequence[bool]) -> Whole
     Parameters
     ----------
     whole : WholeNetwork
-        Of any rates.
+        Network of any rates.
     weight : int64[n_ranks]
         What each rank has for all others.
     ways : sequence of bool

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
-
-from ..demand import usable
+from commsim.scenario.bounds.usable_links import usable
 
 Numbers = NDArray[np.int64]
 
@@ -30,7 +29,7 @@ class WholeNetwork:
     Parameters
     ----------
     network : Network
-        Whose nodes and links these are.
+        Network of these nodes and links.
     n_ranks : int
         Ranks.
     node : int64[n_nodes]
@@ -85,7 +84,7 @@ def whole_network(network: Network, ranks: NDArray[np.int32]) -> WholeNetwork:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that the operation runs on.
     ranks : int32[n_ranks]
         Node of each rank, no two the same.
 
@@ -139,7 +138,7 @@ def whole_rates(bandwidth: NDArray[np.float64]) -> tuple[Numbers, Fraction, floa
     unit : Fraction, bytes/s
         What 1 means.
     rounded : float
-        Largest part of a rate that was rounded away, where there is no common measure; 0 otherwise.
+        Largest part of a rate that was rounded away, without a common measure; 0 otherwise.
     """
     if not len(bandwidth):
         return np.empty(0, np.int64), Fraction(1), 0.0
@@ -166,7 +165,7 @@ def whole_rates(bandwidth: NDArray[np.float64]) -> tuple[Numbers, Fraction, floa
 
 
 def unbalanced_switch(whole: WholeNetwork) -> tuple[str, int, int] | None:
-    """Name a forwarding node whose rates in and out differ, with the two sums in units; None if there is none.
+    """Name a forwarding node whose rates in and out differ, with the two sums in units; None without one.
 
     Trees attain the bound where every such node has as much in as out: only then can it be split off.
     """

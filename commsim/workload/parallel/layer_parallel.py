@@ -3,14 +3,14 @@
 Expert parallelism. Every
 layer sends its tokens to the ranks of their experts and back, in the forward and in the backward pass: four
 all-to-alls, which computation waits for. The gradients of what is not an expert are all-reduced meanwhile, and only the
-end of the iteration waits for them. One worker, ``gpu``, stands for all ranks, which are alike.
+end of the iteration waits for them. One worker, ``gpu``, represents all ranks, which are alike.
 
 What sharing costs: where all-to-all and one all-reduce have each a flow on every port, max-min fairness gives each at
-least half, and all of it once the other is done. So an all-to-all of T_a alone takes T_a + min(T_a, T_r) beside an
-all-reduce of T_r: at most twice as long, and k all-reduces at a time make it at most 1 + k times as long.
+least half, and all of it once the other is done. So an all-to-all that takes T_a by itself takes T_a + min(T_a, T_r)
+beside an all-reduce of T_r: at most twice as long, and k all-reduces at a time make it at most 1 + k times as long.
 
 Tensor parallelism. One
-worker, ``gpu``, stands for all of the group, which are alike. Communication and computation take turns: each needs
+worker, ``gpu``, represents all of the group, which are alike. Communication and computation take turns: each needs
 what the other has just made.
 
 References
@@ -24,11 +24,12 @@ sequence parallelism each is a reduce-scatter and an all-gather, which move the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from commsim.core.errors import InputError
-
-from ..task_graph import Graph, Task
+from commsim.workload.task_graph import Graph, Task, Timeline, simulate_graph
 
 MAX_PIECES = 50_000
 # Bytes of a micro-op.
@@ -44,9 +45,9 @@ class ExpertLayer:
     attention, expert : float, s
         Forward times of what is not an expert, and of the experts.
     tokens : float, bytes
-        That an all-to-all sends, as nccl-tests counts it: all that one rank sends, its own part too.
+        Size of an all-to-all, as nccl-tests counts it: all that one rank sends, its own part too.
     gradients : float, bytes
-        Of the weights that all ranks have.
+        Size of the gradients of the weights that all ranks have.
     backward_ratio : float
         Backward over forward time.
     """
@@ -65,7 +66,7 @@ class SendingPolicy:
     Parameters
     ----------
     name : str
-        Of the policy.
+        Name of the policy.
     micro_op : float, bytes
         Largest piece of a tensor; what is on its way is never stopped, so it is also what may be in the way.
     all_to_all_first : bool
@@ -116,6 +117,44 @@ def shared_slow_down(all_to_all: float, all_reduces: float | list[float]) -> flo
     return 1 + sum(min(1.0, other / all_to_all) for other in others)
 
 
+def expert_row(
+    layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy, time_of: Callable[[Task], float]
+) -> tuple[dict[str, Any], Timeline]:
+    """Simulate an iteration of equal layers.
+
+    Parameters
+    ----------
+    layer, n_layers, n_ranks, policy
+        Same as in :func:`expert_graph`.
+    time_of : callable
+        Seconds that a communication costs.
+
+    Returns
+    -------
+    dict, Timeline
+        The JSON row, and when each task ran.
+    """
+    timeline = simulate_graph(expert_graph(layer, n_layers, n_ranks, policy), time_of)
+    spent = dict.fromkeys(("all_to_all", "all_reduce", ""), 0.0)
+    for task, start, end in zip(timeline.graph.tasks, timeline.start, timeline.end, strict=True):
+        spent[task.operation] += float(end - start)
+    group = tuple(range(n_ranks))
+    alone = [
+        time_of(Task(op, (), operation=op, group=group, size=size)) if size and n_ranks > 1 else 0.0
+        for op, size in (("all_to_all", layer.tokens), ("all_reduce", layer.gradients))
+    ]
+    row = {
+        "policy": policy.name,
+        "iteration_s": timeline.iteration_time,
+        "exposed_comm_s": timeline.exposed_communication,
+        "all_to_all_s": spent["all_to_all"],
+        "all_reduce_s": spent["all_reduce"],
+        "compute_s": spent[""],
+        "shared_slow_down": shared_slow_down(*alone) if alone[0] else 1.0,
+    }
+    return row, timeline
+
+
 def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy) -> Graph:
     """Graph of one iteration of equal layers.
 
@@ -124,7 +163,7 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
     layer : ExpertLayer
         What one layer takes.
     n_layers, n_ranks : int
-        At least 1 each.
+        Number of layers and of ranks, at least 1 each.
     policy : SendingPolicy
         One of :data:`SENDING_POLICIES`, or another.
 
@@ -184,7 +223,7 @@ class _Tasks:
         """Write dispatch, experts and combine; piece by piece when the policy pipelines them."""
         n = self._policy.pieces(size) if self._policy.pipelined else 1
         parts = [f"{name} {i}" if n > 1 else name for i in range(n)]
-        # all pieces are dispatched before any is combined where both could go: an expert without tokens stands still
+        # all pieces are dispatched before any is combined where both could go: an expert without tokens is idle
         sent = [self.send(f"dispatch {part}", "all_to_all", size / n, after, urgent=True) for part in parts]
         done: list[int] = []
         for part, pieces in zip(parts, sent, strict=True):
@@ -202,7 +241,7 @@ class TransformerLayer:
     attention, mlp : float, s
         Forward time of the two blocks, as split among the ranks.
     activation : float, bytes
-        Of the layer's output: batch x sequence x hidden x bytes of a number.
+        Size of the layer's output: batch x sequence x hidden x bytes of a number.
     backward_ratio : float
         Backward over forward time.
     """

@@ -10,13 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.workload.task_graph import Graph, Task, Timeline
 
-from ..task_graph import Graph, Task, Timeline
-from .pipeline_orders import PipelineOrder, Step
+from .pipeline_orders import PipelineOrder, Step, ideal_bubble
 
 MAX_PIPELINES = 2**20
 
@@ -28,11 +29,11 @@ class StageCosts:
     Parameters
     ----------
     forward, backward : float or sequence of float, s
-        Of each stage of the model, or of all stages alike.
+        Time of each stage of the model, or of all stages alike.
     activation : float, bytes
-        From one stage to the next, and of the gradient back; with 0 there are no messages.
+        Size of what one stage sends to the next, and of the gradient back; with 0 no messages are sent.
     weights : float, bytes
-        Gradients of one stage; with 0, or one copy of each stage, there is no all-reduce.
+        Gradients of one stage; with 0, or one copy of each stage, nothing is reduced.
     data_parallel : int
         Pipelines beside each other, which share the gradients.
     """
@@ -60,7 +61,7 @@ def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:
     Parameters
     ----------
     order : PipelineOrder
-        From :mod:`commsim.workload.parallel.pipeline_orders`.
+        Order from :mod:`commsim.workload.parallel.pipeline_orders`.
     costs : StageCosts
         Times and sizes.
 
@@ -82,6 +83,23 @@ def bubble(timeline: Timeline, n_workers: int) -> float:
     computes = np.array([not task.operation for task in timeline.graph.tasks])
     busy = float((timeline.end - timeline.start)[computes].sum())
     return 1 - busy / (n_workers * timeline.iteration_time) if timeline.iteration_time else 0.0
+
+
+def pipeline_row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
+    """Return the JSON row of a schedule that was simulated."""
+    formula = ideal_bubble(order.name, order.n_workers, order.n_micro_batches, order.n_stages // order.n_workers)
+    return {
+        "schedule": order.name,
+        "stages": order.n_workers,
+        "micro_batches": order.n_micro_batches,
+        "iteration_s": timeline.iteration_time,
+        "bubble": bubble(timeline, order.n_workers),
+        "bubble_formula": float(formula),
+        "exposed_comm_s": timeline.exposed_communication,
+        "messages": sum(task.operation == "send" for task in timeline.graph.tasks),
+        "weight_copies": 2 if order.name in ("gems", "chimera") else 1,
+        "peak_activations": list(order.peak_activations),
+    }
 
 
 class _Writer:

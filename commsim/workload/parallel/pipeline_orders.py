@@ -28,11 +28,11 @@ class Step:
     Parameters
     ----------
     micro_batch, stage : int
-        Which one, through which stage of the model.
+        Number of the micro-batch, and of the stage of the model.
     backward : bool
         Backward, or forward.
     replica : int
-        Which copy of the model: schedules in both directions have two.
+        Number of the copy of the model: schedules in both directions have two.
     """
 
     micro_batch: int
@@ -52,9 +52,9 @@ class PipelineOrder:
     n_stages : int
         Stages of the model; an interleaved schedule has several on each worker.
     n_micro_batches : int
-        Of one iteration, through all replicas together.
+        Number of micro-batches of one iteration, through all replicas together.
     steps : tuple of tuple of Step
-        Of each worker.
+        Steps of each worker.
     """
 
     name: str
@@ -147,7 +147,7 @@ def gems(n_workers: int, n_micro_batches: int) -> PipelineOrder:
     """Two replicas in opposite directions, one micro-batch after the other: bubble near (D-1)/(D+1/2), least memory.
 
     The forward pass of one follows the backward pass of the one before through the workers. With backward twice as long
-    as forward each takes 2D + 1 forward times, of which a worker computes 3, which is the published ratio.
+    as forward each takes 2D + 1 forward times; a worker computes for 3 of them, which is the published ratio.
     """
     _require(n_workers, n_micro_batches)
     steps = tuple(

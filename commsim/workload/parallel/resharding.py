@@ -53,15 +53,15 @@ def resharding_time(
     strategy : {"send_recv", "all_gather", "broadcast"}
         How.
     size : float, bytes
-        Of the piece, S.
+        Size of the piece, S.
     bandwidth : float, bytes/s
-        Of each host, each way.
+        Bandwidth of each host, one way.
     n_receivers : int
         A.
     n_chunks : int
         K.
     local_bandwidth : float, bytes/s, optional
-        Between the receivers, when that is not the same network.
+        Bandwidth between the receivers, when that is not the same network.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def resharding_schedule(strategy: str, n_receivers: int, n_chunks: int = 64) -> 
     Parameters
     ----------
     strategy, n_receivers, n_chunks
-        As in :func:`resharding_time`; chunks are of ``broadcast``.
+        Same as in :func:`resharding_time`; chunks are of ``broadcast``.
 
     Raises
     ------
@@ -127,7 +127,7 @@ class Work:
     receivers : tuple of int
         Hosts that need it.
     duration : float, s
-        That it takes.
+        Time that it takes.
     """
 
     senders: tuple[int, ...]
@@ -180,11 +180,11 @@ def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -
     Parameters
     ----------
     works : sequence of Work
-        With their senders chosen.
+        Works whose senders are chosen.
     n_rounds : int
         Tries. The first goes by length, the longest first; the others shuffle what they try next.
     seed : int
-        Of the shuffles.
+        Seed of the shuffles.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -
     Raises
     ------
     InputError
-        If there is no try.
+        Without a try.
     """
     if n_rounds < 1:
         raise InputError(f"rounds must be at least 1, got {n_rounds}")

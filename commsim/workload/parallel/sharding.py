@@ -81,7 +81,7 @@ def resharding_works(
     sources, targets : sequence of Box
         What each device has, and needs.
     seconds_per_element : float, s
-        Of a broadcast to all receivers, whose many chunks take as long as one message.
+        Time per element of a broadcast to all receivers, whose many chunks take as long as one message.
     per_host : tuple of int
         Devices of a host of the source mesh, and of the target mesh; those of a host are numbered in a row.
 

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, cast
 
-from commsim.core.registry import Registry, resolve
+from commsim.core.own_files import resolve
+from commsim.core.registry import Registry
 from commsim.core.spec import check_arguments, read_arguments
-
-from ..setting import Setting
-from ..task_graph import Graph
+from commsim.workload.setting import Setting
+from commsim.workload.task_graph import Graph
 
 P = ParamSpec("P")
 TRAINING_POLICIES: Registry[Graph] = Registry("training policy", __name__)

@@ -1,15 +1,12 @@
-"""ZeRO stage 3 and PyTorch's FSDP: parameters are split too, and gathered unit by unit when they are needed.
-
-ZeRO stages 1 and 2: optimiser states, and gradients too, are split over the workers.
-"""
+"""ZeRO stage 3 and PyTorch's FSDP: parameters are split too, and gathered unit by unit when they are needed."""
 
 from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes
+from commsim.workload.setting import COMPUTE, NETWORK, Setting, fill_buckets
+from commsim.workload.task_graph import Graph, Task
 
-from ..setting import COMPUTE, NETWORK, Setting, backward_tasks, fill_buckets
-from ..task_graph import Graph, Task
 from . import training_policy
 
 GATHER_FIRST, SCATTER_LATER = 0, 1  # what a pass waits for overtakes what nothing waits for
@@ -23,7 +20,7 @@ def zero3(setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> G
     Parameters
     ----------
     setting, unit, prefetch
-        As of `fsdp`.
+        Same as in `fsdp`.
 
     References
     ----------
@@ -45,11 +42,12 @@ def fsdp(
     setting : Setting
         Gradients, workers and costs; a parameter has the size of its gradient, and only gradients are compressed.
     unit : float, bytes
-        Of tensors that are gathered together: the one that reaches it is the last, in the order of the backward pass.
+        Size of tensors that are gathered together: the one that reaches it is the last, in the order of the backward
+        pass.
     prefetch : int
         How many units are gathered ahead of the one that computes; 0 leaves no gathering to overlap.
     shard : int
-        Workers, of consecutive ranks, over which parameters are split; all unless given.
+        Workers, of consecutive ranks, over which parameters are split; by default all.
     reshard : bool
         Whether parameters are given up after the forward pass, and gathered again for the backward pass.
 
@@ -91,7 +89,7 @@ def fsdp(
 
 
 def _reduced(setting: Setting, name: str, n_bytes: float, shard: int, number: int) -> list[Task]:
-    """Tasks that add up a unit's gradients, of which the first is the graph's `number`-th, after its backward pass."""
+    """Tasks that add up a unit's gradients; the first is the graph's `number`-th, after its backward pass."""
     scatter = setting.exchange(f"scatter {name}", "reduce_scatter", n_bytes, (number - 1,),
                                group=setting.workers[:shard], priority=SCATTER_LATER)  # fmt: skip
     replicas = setting.workers[::shard]
@@ -99,56 +97,3 @@ def _reduced(setting: Setting, name: str, n_bytes: float, shard: int, number: in
         return [scatter]
     return [scatter, setting.exchange(f"all-reduce {name}", "all_reduce", n_bytes / shard, (number,), group=replicas,
                                       priority=SCATTER_LATER)]  # fmt: skip
-
-
-@training_policy
-def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
-    """ZeRO-1: after the backward pass gradients are reduce-scattered, and after the step parameters gathered.
-
-    A worker keeps all its gradients, so that nothing need go before the last batch has been added up.
-
-    Parameters
-    ----------
-    setting : Setting
-        Gradients, workers and costs; a parameter has the size of its gradient.
-    bucket : float, bytes
-        The tensor that reaches it is the last of its bucket.
-
-    References
-    ----------
-    Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, sections 5, 7.
-    """
-    return _split(setting, bucket, overlap=False)
-
-
-@training_policy
-def zero2(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
-    """ZeRO-2: buckets of gradients are reduce-scattered during the backward pass; after the step parameters gathered.
-
-    Parameters
-    ----------
-    setting, bucket
-        As of `zero1`.
-
-    References
-    ----------
-    As of `zero1`.
-    """
-    return _split(setting, bucket, overlap=True)
-
-
-def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
-    trace = setting.trace
-    tasks, last = backward_tasks(trace), len(trace.n_bytes) - 1
-    for i, bucket in enumerate(fill_buckets(trace, range(last + 1), capacity)):
-        after = (bucket.tensors[-1] if overlap else last, *(len(tasks) - 1,) * (i > 0))
-        tasks.append(
-            setting.exchange(f"bucket {i}", "reduce_scatter", bucket.n_bytes(setting), after, tensors=bucket.tensors)
-        )
-    parameters = float(trace.n_bytes.sum())  # they are not compressed as gradients are
-    if trace.update_time:  # each worker updates the part whose gradients it has
-        part = trace.update_time / setting.n_workers
-        tasks.append(Task("optimiser", (COMPUTE,), part, after=(last, len(tasks) - 1)))
-    gather = Task("parameters", (NETWORK,), 0.0, "all_gather", setting.workers, parameters, 0, (last, len(tasks) - 1))
-    forward = Task("forward", (COMPUTE,), float(trace.forward.sum()), after=(len(tasks),))
-    return Graph((*tasks, gather, forward))

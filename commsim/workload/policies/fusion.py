@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes, Seconds
+from commsim.workload.backward_trace import BackwardTrace
+from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
+from commsim.workload.task_graph import Graph, Task
 
-from ..backward_trace import BackwardTrace
-from ..setting import Bucket, Setting, bucketed_graph, fill_buckets
-from ..task_graph import Graph, Task
 from . import training_policy
 
 
@@ -83,12 +83,13 @@ def horovod(
     setting : Setting
         Gradients, workers and costs.
     cycle : float, s
-        From the start of one negotiation to that of the next, which the exchanges do not delay.
+        Time from the start of one negotiation to that of the next, which the exchanges do not delay.
     fusion : float, bytes
         Capacity of the fusion buffer: a tensor that would overflow it starts the next one. With 0 nothing is fused.
     negotiation : float, s
-        To gather what is ready at the coordinator, and to tell all; twice a barrier of all workers unless given. It
-        delays the tensors, and the next cycle if it takes longer than one, but not the data of other tensors.
+        Time to gather what is ready at the coordinator, and to announce it to all; by default twice a barrier of all
+        workers. It delays the tensors, and the next cycle if it takes longer than one, but not the data of other
+        tensors.
 
     References
     ----------
@@ -145,7 +146,7 @@ def netai20(setting: Setting, *, window: Seconds = 5e-3, buffer: Bytes = 64 * 2*
     setting : Setting
         Gradients, workers and costs; the paper's have no latency, and add as the table ``--vector-add`` says.
     window : float, s
-        Of backward time; the tensor that is ready when it is over is the last of its bucket.
+        Length of the window of backward time; the tensor that is ready when it is over is the last of its bucket.
     buffer : float, bytes
         The tensor that reaches it is the last of its bucket.
 

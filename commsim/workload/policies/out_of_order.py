@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from commsim.core.errors import InputError
+from commsim.workload.setting import COMPUTE, Setting
+from commsim.workload.task_graph import Graph, Task, simulate_graph
 
-from ..setting import COMPUTE, Setting
-from ..task_graph import Graph, Task, simulate_graph
 from . import training_policy
 
 
@@ -22,9 +22,9 @@ def out_of_order(setting: Setting, *, first: int | None = None, share: float = 0
     setting : Setting
         Gradients, workers and costs.
     first : int, optional
-        Tensors from the front that are treated so, k; unless given the best of 0, 1, 2, 4, ... and all.
+        Tensors from the front that are treated so, k; by default the best of 0, 1, 2, 4, ... and all.
     share : float
-        Of a layer's backward time that is for its weights; 0.5 is one of two products of matrices.
+        Share of a layer's backward time that is for its weights; 0.5 is one of two products of matrices.
 
     Raises
     ------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 
 from commsim.core.units import Bytes
+from commsim.workload.setting import COMPUTE, Setting, backward_tasks, forward_tasks
+from commsim.workload.task_graph import Graph, Task
+from commsim.workload.tensor_queue import Discipline, send_in_order
 
-from ..setting import COMPUTE, Setting, backward_tasks, forward_tasks
-from ..task_graph import Graph, Task
-from ..tensor_queue import Discipline, send_in_order
 from . import training_policy
 
 
@@ -45,7 +45,7 @@ def p3(setting: Setting, *, partition: Bytes = 200e3) -> Graph:
     setting : Setting
         Gradients, workers and costs.
     partition : float, bytes
-        Of a slice; 50 thousand numbers.
+        Size of a slice; 50 thousand numbers.
 
     References
     ----------

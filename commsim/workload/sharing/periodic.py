@@ -6,7 +6,7 @@ The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"of
 References
 ----------
 Rajasekaran et al., "CASSINI: Network-aware job scheduling in machine learning clusters", NSDI 2024, section 2: profiles
-of a job alone, which repeat as long as its hyper-parameters do not change.
+of a single job, which repeat as long as its hyper-parameters do not change.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Phase:
     Parameters
     ----------
     offset : float, s
-        From the start of the iteration.
+        Time from the start of the iteration.
     duration : float, s
         Alone on the network; a phase that ends after the iteration goes on at the start of the next.
     rate : float, bytes/s
-        Of each host, in each direction.
+        Rate of each host, one way.
     overlap : float, s
         Computation that runs beside the phase from its start, whether the phase is slowed down or not. What follows
         waits for both, so a phase may be late by what this exceeds its duration, and delay nothing.
@@ -57,7 +57,7 @@ class Phase:
 
     @property
     def length(self) -> float:
-        """Seconds after which the job goes on, alone on the network."""
+        """Seconds after which the job goes on, without other jobs."""
         return max(self.duration, self.overlap)
 
 
@@ -70,11 +70,11 @@ class PeriodicJob:
     name : str
         Printable.
     n_gpus : int
-        At least 1.
+        Number of GPUs, at least 1.
     period : float, s
-        Iteration time alone on the network.
+        Iteration time without other jobs.
     phases : tuple of Phase
-        In order, without overlap, also across the end of the iteration.
+        Phases in order, without overlap, also across the end of the iteration.
     placement : tuple of str, optional
         Nodes of a network, one per GPU in the order of ranks.
 
@@ -115,7 +115,7 @@ class PeriodicJob:
 
     @property
     def communication_time(self) -> float:
-        """Seconds of an iteration in which the job communicates, alone on the network."""
+        """Seconds of an iteration in which the job communicates, without other jobs."""
         return sum(phase.duration for phase in self.phases)
 
     @property
@@ -170,11 +170,11 @@ def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tu
     Parameters
     ----------
     rows : list of dict
-        As in the file.
+        Rows as in the file.
     source : path or str
-        Where it comes from, for messages.
+        Source of the rows, named in messages.
     keys : tuple of str and int
-        Where in the source the list is, such as ``("jobs",)``.
+        Path to the list in the source, such as ``("jobs",)``.
 
     Raises
     ------

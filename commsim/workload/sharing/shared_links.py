@@ -20,6 +20,11 @@ from .periodic import PeriodicJob
 from .shared_links_tables import SharedLinks, lay_out
 from .shared_run import SharedRun as SharedRun
 
+MAX_VALUE = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
+MAX_ITERATIONS = 1_000_000
+MAX_SHORT_ITERATIONS = 5_000_000  # of the fastest job; a second or so for each million and job
+SHARINGS = ("fair", "weighted", "priority", "mltcp")
+
 
 @dataclass(frozen=True, slots=True)
 class Mltcp:
@@ -33,15 +38,15 @@ class Mltcp:
     Parameters
     ----------
     slope, intercept : float
-        Of the weight. The usual ones are those of an ns-3 implementation by one of the authors, where they multiply the
-        additive increase of Reno; here they are the ratio of rates itself.
+        Slope and intercept of the weight. The usual ones are those of an ns-3 implementation by one of the authors,
+        where they multiply the additive increase of Reno; here they are the ratio of rates itself.
     n_steps : int
-        Per iteration.
+        Number of steps per iteration.
 
     Raises
     ------
     InputError
-        If the intercept is not positive, the slope is negative, or there is no step.
+        If the intercept is not positive, the slope is negative, or without a step.
 
     References
     ----------
@@ -59,12 +64,6 @@ class Mltcp:
             )
         if self.n_steps < 1:
             raise InputError(f"MLTCP needs at least 1 step per iteration, got {self.n_steps}")
-
-
-MAX_VALUE = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
-MAX_ITERATIONS = 1_000_000
-MAX_SHORT_ITERATIONS = 5_000_000  # of the fastest job; a second or so for each million and job
-SHARINGS = ("fair", "weighted", "priority", "mltcp")
 
 
 def simulate_jobs(
@@ -87,23 +86,23 @@ def simulate_jobs(
     Parameters
     ----------
     network : Network
-        Whose links have the bandwidth that is shared.
+        Network whose bandwidth is shared.
     jobs : sequence of PeriodicJob
         Placements are not looked at: `use` says where the traffic goes.
     use : sequence of float64[n_links]
         How many times its rate each job puts on every link.
     shifts : float64[n_jobs] or float, s
-        When each job's first iteration starts.
+        Time at which each job's first iteration starts.
     iterations : int
         How many of each job are recorded.
     sharing : {"fair", "weighted", "priority", "mltcp"}
         How rates are shared on a full link.
     weights : float64[n_jobs], optional
-        Of ``weighted``: rates of jobs on one full link are to each other as their weights.
+        Weights for ``weighted``: rates of jobs on one full link are to each other as their weights.
     priorities : int[n_jobs], optional
-        Of ``priority``: jobs of 0 go first, and 1 gets what they leave over; equals share fairly.
+        Priorities for ``priority``: jobs of 0 go first, and 1 gets what they leave over; equals share fairly.
     mltcp : Mltcp, optional
-        Of ``mltcp``; the usual parameters unless given.
+        Parameters of ``mltcp``; by default the usual ones.
     jitter : float
         Standard deviation of the logarithm of a factor of mean 1, drawn per job and iteration, for its computing times.
     adjust : float, optional
@@ -111,7 +110,7 @@ def simulate_jobs(
         whole periods, plus offset) waits until the next such time; 0.05 in CASSINI. Only jobs that do not slow each
         other down much can keep their times: others wait in every iteration.
     seed : int
-        Of the jitter.
+        Seed of the jitter.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def simulate(
     took : float64[2, n_jobs, n_iterations], s
         Written: how long each iteration was, and how long of it the job communicated.
     max_events : int
-        After which the run is given up.
+        Number of events after which the run is given up.
 
     Returns
     -------

@@ -113,13 +113,13 @@ def lay_out(
     Parameters
     ----------
     bandwidth : float64[n_links], bytes/s
-        Of all links of the network.
+        Bandwidth of each link of the network.
     jobs : sequence of PeriodicJob
         What runs.
     loads : float64[n_jobs, n_links]
         How many times its rate each job puts on every link.
     starts, weights, priorities : [n_jobs]
-        Of each job.
+        Start, weight and priority of each job.
     """
     most = np.array([job.peak_rate for job in jobs])
     tight = np.flatnonzero(most @ loads > bandwidth * (1 + 1e-9))
@@ -138,7 +138,7 @@ def lay_out(
 
 
 def _bounds(table: Table, name: str, owners: NDArray[np.intp]) -> None:
-    """Say which rows of another table, whose owners rise, belong to each row of this one."""
+    """Find the rows of another table, whose owners rise, that belong to each row of this one."""
     table[f"first_{name}"] = np.searchsorted(owners, np.arange(len(table)))
     table[f"end_{name}"] = np.searchsorted(owners, np.arange(len(table)), side="right")
 

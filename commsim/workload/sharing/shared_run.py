@@ -26,17 +26,17 @@ class SharedRun(Value):
     Parameters
     ----------
     network : Network
-        Where.
+        Network that the jobs share.
     jobs : tuple of PeriodicJob
         What ran.
     use : float64[n_jobs, n_links]
         How many times each job's rate every link carries.
     shifts : float64[n_jobs], s
-        When each started.
+        Time at which each job started.
     time : float, s
-        When the last job had done its iterations; what follows is of the time until then.
+        Time at which the last job had done its iterations; what follows covers the time until then.
     iteration_times, communication_times : float64[n_jobs, n_iterations], s
-        Of each job: how long its iterations were, and how long of each it communicated.
+        Duration of each iteration of each job, and the part of it in which the job communicated.
     link_bytes : float64[n_links], bytes
         What each link carried.
     contended_time : float64[n_links], s
@@ -69,7 +69,7 @@ class SharedRun(Value):
 
     @property
     def slowdowns(self) -> NDArray[np.float64]:
-        """Mean iteration time of each job over that alone, float64[n_jobs]."""
+        """Mean iteration time of each job over that without other jobs, float64[n_jobs]."""
         return np.asarray(self.iteration_times.mean(axis=1) / [job.period for job in self.jobs])
 
     def job_rows(self) -> list[dict[str, Any]]:

@@ -30,15 +30,15 @@ class ScheduledJob:
     Parameters
     ----------
     name : str
-        Of the job.
+        Name of the job.
     schedule, placement : Schedule, Placement
         What is sent, and where the participants sit.
     size : float, bytes
-        Of the operation.
+        Size of the operation.
     start : float, s
-        When all participants enter.
+        Time at which all participants enter.
     weight, priority
-        As in :class:`commsim.engine.flow_plan.Job`: share of a full link, and priority (0 is first).
+        Share of a full link, and priority (0 is first), see :class:`commsim.engine.flow_plan.Job`.
     """
 
     name: str
@@ -57,11 +57,11 @@ class SharedSchedules:
     Parameters
     ----------
     network : Network
-        Where.
+        Network that the jobs share.
     jobs : tuple of ScheduledJob
         What ran.
     together, alone : tuple of Result
-        Of each job among the others, and on the same paths without them.
+        Result of each job among the others, and on the same paths without them.
     shared_time : float64[n_links], s
         How long messages of two jobs or more were on each link at once.
     """
@@ -74,7 +74,7 @@ class SharedSchedules:
 
     @property
     def slowdowns(self) -> NDArray[np.float64]:
-        """Time among the others over time alone, float64[n_jobs]; 1 for a job that needs no time."""
+        """Time among the others over time without them, float64[n_jobs]; 1 for a job that needs no time."""
         times = [(a.time, b.time) for a, b in zip(self.together, self.alone, strict=True)]
         return np.array([together / alone if alone else 1.0 for together, alone in times])
 
@@ -96,23 +96,23 @@ def run_jobs(
     seed: int = 0,
     framing: Framing | None = None,
 ) -> SharedSchedules:
-    """Run collectives at once, and each alone.
+    """Run collectives at once, and each without the others.
 
     Parameters
     ----------
     network : Network
-        Where.
+        Network that the jobs share.
     jobs : sequence of ScheduledJob
-        At least one.
+        Jobs, at least one.
     routing, seed
-        As in :func:`commsim.routing.routing.find_routes`.
+        Same as in :func:`commsim.routing.routing.find_routes`.
     framing : Framing, optional
         How messages are cut into packets.
 
     Raises
     ------
     InputError
-        If there is no job, two have the same name, or one does not fit the network.
+        Without a job, or if two have the same name, or one does not fit the network.
     """
     names = [job.name for job in jobs]
     if len(set(names)) != len(names):

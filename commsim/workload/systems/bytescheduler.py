@@ -15,9 +15,9 @@ import numpy as np
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Seconds
+from commsim.workload.backward_trace import FORWARD_SHARE, BackwardTrace
+from commsim.workload.tensor_queue import BYTE_SCHEDULER, WAIT_FREE, Discipline, run_iteration
 
-from ..backward_trace import FORWARD_SHARE, BackwardTrace
-from ..tensor_queue import BYTE_SCHEDULER, WAIT_FREE, Discipline, run_iteration
 from . import Answer, training_system
 
 PARTITIONS = tuple(2.0**i for i in range(16, 28))  # 64 KiB to 128 MiB
@@ -48,10 +48,10 @@ def bytescheduler(
     n_workers, n_servers : int
         Workers, and servers on hosts of their own among which partitions are divided evenly; 0 is a ring all-reduce.
     bandwidth : float, bytes/s
-        Of a worker and of a server, each way.
+        Bandwidth of a worker and of a server, one way.
     overhead, alpha : float, s
-        Of a partition, and of each step of the ring, in which nothing else is sent; a message to or from a server
-        takes alpha longer beside others.
+        Overhead of a partition, and time of each step of the ring, in which nothing else is sent; a message to or from
+        a server takes alpha longer beside others.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def bytescheduler(
 def connection(
     message: float, n_workers: int, n_servers: int, bandwidth: float, overhead: float, alpha: float
 ) -> LogGP:
-    """Say what a message costs: 2(p-1) steps of a ring, or a push and then a pull beside the next message's push.
+    """Return the cost of a message: 2(p-1) steps of a ring, or a push and then a pull beside the next message's push.
 
     Servers carry all workers' messages, so that a worker gets at most servers / workers of their rate.
 

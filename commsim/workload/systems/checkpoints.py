@@ -29,7 +29,7 @@ def row_shares(n_rows: int, skew: float) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If there is no row or more than `MAX_ROWS`, or the skew is not 0 to 4.
+        Without a row, with more than `MAX_ROWS`, or if the skew is not 0 to 4.
     """
     if not (1 <= n_rows <= MAX_ROWS and 0 <= skew <= 4):
         raise InputError(f"rows must be 1 to {MAX_ROWS} and skew 0 to 4, got {n_rows} and {skew}")
@@ -60,17 +60,17 @@ def check_n_run(
     Parameters
     ----------
     n_rows, dimension : int
-        Of all tables, and float32 elements of a row.
+        Number of rows of all tables, and float32 elements of a row.
     lookups : int
         Rows that one iteration uses and updates, repeats included.
     skew : float
         Exponent of the rows' popularity; 0 is uniform.
     bits : int
-        Of an element as stored; 32 is not quantised.
+        Bits of an element as stored; 32 is not quantised.
     interval_iterations, n_checkpoints : int
         Iterations between checkpoints, and checkpoints after the first, full one.
     iteration : float, s
-        Of training.
+        Time of a training iteration.
 
     Returns
     -------
@@ -133,13 +133,13 @@ def datastates(
     Parameters
     ----------
     size : float, bytes
-        Of one GPU's checkpoint; the host's memory has room for one of them.
+        Size of one GPU's checkpoint; the host's memory has room for one of them.
     forward_backward, update : float, s
         Parts of an iteration; weights change in the second only.
     interval_iterations, n_checkpoints : int
         Iterations between checkpoints, and how many are taken.
     host_bandwidth, storage_bandwidth : float, bytes/s
-        From a GPU to the host, and from there to storage.
+        Bandwidth from a GPU to the host, and from there to storage.
 
     Returns
     -------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth
+from commsim.workload.parallel.resharding import balance_senders, finish_time, greedy_order, least_time
+from commsim.workload.parallel.sharding import boxes, resharding_works
 
-from ..parallel.resharding import balance_senders, finish_time, greedy_order, least_time
-from ..parallel.sharding import boxes, resharding_works
 from . import Answer, training_system
 
 
@@ -35,9 +35,9 @@ def cross_mesh(
     source, target : str
         Shardings: R, S0, S1, S01 or S10 for each dimension.
     gpus_per_host, element_bytes : int
-        Of both meshes; of the tensor.
+        GPUs of a host of both meshes, and size of the tensor's elements.
     bandwidth : float, bytes/s
-        Of each host, each way; inside a host nothing takes time.
+        Bandwidth of each host, one way; inside a host nothing takes time.
     n_rounds, seed : int
         Tries of the order, and what draws them.
 

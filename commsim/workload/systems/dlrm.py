@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.task_graph import Graph, Task, simulate_graph
 
-from ..cost_of import closed_form_costs
-from ..task_graph import Graph, Task, simulate_graph
 from . import Answer, training_system
 
 
@@ -31,9 +31,9 @@ class RecommendationModel:
     lookup, bottom, top : float, s
         Forward time of the rank's tables, and of the networks before and after embeddings are used.
     embeddings : float, bytes
-        That a rank sends in one all-to-all, its own part included.
+        Size of what a rank sends in one all-to-all, its own part included.
     bottom_gradients, top_gradients : float, bytes
-        Of the two networks.
+        Size of the gradients of the two networks.
     backward_ratio : float
         Backward over forward time; of tables the update of the rows.
     """
@@ -116,21 +116,21 @@ def dlrm(
     Parameters
     ----------
     n_ranks, n_tables : int
-        Ranks, and embedding tables, of which each rank has an equal number or one more.
+        Ranks, and embedding tables; each rank has an equal number or one more.
     dimension, element_bytes : int
         Elements of one row, and bytes of each.
     batch : int
         Samples of all ranks together; each looks up one row per table, or the sum of several.
     lookup : float, s
-        To look up the whole batch in one table.
+        Time to look up the whole batch in one table.
     bottom, top : float, s
         Forward time of the networks on one rank's part of the batch.
     bottom_gradients, top_gradients : float, bytes
-        Of the networks.
+        Size of the gradients of the networks.
     alpha : float, s
-        Per message of a ring or an exchange.
+        Latency per message of a ring or an exchange.
     bandwidth : float, bytes/s
-        Of a rank.
+        Bandwidth of a rank.
 
     Returns
     -------

@@ -43,7 +43,7 @@ def varuna(
     Parameters
     ----------
     n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, max_blocks
-        As in :class:`MorphingJob`.
+        Same as in :class:`MorphingJob`.
     n_gpus, n_slow : int
         GPUs, and how many of them are slow.
     slow_speed : float
@@ -84,7 +84,7 @@ def oobleck(
     layer_bytes : float, bytes
         State of one layer.
     bandwidth : float, bytes/s
-        Of a node.
+        Bandwidth of a node.
 
     Returns
     -------
@@ -118,15 +118,15 @@ class MorphingJob:
     n_cut_points : int
         Equal blocks that the model is cut into; a stage is some of them.
     forward, backward : float, s
-        Of one block and micro-batch, on a GPU of speed 1.
+        Time of one block and micro-batch, on a GPU of speed 1.
     block_bytes, activation : float, bytes
         Gradients of a block; what a micro-batch sends from stage to stage, and back.
     batch, micro_batch : int
         Examples of an iteration, and of a micro-batch.
     bandwidth : float, bytes/s
-        Of a GPU.
+        Bandwidth of a GPU.
     max_blocks : int
-        That fit into the memory of one GPU.
+        Largest number of blocks that fit into the memory of one GPU.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
     job : MorphingJob
         The job.
     speeds : sequence of float
-        Of the GPUs that there are.
+        Speeds of the available GPUs.
 
     Returns
     -------
@@ -258,14 +258,14 @@ def template_sizes(n_nodes: int, fewest: int, n_failures: int) -> tuple[int, ...
 
 
 def pipelines_of(n_nodes: int, sizes: Sequence[int], fewest_pipelines: int) -> list[tuple[int, ...]]:
-    """Sizes of pipelines that use exactly all nodes, each way once; empty when there is none.
+    """Sizes of pipelines that use exactly all nodes, each way once; empty without any.
 
     Parameters
     ----------
     n_nodes : int
-        That are left.
+        Number of nodes that are left.
     sizes : sequence of int
-        Of the templates.
+        Sizes of the templates.
     fewest_pipelines : int
         f + 1.
     """
@@ -298,9 +298,9 @@ def recovery_copies(
     Parameters
     ----------
     before : mapping of node to layers
-        That survivors held, of all pipelines; a node that failed is not among them, or is not in `after`.
+        Layers that survivors held, of all pipelines; a node that failed is not among them, or is not in `after`.
     after : mapping of node to layers
-        That each node has from now on.
+        Layers that each node has from now on.
     layer_bytes : sequence of float, bytes
         Weights and optimizer states of each layer.
 

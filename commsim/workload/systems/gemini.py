@@ -16,12 +16,12 @@ from math import comb
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
+from commsim.workload.task_graph import simulate_graph
+from commsim.workload.timeline import Timeline
 
-from ..cost_of import closed_form_costs
-from ..parallel.pipeline import StageCosts, pipeline_graph
-from ..parallel.pipeline_orders import one_forward_one_backward
-from ..task_graph import simulate_graph
-from ..timeline import Timeline
 from . import Answer, training_system
 
 Spans = Sequence[tuple[float, float]]
@@ -51,19 +51,19 @@ def gemini(
     n_machines, n_replicas, n_failed : int
         Machines, copies of each checkpoint, and machines that fail at once.
     size : float, bytes
-        Of one machine's checkpoint.
+        Size of one machine's checkpoint.
     bandwidth : float, bytes/s
-        Of a machine.
+        Bandwidth of a machine.
     buffer : float, bytes
-        On a GPU, for what is on its way.
+        Buffer on a GPU for what is on its way.
     alpha, retrieval : float, s
-        To start each piece; to read a checkpoint back.
+        Time to start each piece; time to read a checkpoint back.
     n_micro_batches : int
-        Of a 1F1B pipeline over the machines.
+        Number of micro-batches of a 1F1B pipeline over the machines.
     forward, backward : float, s
-        Of a micro-batch on one stage.
+        Time of a micro-batch on one stage.
     activation : float, bytes
-        That a micro-batch sends from stage to stage.
+        Size of what a micro-batch sends from stage to stage.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def recovery_probability(n_machines: int, n_replicas: int, n_failed: int) -> Fra
     _require(n_machines, n_replicas)
     n, m, k = n_machines, n_replicas, n_failed
     if n % m or not 0 <= k <= n:
-        raise InputError(f"groups of {m} need a multiple of as many machines, of which 0..{n} fail; got {n} and {k}")
+        raise InputError(f"groups of {m} need a multiple of as many machines, and 0..{n} of them fail; got {n} and {k}")
     lost = sum((-1) ** (j + 1) * comb(n // m, j) * comb(n - j * m, k - j * m) for j in range(1, k // m + 1))
     return 1 - Fraction(lost, comb(n, k))
 
@@ -169,7 +169,7 @@ class CheckpointTraffic:
     pieces : tuple of (float, float, float)
         Start [s], end [s] and bytes of each.
     iterations : int
-        That one checkpoint takes: 1 when all of it fits into the idle spans of one.
+        Number of iterations that one checkpoint takes: 1 when all of it fits into the idle spans of one.
     """
 
     pieces: tuple[tuple[float, float, float], ...]
@@ -206,13 +206,13 @@ def fit_checkpoint(
     spans : sequence of (start, end), s
         Idle, such as :func:`network_idle`.
     size : float, bytes
-        Of what one machine sends: (m - 1) times its checkpoint.
+        Size of what one machine sends: (m - 1) times its checkpoint.
     bandwidth : float, bytes/s
-        Of a machine.
+        Bandwidth of a machine.
     buffer : float, bytes
-        On a GPU, for what is on its way.
+        Buffer on a GPU for what is on its way.
     alpha : float, s
-        To start each piece.
+        Time to start each piece.
 
     Returns
     -------

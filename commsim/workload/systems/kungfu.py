@@ -21,7 +21,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.run import predict
+from commsim.scenario import predict
 from topologies.star import star
 
 from . import Answer, training_system
@@ -50,13 +50,13 @@ def kungfu(
     n_ranks, ranks_per_host : int
         Ranks, and how many in a row are on one host.
     size : float, bytes
-        Of the gradients.
+        Size of the gradients.
     bandwidth : float, bytes/s
-        Of each rank's link.
+        Bandwidth of each rank's link.
     latency : float, s
-        Of each link.
+        Latency of each link.
     iterations, seed : int
-        Of pair averaging: rounds that are drawn.
+        Number of rounds of pair averaging, and seed of their pairs.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def kungfu_all_reduce(strategy: str, n_ranks: int, hosts: Sequence[int] | None =
     n_ranks : int
         p.
     hosts : sequence of int, optional
-        Host of each rank; each has its own unless given.
+        Host of each rank; by default each has its own.
 
     Raises
     ------

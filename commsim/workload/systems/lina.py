@@ -48,11 +48,11 @@ def lina(
     skew : float
         Exponent of the experts' popularity, 1 / rank ** skew; 0 is uniform.
     tokens, token : int and float, bytes
-        Of all GPUs in a batch, and size of each.
+        Number of tokens of all GPUs in a batch, and size of each.
     expert : float, s
-        That an even share of the tokens takes on its GPU.
+        Time that an even share of the tokens takes on its GPU.
     bandwidth : float, bytes/s
-        Of a GPU, each way: tokens go to their experts and back.
+        Bandwidth of a GPU, one way: tokens go to their experts and back.
     batches, seed : int
         Drawn from the popularity; the first half is counted where popularity is estimated, the other half timed.
     topics : float

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.staleness import draw_compute
+from commsim.workload.task_graph import Task
 
-from ..cost_of import closed_form_costs
-from ..staleness import draw_compute
-from ..task_graph import Task
 from . import Answer, training_system
 
 MAX_DRAWS = 1_000_000  # of compute times: a few seconds
@@ -49,11 +49,11 @@ def local_sgd(
     compute, jitter, slow : float
         Mean seconds of an iteration, standard deviation of its logarithm, and factor of the first worker's times.
     size : float, bytes
-        Of the model.
+        Size of the model.
     alpha, bandwidth : float, s and bytes/s
-        Of a ring all-reduce.
+        Latency and bandwidth of a ring all-reduce.
     iterations, seed : int
-        Of each worker: a multiple of the period; of the drawn times.
+        Number of iterations of each worker, a multiple of the period; seed of the drawn times.
 
     Returns
     -------
@@ -97,11 +97,11 @@ def ad_psgd(
     compute, jitter, slow : float
         Mean seconds of an iteration, standard deviation of its logarithm, and factor of the first worker's times.
     size : float, bytes
-        Of the model, which both of a pair send at once.
+        Size of the model, which both of a pair send at once.
     alpha, bandwidth : float, s and bytes/s
-        Of one message.
+        Latency and bandwidth of one message.
     iterations, seed : int
-        Of the fastest worker when nothing waits; of the drawn times and peers.
+        Number of iterations of the fastest worker when nothing waits; seed of the drawn times and peers.
 
     Returns
     -------
@@ -132,11 +132,12 @@ def gossip(times: NDArray[np.float64], average: float, end: float, seed: int = 0
     Parameters
     ----------
     times : float64[n_workers, n_iterations], s
-        Of each iteration's computation.
+        Time of each iteration's computation.
     average : float, s
-        That an average takes both of a pair; a worker has one at a time, and an asker's next iteration starts after it.
+        Time that an average takes both of a pair; a worker has one at a time, and an asker's next iteration starts
+        after it.
     end : float, s
-        Until when; no later than the first worker has computed all.
+        End of the run; no later than the first worker has computed all.
 
     Returns
     -------

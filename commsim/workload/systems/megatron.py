@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
+from commsim.workload.task_graph import simulate_graph
 
-from ..cost_of import closed_form_costs
-from ..parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
-from ..task_graph import simulate_graph
 from . import Answer, training_system
 
 
@@ -31,13 +31,13 @@ def megatron(
     attention, mlp : float, s
         Forward computation of the two blocks of a layer on one rank.
     activation : float, bytes
-        That each exchange adds up.
+        Size of what each exchange adds up.
     sequence_parallel : bool
         Whether exchanges are a reduce-scatter and an all-gather in place of an all-reduce.
     alpha : float, s
-        Per message of a ring.
+        Latency per message of a ring.
     bandwidth : float, bytes/s
-        Of a rank.
+        Bandwidth of a rank.
 
     Returns
     -------

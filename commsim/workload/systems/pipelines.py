@@ -21,9 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Seconds
 from commsim.core.value import Value, freeze
+from commsim.workload.staleness import Progress, run_workers
 
-from ..staleness import Progress, run_workers
 from . import Answer, training_system
+
+ALLOCATIONS = ("node", "equal")
 
 
 @training_system("Narayanan et al., SOSP 2019")
@@ -40,11 +42,11 @@ def pipedream(
     Parameters
     ----------
     compute_ms, weights_mb, outputs_mb : tuple of float
-        Of each layer: time of a mini-batch, weights and activations, such as 14x14x2.
+        Profile of each layer: time of a mini-batch, weights and activations, such as 14x14x2.
     n_machines : int
-        That there are; fewer are used where more do not help.
+        Number of available machines; fewer are used where more do not help.
     bandwidth : float, bytes/s
-        Between machines.
+        Bandwidth between machines.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def hetpipe(
     n_waves, bound, n_concurrent : int
         Waves, how many of them a worker may be ahead, and mini-batches of a wave.
     push, pull : float, s
-        Of one wave, to and from the parameter server.
+        Time of one wave to and from the parameter server.
 
     Returns
     -------
@@ -120,16 +122,16 @@ class LayerProfile(Value):
     Parameters
     ----------
     compute : float64[n_layers], s
-        On one machine.
+        Time of each layer on one machine.
     weights : float64[n_layers], bytes
-        Of its weights.
+        Size of each layer's weights.
     outputs : float64[n_layers], bytes
-        Of its activations; what the last layer makes goes nowhere.
+        Size of each layer's activations; what the last layer makes goes nowhere.
 
     Raises
     ------
     InputError
-        If there is no layer, or a number is negative or not finite.
+        Without a layer, or if a number is negative or not finite.
     """
 
     compute: NDArray[np.float64]
@@ -170,9 +172,9 @@ def partition(profile: LayerProfile, n_machines: int, bandwidth: float) -> tuple
     profile : LayerProfile
         The model.
     n_machines : int
-        That there are; fewer are used where more do not help.
+        Number of available machines; fewer are used where more do not help.
     bandwidth : float, bytes/s
-        Between machines.
+        Bandwidth between machines.
 
     Returns
     -------
@@ -182,7 +184,7 @@ def partition(profile: LayerProfile, n_machines: int, bandwidth: float) -> tuple
     Raises
     ------
     InputError
-        If there is no machine or no bandwidth.
+        Without a machine or bandwidth.
     """
     if n_machines < 1 or not bandwidth > 0:
         raise InputError(f"needs at least 1 machine and a positive bandwidth, got {n_machines} and {bandwidth}")
@@ -214,16 +216,13 @@ def bottleneck(profile: LayerProfile, stages: tuple[Stage, ...], bandwidth: floa
     return float(max([s.time for s in stages] + list(np.atleast_1d(boundaries))))
 
 
-ALLOCATIONS = ("node", "equal")
-
-
 def virtual_workers(speeds: Sequence[Sequence[float]], allocation: str) -> list[tuple[float, ...]]:
     """Make virtual workers of the GPUs of nodes.
 
     Parameters
     ----------
     speeds : sequence of sequence of float
-        Of each GPU of each node.
+        Speed of each GPU of each node.
     allocation : {"node", "equal"}
         Each node is a virtual worker, whose GPUs talk inside the node; or each virtual worker has one GPU of every
         node, so that all are equal and none waits for a straggler.
@@ -302,7 +301,7 @@ def run_waves(
     n_waves, bound, n_concurrent : int
         Waves of each worker, D, and mini-batches of a wave.
     push, pull : float, s
-        Of one wave.
+        Time of one wave to and from the parameter server.
 
     Returns
     -------

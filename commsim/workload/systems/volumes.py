@@ -19,12 +19,19 @@ from fractions import Fraction
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Seconds
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
+from commsim.workload.task_graph import Graph, simulate_graph
 
-from ..cost_of import closed_form_costs
-from ..parallel.pipeline import StageCosts, pipeline_graph
-from ..parallel.pipeline_orders import one_forward_one_backward
-from ..task_graph import Graph, simulate_graph
 from . import Answer, training_system
+
+FLOPS_PER_PARAMETER = 8
+# Bytes per parameter and iteration of what is not on the GPU.
+BYTES_MOVED = {
+    "parameters": 8,  # 16-bit numbers: to load for forward, for computing it again, for backward; gradients to store
+    "optimizer": 32,  # 16 bytes of 32-bit weights, gradients and both moments, to load and to store
+}
 
 
 @training_system("Ren et al., USENIX ATC 2021; Rajbhandari et al., SC 2021")
@@ -44,13 +51,13 @@ def zero_offload(
     Parameters
     ----------
     n_parameters : float
-        Of the model.
+        Number of parameters of the model.
     data_parallel : int
         GPUs that share them.
     batch, sequence, hidden : int
         Examples per GPU, tokens of each, and the model's width.
     bandwidth : float, bytes/s
-        Of a GPU, to the host or NVMe.
+        Bandwidth of a GPU to the host or NVMe.
     peak_tflops : float
         10^12 operations per second that a GPU reaches when nothing is moved.
     wanted : float
@@ -90,15 +97,15 @@ def optimus_cc(
     Parameters
     ----------
     n_stages, n_micro_batches, data_parallel : int
-        Of a 1F1B pipeline, and how many pipelines there are.
+        Stages and micro-batches of a 1F1B pipeline, and number of pipelines.
     forward, backward : float, s
-        Of a micro-batch on one stage.
+        Time of a micro-batch on one stage.
     rows, columns, rank : int
-        Of an activation of 2-byte numbers, and of its approximation.
+        Rows and columns of an activation of 2-byte numbers, and rank of its approximation.
     epilogue : int
-        Micro-batches of which the gradients are compressed when not all are.
+        Micro-batches whose gradients are compressed when not all are.
     bandwidth : float, bytes/s
-        Between stages.
+        Bandwidth between stages.
 
     Returns
     -------
@@ -118,14 +125,6 @@ def optimus_cc(
         "iterations": [{"compressed": name, "iteration_s": simulate_graph(graph, costs).iteration_time}
                        for name, graph in graphs.items()],
     }  # fmt: skip
-
-
-FLOPS_PER_PARAMETER = 8
-# Bytes per parameter and iteration of what is not on the GPU.
-BYTES_MOVED = {
-    "parameters": 8,  # 16-bit numbers: to load for forward, for computing it again, for backward; gradients to store
-    "optimizer": 32,  # 16 bytes of 32-bit weights, gradients and both moments, to load and to store
-}
 
 
 def offload_bytes(n_parameters: float, data_parallel: int = 1) -> tuple[float, float]:
@@ -175,7 +174,7 @@ def efficiency(operations_per_byte: float, bandwidth: float, peak: float) -> flo
     bandwidth : float, bytes/s
         b, of one GPU.
     peak : float, operations/s
-        That a GPU reaches when nothing is moved.
+        Rate that a GPU reaches when nothing is moved.
     """
     moved = operations_per_byte * bandwidth
     return 1.0 if math.isinf(moved) else moved / (moved + peak)
@@ -223,11 +222,11 @@ def compress_backward(graph: Graph, ratio: float, n_micro_batches: int, *, epilo
     Parameters
     ----------
     graph : Graph
-        Of :func:`commsim.workload.parallel.pipeline.pipeline_graph`.
+        Graph from :func:`commsim.workload.parallel.pipeline.pipeline_graph`.
     ratio : float
         Compressed size over size.
     n_micro_batches : int
-        Of the graph.
+        Number of micro-batches of the graph.
     epilogue : int, optional
         Only the last so many micro-batches of each stage, when no forward pass hides their messages; all by default.
 

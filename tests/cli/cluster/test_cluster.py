@@ -2,7 +2,7 @@ import csv
 
 import pytest
 
-from commsim.cluster.policy import POLICIES
+from commsim.placement.clusters.policy import POLICIES
 
 CLUSTER = """
 [topology]

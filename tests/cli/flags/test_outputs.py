@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from commsim.files.store import save
-from commsim.run import predict
-from commsim.run.inputs import load_network
+from commsim.scenario import predict
+from commsim.scenario.inputs import load_network
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
 

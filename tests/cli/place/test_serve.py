@@ -50,6 +50,7 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):
         (("--host", "nowhere"), "--host is an address"),
         (("--port", "70000"), "--port is a number from 0 to 65535"),
         (("--timeout", "1ms"), "--timeout is from 100ms to 1h"),
+        (("--host", "unix:/nonexistent/x"), "cannot listen on /nonexistent/x: No such file"),
         (("--max-body", "8"), "--max-body needs a unit"),
         (("--max-body", "1000B"), "--max-body is at least 1KiB"),
         (("--token-file", "/nonexistent"), "/nonexistent: No such file"),

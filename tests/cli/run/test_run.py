@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.cli.run.predicted import METHODS
+from commsim.cli.run.tables import METHODS
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
@@ -56,7 +56,7 @@ def test_a_terminal_of_any_width_shows_whole_numbers(width):
     assert float(cells["time(us)"]) == pytest.approx(6 * (2 + 2**20 / 4 / 12.5e3), abs=0.01)
     assert {"size(B)", "busbw(GB/s)"} <= cells.keys()
     if len(head) < 13:
-        assert f"# {width} columns: without type" in "".join(lines)
+        assert f"# hidden to fit {width} columns: type" in "".join(lines)
 
 
 def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(commsim):

@@ -155,7 +155,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(commsim, sweep, tmp_path, mo
 
     monkeypatch.setattr("commsim.sweep.compute.Bench.row", interrupted)
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 130
-    assert commsim.err == f"commsim sweep: stopped; the same command continues {tmp_path / 'r'}\n"
+    assert commsim.err == f"commsim sweep: interrupted; run the same command to resume {tmp_path / 'r'}\n"
     monkeypatch.undo()
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 0
 
@@ -197,7 +197,7 @@ def test_the_example_has_ten_thousand_points():
 
 
 def test_the_example_of_prices_has_them_all():
-    from commsim.run.inputs import load_network
+    from commsim.scenario.inputs import load_network
     from commsim.sweep.config import read_config
     from commsim.sweep.points import points
     from commsim.sweep.price import read_prices

@@ -3,8 +3,8 @@
 import pytest
 
 from collectives import COLLECTIVES
-from commsim.run.inputs import check_collective
-from commsim.run.systems import register_systems
+from commsim.scenario.inputs import check_collective
+from commsim.scenario.systems import register_systems
 from switch_model.system import System
 from switch_model.systems import SYSTEMS, system
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from live_processes import LIMIT_S, SwitchProcess
 
-from benchmarks import switch_world
+from benchmarks.switch import switch_world
 from commsim.cli.switch.secret import read_secrets
 from commsim.cli.switch.serve import Dataplane, kernel_switch, static_job
 from commsim.core.errors import BackendError, InputError
@@ -247,11 +247,11 @@ def test_the_switch_in_the_kernel_needs_ports():
 
 
 def test_where_it_cannot_be_one_line_says_so_and_user_space_serves(monkeypatch, capsys):
-    monkeypatch.setattr("switch_model.bpf.server.lacking", lambda: "there is no clang here (packages clang)")
+    monkeypatch.setattr("switch_model.bpf.server.lacking", lambda: "no clang here (packages clang)")
     assert ask(dataplane="bpf", interfaces="p0") is None
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1
-    assert "there is no clang here (packages clang); the user-space switch serves" in said
+    assert "no clang here (packages clang); the user-space switch serves" in said
     with pytest.raises(BackendError, match="the user-space switch has no --job"):
         ask(dataplane="bpf", interfaces="p0", job=("t:workers=10.0.0.1",))
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from commsim.run.inputs import load_network
-from commsim.testbed import places
+from commsim.real.testbed import places
+from commsim.scenario.inputs import load_network
 
 STAR = "star:n_hosts=2,bandwidth=200Mbps,latency=0.0s"
 NAME = f"cli{os.getpid()}"[:16]
@@ -80,13 +80,13 @@ def test_down_all_takes_away_what_is_up_and_what_dead_ones_have_left(commsim, mo
 ])  # fmt: skip
 def test_what_this_kernel_cannot_build_leaves_nothing(commsim, what, why):
     assert why in commsim.refuses("testbed", *what, "--name", NAME)
-    assert f"there is no testbed {NAME}" in commsim.refuses("testbed", "down", NAME)
+    assert f"no testbed {NAME}" in commsim.refuses("testbed", "down", NAME)
 
 
 @pytest.mark.needs_kernel("testbed")
 def test_a_testbed_that_is_not_up_is_named(commsim):
     assert f"testbed {NAME} is not there" in commsim.refuses("testbed", "run", "--name", NAME)
-    assert f"there is no testbed {NAME}" in commsim.refuses("testbed", "down", NAME)
+    assert f"no testbed {NAME}" in commsim.refuses("testbed", "down", NAME)
 
 
 @pytest.mark.needs_kernel("testbed")

@@ -1,5 +1,7 @@
 """The one door to the published training systems."""
 
+import json
+
 import pytest
 
 from commsim.workload.systems import SYSTEMS
@@ -60,3 +62,11 @@ def test_oobleck_recovers_on_the_nodes_that_are_left(commsim):
     row = commsim.results("workload", "systems", "oobleck")["results"][0]
     assert row["templates"] == [3, 4, 5, 6, 7]
     assert [failure["pipelines"] for failure in row["failures"]] == ["3+3+3+4", "3+3+3+3", "3+4+4"]
+
+
+def test_where_answers_go_may_stand_among_the_parameters(commsim, tmp_path):
+    answer = json.loads(commsim("workload", "systems", "oobleck", "--n-nodes", "13", "--json", "-").out)
+    assert answer["config"]["n_nodes"] == "13"
+    assert answer["results"] == commsim.results("workload", "systems", "oobleck", "--n-nodes=13")["results"]
+    assert commsim("workload", "systems", "oobleck", "--csv", tmp_path / "o.csv").code == 0
+    assert (tmp_path / "o.csv").read_text().startswith("system,")

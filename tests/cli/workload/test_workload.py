@@ -155,7 +155,7 @@ def test_the_policies_are_listed(commsim):
         (("--bandwidth", "10"), "--bandwidth needs a unit"),
         (("--bandwidth", "0Gbps"), "--bandwidth must be positive"),
         (("--bandwidth", "10Gbps", "--policy", "ddq"), "unknown training policy 'ddq'"),
-        (("--bandwidth", "10Gbps", "--batch-time", "1ms"), "the backward pass alone takes 0.006 s"),
+        (("--bandwidth", "10Gbps", "--batch-time", "1ms"), "the backward pass takes 0.006 s"),
         (("--bandwidth", "10Gbps", "--compression", "0"), "compression must be 1 or more"),
         (("--bandwidth", "10Gbps", "--vector-add", "gone.csv"), "gone.csv: No such file"),
         (("--bandwidth", "10Gbps", "--vector-add", "gone.csv", "--add-rate", "1GB/s"), "exclude each other"),

@@ -13,7 +13,7 @@ from collectives.dense.halving_doubling import (
 )
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.run import predict
+from commsim.scenario import predict
 
 
 @pytest.mark.parametrize("k", range(7))

@@ -2,8 +2,8 @@ import pytest
 
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.run.inputs import load_schedule
-from commsim.run.systems import every_collective
+from commsim.scenario.inputs import load_schedule
+from commsim.scenario.systems import every_collective
 
 SHARP = every_collective()["sharp"]
 sharp, sharp_cost = SHARP.build, SHARP.metadata["cost"]

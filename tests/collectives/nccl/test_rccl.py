@@ -9,7 +9,7 @@ from collectives import COLLECTIVES
 from collectives.nccl.mesh_rings import mesh_cycles, mesh_order
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 
 @pytest.mark.parametrize("n", range(3, 18))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
-from benchmarks.byteps_fig12 import colocated_time, dedicated_time, ring_time
+from benchmarks.accuracy.byteps_fig12 import colocated_time, dedicated_time, ring_time
 from collectives import MAX_CHUNKS
 from collectives.servers.byteps import byteps, byteps_bounds, byteps_split
 from commsim.core.checking.check import check
@@ -17,7 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
-from benchmarks.byteps_fig12 import colocated_time, dedicated_time
+from benchmarks.accuracy.byteps_fig12 import colocated_time, dedicated_time
 from collectives import MAX_CHUNKS
 from collectives.servers.parameter_server import parameter_server, parameter_server_cost
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 
 @given(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from collectives import COLLECTIVES
 from collectives.sparse.agsparse import agsparse
 from commsim.core.cost import LogGP
-from commsim.run import prepare
+from commsim.scenario import prepare
 from commsim.sparse.generate import PATTERNS, drawn_occupancy
 
 FORM = COLLECTIVES["agsparse"].metadata["sparse"]

@@ -9,7 +9,7 @@ from sparse_run import run_sparse
 from collectives import COLLECTIVES
 from collectives.sparse.hitopk_comm import BETWEEN, INSIDE, hitopk_comm, lists_of_shards
 from commsim.core.errors import InputError
-from commsim.run import prepare
+from commsim.scenario import prepare
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 

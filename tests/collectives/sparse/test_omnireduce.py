@@ -10,7 +10,7 @@ from collectives import COLLECTIVES
 from collectives.sparse.omnireduce import omnireduce, streamed
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.run import prepare
+from commsim.scenario import prepare
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import expected_union_density, union_density
 from commsim.sparse.occupancy import Occupancy

@@ -12,7 +12,7 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.engine.closed_form import slowest_link
 from commsim.engine.flow import simulate_plan
-from commsim.run import prepare, with_costs
+from commsim.scenario import prepare, with_costs
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from topologies.star import star
@@ -39,8 +39,9 @@ def test_time_lies_between_the_bounds(n_ranks, n_servers, share, size, data):
         gamma=data.draw(st.sampled_from([0.0, 1e-11, 1e-9])),
     )
     ready = prepare(f"parallax:n_servers={n_servers},dense_share={share!r}", network, n_ranks=n_ranks)
-    link = slowest_link(network, ready.paths.job)
-    low, high = COLLECTIVES["parallax"].metadata["bounds"](n_ranks, size, link, **ready.parameters)
+    sized = ready.at(size)  # partitions are as many as suit the overhead
+    link = slowest_link(network, sized.paths.job)
+    low, high = COLLECTIVES["parallax"].metadata["bounds"](n_ranks, size, link, **sized.parameters)
     assert low * (1 - 1e-9) <= ready.predict(size).time <= high * (1 + 1e-9)
 
 

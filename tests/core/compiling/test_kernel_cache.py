@@ -17,6 +17,7 @@ import pytest
 
 from commsim.core.compiling import kernel_cache
 from commsim.core.compiling.kernel_cache import KernelCache, cache_folder, describe, stamp
+from commsim.core.compiling.pipelines import pipelines
 from commsim.core.jit import KERNEL, Kernel
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +30,7 @@ def scaled(a):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(kernel_cache, "_notified", set())
     return tmp_path / "kernels"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.core.compiling import kernel_cache
+from commsim.core.compiling.pipelines import pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
 
 pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
@@ -12,6 +13,7 @@ ELF = b"\x7fELF"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kernel_cache, "_notified", {"once"})
     return tmp_path

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.in_network_agreement import NETWORKS, rows
+from benchmarks.accuracy.in_network_agreement import NETWORKS, rows
 from commsim.cli import main
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 
 @pytest.mark.parametrize("network", NETWORKS)

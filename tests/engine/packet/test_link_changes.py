@@ -11,9 +11,9 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.packet.messages import run_messages, simulate_messages
 from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric
 from commsim.routing.flaps import Flaps, read_flaps
-from commsim.run import prepare
-from commsim.run.inputs import load_network
-from commsim.run.process_groups import prepare_groups
+from commsim.scenario import prepare
+from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.groups import prepare_groups
 
 STAR = "star:n_hosts=2,bandwidth=10Gbps,latency=1us"
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us"

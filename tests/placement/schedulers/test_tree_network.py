@@ -4,11 +4,12 @@ from fabric_trees import trees
 from hypothesis import given
 
 from commsim.core.errors import InputError
-from commsim.core.machine import attach_machines
+from commsim.core.machines.attach import attach_machines
 from commsim.core.network_queries import racks
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
-from commsim.placement.schedulers.tree_network import build_network, host_names, parse_tiers, tree_of
-from commsim.run.inputs import load_network
+from commsim.placement.schedulers.tier_rates import parse_tiers
+from commsim.placement.schedulers.tree_network import build_network, host_names, tree_of
+from commsim.scenario.inputs import load_network
 
 
 def rate(network, a, b):

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sqlite3
-import ssl
 import subprocess
 import sys
 
@@ -15,7 +14,6 @@ import pytest
 from place_service import row, running
 
 from commsim.core.errors import InputError
-from commsim.placement.service.http_server import Listening
 from commsim.placement.service.job_store import JobStore
 
 OLD, NEW = row("old", 2, placement=["h0", "h1"]), row("new", 1, placement=["h2"])
@@ -88,39 +86,3 @@ def test_reservations_survive_kill_9(tmp_path):
             assert connection.getresponse().status == 200
             process.send_signal(signal.SIGKILL)
             connection.close()
-
-
-def test_it_speaks_tls_with_a_certificate_of_ones_own(tmp_path):
-    pem = certificate(tmp_path)
-    with running(certificate=str(pem)) as service:
-        context = ssl.create_default_context(cafile=str(pem))
-        connection = http.client.HTTPSConnection("localhost", service.port, timeout=60, context=context)
-        connection.request("GET", "/healthz")
-        assert connection.getresponse().read() == b'{"ok":true}'
-        connection.close()
-        with service.connect() as plain:
-            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert not plain.recv(100).startswith(b"HTTP")
-
-
-def test_certificates_that_are_none_are_refused_before_anything_is_served(tmp_path):
-    (tmp_path / "no.pem").write_text("no certificate")
-    with pytest.raises(InputError, match="--tls-key needs --tls-certificate"):
-        Listening(key=str(tmp_path / "no.pem"))
-    with pytest.raises(InputError, match=r"no\.pem: not a certificate in PEM with its key"):
-        Listening(certificate=str(tmp_path / "no.pem"))
-    with pytest.raises(InputError, match="missing: No such file"):
-        Listening(certificate=str(certificate(tmp_path)), key=str(tmp_path / "missing"))
-
-
-def certificate(folder):
-    """Make a certificate of localhost with its key, signed by itself."""
-    pem = folder / "own.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key.pem",
-         "-out", folder / "crt.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    pem.write_text((folder / "crt.pem").read_text() + (folder / "key.pem").read_text())
-    return pem

@@ -4,7 +4,7 @@ import pytest
 from commsim.engine.link_samples import LinkSamples
 from commsim.report.fabric import figures_of_links as figures
 from commsim.report.figure import NothingToDraw, drawn
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us")
 STAR = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")

@@ -12,7 +12,7 @@ from commsim.report.all_figures import make_figures
 from commsim.report.fabric.figures_of_messages import times_figure, times_table
 from commsim.report.fabric.traffic_report import samples_of, study_of_traffic
 from commsim.report.figure import drawn
-from commsim.run.inputs import load_network
+from commsim.scenario.inputs import load_network
 
 NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps")
 

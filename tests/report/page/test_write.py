@@ -1,6 +1,7 @@
 import base64
 import html.parser
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.report.columns import number_column, table_of_rows, word_column
+from commsim.report.page.library import library
 from commsim.report.page.write import encode_column, json_in_html, page_text
 from commsim.report.study import make_study
 
@@ -30,12 +32,20 @@ class Elements(html.parser.HTMLParser):
 
 def test_the_page_refers_to_nothing_outside_of_it():
     text, _ = page_text(make_study("s", table_of_rows(ROWS), {}))
+    assert len(text) < 5_000_000
     for _, attributes in Elements(text).found:
         assert not {"src", "href", "action", "data", "style", "onload"} & set(attributes)
-    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
-    assert "https://" not in text
+    own = text.replace(library(), "")
+    assert "http://" not in own.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in own
     assert "@import" not in text
-    assert "url(" not in text
+    assert "url(" not in own
+
+
+def test_the_library_names_only_documents_of_its_own_and_loads_none():
+    named = set(re.findall(r"https?://[^/\"'`]*", library()))
+    assert named <= {"http://www.w3.org", "https://vega.github.io", "https://github.com"}
+    assert "</script" not in library()
 
 
 def test_the_policy_allows_only_this_script_and_this_style():
@@ -43,7 +53,7 @@ def test_the_policy_allows_only_this_script_and_this_style():
     policy = next(a["content"] for tag, a in Elements(text).found if a.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
-    assert rules["script-src"].startswith("'sha256-")
+    assert all(rule.startswith("'sha256-") for rule in rules["script-src"].split())
     assert rules["style-src"].startswith("'sha256-")
 
 

@@ -22,25 +22,37 @@ function parsed(colour) {
   return found;
 }
 
-// Figure, text, box and contrast of all that canvases write; marks of curves are no text.
-function written() {
-  const found = [], pen = CanvasRenderingContext2D.prototype, kept = pen.fillText;
-  for (const chart of CHARTS.filter((c) => !c.svg)) {
-    pen.fillText = function (text, x, y) {
-      const ratio = window.devicePixelRatio || 1, at = this.getTransform(), width = this.measureText(text).width;
-      const left = x - width * { center: 0.5, right: 1, left: 0, start: 0 }[this.textAlign];
-      const ends = [[left, y - 4.5], [left + width, y + 4.5]].map(([u, v]) => at.transformPoint({ x: u, y: v }));
-      const xs = ends.map((c) => c.x / ratio), ys = ends.map((c) => c.y / ratio);
-      const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
-      const middle = (box[1] + box[3]) / 2;
-      const ground = this.getImageData(Math.max(0, box[0] * ratio), Math.max(0, middle * ratio), 1, 1).data;
-      if (!GLYPHS.includes(text)) found.push([chart.figure.id, text, box, contrast(parsed(this.fillStyle), ground)]);
-      kept.call(this, text, x, y);
-    };
-    chart.draw();
-    pen.fillText = kept;
-  }
+// All items of a kind of mark in a figure, with their boxes on the canvas.
+function items(chart, kind) {
+  const found = [], pad = chart.view.padding();
+  const go = (mark, x, y) => {
+    for (const item of mark.items) {
+      if (mark.marktype === "group") for (const inside of item.items || []) go(inside, x + (item.x || 0), y + (item.y || 0));
+      else if (mark.marktype === kind) {
+        const b = item.bounds;
+        found.push({ name: mark.name || "", role: mark.role, item, box: [x + b.x1, y + b.y1, x + b.x2, y + b.y2] });
+      }
+    }
+  };
+  const [x, y] = chart.view.origin();
+  go(chart.view.scenegraph().root, x + pad.left, y + pad.top);
   return found;
+}
+
+// Figure, text, box and contrast of all that is written beside the data of figures.
+function written() {
+  return CHARTS.filter((c) => c.view).flatMap((chart) => items(chart, "text")
+    .filter(({ item, role }) => role !== "mark" && item.text && item.opacity !== 0)
+    .map(({ item, box }) => [chart.figure.id, String(item.text), box, contrast(parsed(item.fill), parsed(chart.view.background()))]));
+}
+
+// Texts of figures of which a part is outside of the canvas.
+function cut() {
+  return CHARTS.filter((c) => c.view).flatMap((chart) => {
+    const { width, height } = chart.place.querySelector("canvas").getBoundingClientRect();
+    return items(chart, "text").filter(({ item, box }) => item.text && item.opacity !== 0
+      && (box[0] < -1 || box[1] < -1 || box[2] > width + 1 || box[3] > height + 1)).map(({ item, box }) => [chart.figure.id, item.text, box, width, height]);
+  });
 }
 
 function groundOf(node) {
@@ -55,7 +67,7 @@ function groundOf(node) {
 function shown() {
   const out = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    const at = node.parentElement, hidden = at.closest("svg, .key span, [hidden], details:not([open]) > :not(summary)");
+    const at = node.parentElement, hidden = at.closest("svg, [hidden], details:not([open]) > :not(summary)");
     const silent = ["SCRIPT", "NOSCRIPT", "OPTION"].includes(at.tagName) || !at.getClientRects().length;
     if (hidden || silent || !node.data.trim()) continue;
     out.push([node.data.trim(), contrast(channels(getComputedStyle(at).color), groundOf(at))]);

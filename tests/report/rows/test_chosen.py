@@ -85,7 +85,7 @@ def test_figures_show_the_users_names_and_keep_their_numbers():
 
 
 @pytest.mark.parametrize(
-    ("rename", "says"), [("fly=x", "there is no 'fly'; there are ring_all_reduce"), ("ring", "OLD=NEW"),
+    ("rename", "says"), [("fly=x", "no 'fly'; known: ring_all_reduce"), ("ring", "OLD=NEW"),
                          ("switchml=ring_all_reduce", "two values of collective")],
 )  # fmt: skip
 def test_a_name_that_cannot_be_is_refused(rename, says):

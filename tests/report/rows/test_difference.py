@@ -5,7 +5,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.report.rows.difference import difference, runs_beside
 from commsim.report.simulated_run import simulate_run
-from commsim.run import prepare
+from commsim.scenario import prepare
 
 
 def rows(times, engine="flow", **more):
@@ -39,7 +39,7 @@ def test_results_without_anything_in_common_are_refused():
 
 def test_links_and_critical_paths_are_compared():
     slow, fast = (
-        simulate_run("r", prepare("ring_all_reduce", f"star:n_hosts=4,latency=0us,bandwidth={rate}Gbps"), 1e6, {})
+        simulate_run("r", prepare("ring_all_reduce", f"star:n_hosts=4,latency=0us,bandwidth={rate}Gbps"), 1e6)
         for rate in (50, 100)
     )
     path, links = runs_beside(slow, fast)

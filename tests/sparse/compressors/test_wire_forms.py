@@ -9,9 +9,12 @@ from slow_compressors import slow_dgc, slow_one_bit, slow_sign, slow_threshold, 
 from commsim.core.errors import InputError
 from commsim.sparse.compressors.dgc import dgc
 from commsim.sparse.compressors.message import Compressed, CompressedRank
+from commsim.sparse.compressors.one_bit import one_bit
 from commsim.sparse.compressors.qsgd import WIDTHS, packed, qsgd, unpacked
-from commsim.sparse.compressors.selected_elements import random_k, threshold, top_k
-from commsim.sparse.compressors.signs import one_bit, sign
+from commsim.sparse.compressors.random_k import random_k
+from commsim.sparse.compressors.signs import sign
+from commsim.sparse.compressors.threshold import threshold
+from commsim.sparse.compressors.top_k import top_k
 
 vectors = st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=60).map(lambda x: np.array(x, np.float32))
 

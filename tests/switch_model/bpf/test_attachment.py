@@ -5,8 +5,9 @@ import time
 import pytest
 
 from commsim.core.errors import BackendError
-from switch_model.bpf.attachment import FOLDER, attach, attachments, chosen_ports, detach, detach_dead, write
+from switch_model.bpf.attachment import FOLDER, attach, attachments, detach, detach_dead, write
 from switch_model.bpf.commands import output_of, records_of
+from switch_model.bpf.ports import chosen_ports
 from switch_model.bpf.program import build
 from switch_model.systems.switchml import switchml_udp
 

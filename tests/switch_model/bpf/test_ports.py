@@ -1,14 +1,14 @@
 import pytest
 
 from commsim.core.errors import BackendError, InputError
-from switch_model.bpf.attachment import Port, chosen_ports, switch_address
 from switch_model.bpf.commands import output_of
+from switch_model.bpf.ports import Port, chosen_ports, switch_address
 
 pytestmark = [pytest.mark.needs_kernel("namespaces")]
 
 
 def test_interfaces_that_are_not_there_are_named(cable):
-    with pytest.raises(InputError, match="no interface 'nowhere' here; there are lo"):
+    with pytest.raises(InputError, match="no interface 'nowhere' here; known: lo"):
         chosen_ports([cable[0], "nowhere"], 64)
 
 

@@ -8,8 +8,9 @@ import pytest
 from slow_pool import Pool
 from udp_frames import PORT, Frame, packet, unpack
 
-from switch_model.bpf.attachment import attach, chosen_ports, detach
+from switch_model.bpf.attachment import attach, detach
 from switch_model.bpf.data_plane import KernelPlane
+from switch_model.bpf.ports import chosen_ports
 from switch_model.bpf.program import build
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key

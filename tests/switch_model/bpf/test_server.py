@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from benchmarks import switch_world
-from benchmarks.switch_world import SWITCH_ADDRESS, SwitchWorld, line_of
+from benchmarks.switch import switch_world
+from benchmarks.switch.switch_world import SWITCH_ADDRESS, SwitchWorld, line_of
 from switch_model.bpf.attachment import attachments, detach_dead
 from switch_model.bpf.commands import output_of, records_of
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from switch_model.budget import HARDWARE
 from switch_model.budget.chip import Hardware
-from switch_model.budget.jobs import Budget, budget
+from switch_model.budget.jobs import budget
+from switch_model.budget.layout_of_jobs import Budget
 from switch_model.budget.register_layout import CONTROL_STAGES, register_layout
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
@@ -188,7 +189,7 @@ def test_a_chip_of_few_stages_adds_less_in_a_pass() -> None:
     small = dataclasses.replace(TOFINO, name="small", stages=CONTROL_STAGES + 2)
     assert register_layout(udp(16), small).n_passes == 1
     assert register_layout(udp(17), small).n_passes == 2
-    with pytest.raises(InputError, match="4 hold no values"):
+    with pytest.raises(InputError, match="4 of them without values"):
         register_layout(udp(1), dataclasses.replace(TOFINO, stages=CONTROL_STAGES))
 
 

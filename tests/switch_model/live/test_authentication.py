@@ -12,7 +12,7 @@ from lossy_link import LossyLink
 from commsim.core.errors import BackendError, InputError
 from switch_model.live import LiveSwitch, Secrets, SwitchGroup, SwitchOptions, ask_status
 from switch_model.live.authentication import LineSeal, job_key
-from switch_model.live.frame_kernel import whole_tsi
+from switch_model.live.frame_fields_kernel import whole_tsi
 from switch_model.live.session import Session
 
 SECRET, HELLO, ANSWER = "correct horse battery", b'{"nonce":"1"}\n', b'{"nonce":"2"}\n'

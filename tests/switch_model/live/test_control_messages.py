@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.live.control_messages import LineReader, write_line
-from switch_model.live.data_plane import first_fit, free_ranges
+from switch_model.live.slot_ranges import first_fit, free_ranges
 
 
 @pytest.mark.slow

@@ -8,19 +8,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from switch_model.live.datagrams import (
-    CONTROL,
-    MESSAGE,
-    MODES,
-    PIECE,
-    REPLY,
-    Datagrams,
-    address_key,
-    available,
-    open_datagrams,
-    to_addresses,
-)
+from switch_model.live.datagrams import MODES, REPLY, Datagrams, address_key, open_datagrams, to_addresses
 from switch_model.live.frames import LEAD, frame_bytes, new_rows
+from switch_model.live.linux_calls import CONTROL, MESSAGE, PIECE, available
 
 WAYS = [mode for mode in MODES if mode == "single" or available()]
 

@@ -13,7 +13,7 @@ from packet_story import event, every_protocol, story
 from commsim.core.errors import InputError
 from switch_model.packets import packet_event as p
 from switch_model.packets import pcap_writer
-from switch_model.packets.headers import ip_checksums
+from switch_model.packets.build_frames import ip_checksums
 from switch_model.packets.pcap_writer import encode, write_pcap
 
 

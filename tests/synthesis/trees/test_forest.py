@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from random_networks import networks
 from tree_packings import most_sums, most_trees, worst_cut
 
-from benchmarks.synthesis import GATHER, REDUCE
-from benchmarks.synthesis_networks import NETWORKS
+from benchmarks.synthesis.command import GATHER, REDUCE
+from benchmarks.synthesis.networks import NETWORKS
 from commsim.synthesis.trees.forest import DIRECTIONS, Grower
 from commsim.synthesis.trees.free_roots import CutProgram, fits, free_roots
 from commsim.synthesis.trees.max_flow_kernel import room_between

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.machine import NVLINK_METRIC
+from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.routing.routing import find_routes
 from topologies.hosts.mesh_host import mesh_host
 

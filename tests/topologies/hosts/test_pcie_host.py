@@ -2,7 +2,7 @@ import pytest
 
 from commsim.core.network import MEMORY
 from commsim.core.placement import place
-from commsim.routing.network_metrics import bisection_bandwidth
+from commsim.routing.bisection import bisection_bandwidth
 from commsim.routing.routing import find_routes
 from topologies.hosts.cpu_host import cpu_host
 from topologies.hosts.pcie_host import pcie_host

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.run import predict
+from commsim.scenario import predict
 from commsim.workload.parallel.resharding import (
     STRATEGIES,
     Work,

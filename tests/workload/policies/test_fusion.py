@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
+from commsim.workload.vector_add import read_vector_add
 
 MIB = 2**20
 TRACE = BackwardTrace(np.array([0.5, 0.6, 20, 10, 1, 2]) * MIB, np.arange(1.0, 7.0), np.ones(6))

@@ -1,0 +1,1 @@
+"""Predictions beside published figures and tables, and the engines beside each other."""

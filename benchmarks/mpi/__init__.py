@@ -1,0 +1,1 @@
+"""Programs for mpirun: native, ours and predicted."""

@@ -1,0 +1,1 @@
+"""NCCL's measured tables beside our prediction: machines, peers' models, and the fit of the costs."""

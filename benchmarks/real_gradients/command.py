@@ -1,0 +1,104 @@
+"""``make run``: real gradients, their all-reduce predicted on a datacenter network, then really done by 4 processes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from commsim.core.errors import CommsimError
+from commsim.core.units import format_size
+from commsim.files.npz import write_archive
+from commsim.real.mpi import find_mpiexec
+from commsim.report.table import print_table
+
+NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=16,bandwidth=100Gbps,oversubscription=2"
+ALGORITHMS = (
+    "ring_all_reduce",
+    "double_tree_all_reduce",
+    "halving_doubling_all_reduce",
+    "hierarchical_all_reduce",
+)
+RUN_LIMIT_S = 300.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train, predict, run and compare; 0 when every sum is right."""
+    parser = argparse.ArgumentParser(prog="benchmarks.real_gradients", description=__doc__)
+    parser.add_argument("--ranks", type=int, default=4, metavar="N", help="processes that really run (4)")
+    parser.add_argument("--steps", type=int, default=6, metavar="N", help="optimiser steps (6)")
+    args = parser.parse_args(argv)
+    if args.ranks < 2 or args.steps < 1:
+        parser.error(f"needs at least 2 ranks and 1 step, got {args.ranks} and {args.steps}")
+    try:
+        return _run(args.ranks, args.steps)
+    except CommsimError as error:
+        print(f"benchmarks.real_gradients: error: {error}", file=sys.stderr)
+        return 2
+
+
+def torch_build() -> str:
+    """Say which torch is installed and how much disk it takes."""
+    distribution = importlib.metadata.distribution("torch")
+    paths = [Path(str(distribution.locate_file(f))) for f in distribution.files or ()]
+    size = sum(path.stat().st_size for path in paths if path.is_file())
+    return f"torch {distribution.version}, {size / 1e6:.0f} MB on disk"
+
+
+def _run(n_ranks: int, n_steps: int) -> int:
+    mpiexec = find_mpiexec()
+    from .small_transformer import train
+
+    print(f"# {torch_build()}")
+    began = time.perf_counter()
+    losses, gradients = train(n_ranks, n_steps)
+    n_bytes = gradients[0].nbytes
+    print(
+        f"# {n_steps} steps of a transformer with {gradients.shape[1]} parameters on {n_ranks} batches each: loss "
+        f"{losses[0]:.2f} -> {losses[-1]:.2f}, {format_size(n_bytes)} of gradients, {time.perf_counter() - began:.1f} s"
+    )
+    _predict(n_bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "gradients.npz")
+        write_archive(path, "gradients", {"n_ranks": n_ranks}, {"gradients": gradients.ravel().astype(np.float32)})
+        codes = [_run_ranks(mpiexec, n_ranks, backend, path) for backend in ("mpi", "gloo")]
+    return max(codes)
+
+
+def _predict(n_bytes: int) -> None:
+    from commsim.scenario import prepare
+
+    rows = []
+    for name in ALGORITHMS:
+        result = prepare(name, NETWORK).predict(n_bytes)
+        busiest = result.link_bytes.max()
+        rows.append([name, f"{result.time * 1e6:.1f}", f"{result.busbw / 1e9:.3f}", f"{busiest / 1e6:.2f}"])
+    columns = ["predicted, 64 ranks", "time(us)", "busbw(GB/s)", "busiest link(MB)"]
+    print_table(columns, rows, f"{format_size(n_bytes)} all-reduce on {NETWORK}")
+
+
+def _run_ranks(mpiexec: str, n_ranks: int, backend: str, path: Path) -> int:
+    command = [
+        mpiexec,
+        "-n",
+        str(n_ranks),
+        sys.executable,
+        "-m",
+        "benchmarks.real_gradients.gradient_ranks",
+        backend,
+        str(path),
+    ]
+    sys.stdout.flush()
+    try:
+        return subprocess.run(command, cwd=ROOT, timeout=RUN_LIMIT_S, check=False).returncode
+    except subprocess.TimeoutExpired:
+        print(f"benchmarks.real_gradients: error: {backend} took more than {RUN_LIMIT_S:.0f} s", file=sys.stderr)
+        return 1

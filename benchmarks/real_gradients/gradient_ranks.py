@@ -1,0 +1,99 @@
+"""One rank of the program that `make run` starts under mpirun: reduces real gradients, checks the sums, prints times.
+
+mpirun -n 4 python -m benchmarks.real_gradients.gradient_ranks mpi gradients.npz
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES
+from commsim.core.errors import CommsimError
+from commsim.core.result import Result
+from commsim.files.npz import read_archive
+from commsim.real.calibrate import calibrate
+from commsim.real.comparison.under_mpirun import predictor
+from commsim.real.connect import reported_once, session
+from commsim.real.execute import Execution, require_ranks
+from commsim.real.measure import ITERATIONS, WARMUP, timed
+from commsim.real.transport import Transport
+from commsim.real.validate import oversubscribed
+from commsim.report.table import print_table
+from tests.oracles.numeric_run import run_reference
+
+COLUMNS = ["all-reduce", "measured(us)", "p5", "p95", "predicted(us)", "error", "sums"]
+
+
+# A demonstration: more passes would narrow the interval, and take longer than all the rest.
+PASSES_OF_DEMO = 1
+
+
+def main(backend: str, path: str) -> int:
+    """Reduce, check and print; 1 if a sum is wrong."""
+    archive = read_archive(path, "gradients")
+    n_ranks = archive.header.whole("n_ranks")
+    gradients = archive.take("gradients", np.float32).reshape(n_ranks, -1)
+    archive.finish()
+    with session(backend) as transport:
+        require_ranks(transport, n_ranks)
+        schedule = COLLECTIVES["ring_all_reduce"].build(n_ranks)
+        network = calibrate(transport, PASSES_OF_DEMO)
+        exact = run_reference(schedule, gradients)[transport.rank]
+        bound = (n_ranks - 1) * np.finfo(np.float32).eps * np.abs(gradients.astype(np.float64)).sum(axis=0)
+        true = gradients.astype(np.float64).sum(axis=0)
+
+        ours, got = _ours(transport, gradients[transport.rank])
+        bits = _everywhere(transport, np.array_equal(got.view(np.int32), exact.view(np.int32)))
+        theirs, got = _native(transport, gradients[transport.rank])
+        near = _everywhere(transport, bool((np.abs(got - true) <= bound).all()))
+        if transport.rank == 0:
+            predicted = predictor(lambda: network)(schedule, float(gradients[0].nbytes))
+            rows = [
+                _row("ring, ours", ours, predicted, "equal bit for bit" if bits else "WRONG"),
+                _row("native", theirs, None, "within (p-1) eps sum|x|" if near else "WRONG"),
+            ]
+            cores = "; more ranks than cores here, so the prediction has no claim" if oversubscribed(transport) else ""
+            size = f"{gradients[0].nbytes} bytes of gradients"
+            print_table(COLUMNS, rows, f"{n_ranks} ranks over {transport.name}, {size}{cores}")
+    return 0 if bits and near else 1
+
+
+def _ours(transport: Transport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    execution = Execution(transport, COLLECTIVES["ring_all_reduce"].build(transport.size), len(gradient))
+    times = timed(transport, execution.run, lambda: execution.load(gradient), WARMUP, ITERATIONS)
+    return times, execution.result()
+
+
+def _native(transport: Transport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    native = transport.native("all_reduce", len(gradient), 0, "float32", gradient)
+    times = timed(transport, native.run, native.reset, WARMUP, ITERATIONS)
+    return times, transport.values(native.result)
+
+
+def _everywhere(transport: Transport, good: bool) -> bool:
+    return not transport.max_over_ranks(np.array([float(not good)]))[0]
+
+
+def _row(name: str, times: NDArray[np.float64], predicted: Result | None, sums: str) -> list[str]:
+    middle = float(np.median(times))
+    error = "-" if predicted is None else f"{predicted.time / middle - 1:+.1%}"
+    shown = "-" if predicted is None else f"{predicted.time * 1e6:.1f}"
+    return [name, *(f"{t * 1e6:.1f}" for t in (middle, *np.percentile(times, (5, 95)))), shown, error, sums]
+
+
+def _checked(run: Callable[[], int]) -> int:
+    try:
+        with reported_once():
+            return run()
+    except CommsimError as error:
+        print(f"benchmarks.real_gradients.gradient_ranks: error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_checked(lambda: main(*sys.argv[1:3])))

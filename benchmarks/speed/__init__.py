@@ -1,0 +1,1 @@
+"""How fast commsim itself is, measured by pytest-benchmark on one core."""

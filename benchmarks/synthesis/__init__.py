@@ -1,0 +1,1 @@
+"""Synthesized schedules beside the exact optimum and what other synthesizers publish."""

@@ -1,0 +1,96 @@
+"""Which compilers kernels get: ours, or Numba's own where its private classes are not as ours expect."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .kernel_cache import KernelCache, LinkedCache, line_of, notify
+
+OURS = "commsim.core.compiling.kernel_compiler"
+VALUES = 4  # that the two kernels of the check add
+
+
+class Pipelines(NamedTuple):
+    """How the two kinds of kernels are compiled.
+
+    Parameters
+    ----------
+    called, linked : dict
+        Options of ``njit`` for kernels that Python calls, and for those within others.
+    linked_cache : type
+        Cache of kernels within others.
+    widened : callable
+        Map from the types of arguments to those that a kernel within others is compiled for.
+    """
+
+    called: dict[str, Any]
+    linked: dict[str, Any]
+    linked_cache: type[KernelCache]
+    widened: Callable[[Any], Any]
+
+    def call(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> Any:
+        """Return Numba's object for a kernel that Python calls."""
+        dispatcher = importlib.import_module("numba").njit(**self.called, **options)(function)
+        dispatcher._cache = KernelCache(function, options, quiet)
+        return dispatcher
+
+    def link(self, function: Callable[..., Any], options: dict[str, Any], quiet: bool = False) -> Any:
+        """Return Numba's object for a kernel within others."""
+        dispatcher = importlib.import_module("numba").njit(**self.linked, **options)(function)
+        dispatcher._cache = self.linked_cache(function, options, quiet)
+        compile_one = dispatcher.compile
+        dispatcher.compile = lambda kinds: compile_one(self.widened(kinds))
+        return dispatcher
+
+
+PLAIN = Pipelines({}, {}, KernelCache, lambda kinds: kinds)
+
+
+@functools.cache
+def pipelines() -> Pipelines:
+    """Return our compilers if two small kernels come out right, else Numba's, with a line on standard error."""
+    try:
+        found = _ours()
+        _check(found)
+    except Exception as error:  # a private class may be missing, take other arguments or do something else
+        version = importlib.import_module("numba").__version__
+        notify(f"numba {version} is not as expected ({line_of(error)}): "
+               "kernels are compiled by plain njit, which takes twice as long")  # fmt: skip
+        return PLAIN
+    return found
+
+
+def _ours() -> Pipelines:
+    ours = importlib.import_module(OURS)
+    called, linked = {"pipeline_class": ours.CalledCompiler}, {"pipeline_class": ours.LinkedCompiler}
+    return Pipelines(called, linked, LinkedCache, ours.widened)
+
+
+def _check(found: Pipelines) -> None:
+    """Compile a kernel within another one, or read them from the disk, and compare with plain Python.
+
+    Raises
+    ------
+    Exception
+        Whatever comes of it.
+    """
+    within = found.link(_share, {}, quiet=True)
+
+    def total(n: int) -> float:
+        sum_of = 0.0
+        for i in range(n):
+            sum_of += within(i, i + 0.1)
+        return sum_of
+
+    right, given = sum(_share(i, i + 0.1) for i in range(VALUES)), found.call(total, {}, quiet=True)(VALUES)
+    if given != right:
+        raise ValueError(f"a sum is {given}, not {right}")
+
+
+def _share(i: int, x: float) -> float:
+    if x < 0:
+        raise ValueError("no share of ", x)
+    return x / (i + 3)

@@ -1,0 +1,1 @@
+"""Networks with failed or slower parts: transformers that return another network."""

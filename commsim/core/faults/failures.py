@@ -1,0 +1,164 @@
+"""Networks with a part missing: transformers that return another network."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.network_queries import fabric_cables, find_link, find_node, partners
+
+_PER_LINK = ("src", "dst", "bandwidth", "latency", "buffer", "loss", "metric")
+_MAX_NAMES = 4  # in the name of the network
+
+
+def fail_links(network: Network, names: Sequence[str]) -> Network:
+    """Remove cables by their names.
+
+    Parameters
+    ----------
+    network : Network
+        Whole, or with other parts missing already.
+    names : sequence of str
+        Name of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0->spine1``.
+
+    Raises
+    ------
+    InputError
+        If the link is unknown.
+    """
+    return remove_cables(network, np.array([find_link(network, name) for name in names], np.int64))
+
+
+def fail_switches(network: Network, names: Sequence[str]) -> Network:
+    """Take switches out of service by their names.
+
+    Raises
+    ------
+    InputError
+        If the node is unknown, or no switch.
+    """
+    return remove_switches(network, np.array([find_node(network, name) for name in names], np.int64))
+
+
+def fail_random(network: Network, what: str, part: float, seed: int = 0) -> Network:
+    """Fail cables or switches drawn at random, as :func:`draw_failures` does.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the links and nodes in question.
+    what, part, seed
+        Same as in :func:`draw_failures`.
+
+    Returns
+    -------
+    Network
+        Not necessarily connected; routing names a pair that has no path.
+    """
+    drawn = draw_failures(network, what, part, seed)
+    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
+
+
+def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> NDArray[np.int64]:
+    """Draw what fails, each as likely as any other.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the links and nodes in question.
+    what : {"links", "switches"}
+        Cables between nodes that forward, since without its only cable a host would be cut off; or switches. What is
+        inside of machines does not fail.
+    part : float or int
+        How many: a float for a part of all, rounded to the nearest whole number; an int for a number.
+    seed : int
+        Seed of the draw; with the same seed, more failures include those of fewer.
+
+    Returns
+    -------
+    int64[n]
+        Links, one of each cable, or nodes.
+
+    Raises
+    ------
+    InputError
+        If `what` is neither, or there are not so many.
+    """
+    if what == "links":
+        return draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+    if what == "switches":
+        pool = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))
+        return draw(pool, part, seed, f"switches of {network.name}")
+    raise InputError(f"links or switches fail at random, got {what!r}")
+
+
+def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[np.int64]:
+    """Draw a part of a pool, or a number of its members, without repetition.
+
+    Parameters
+    ----------
+    pool : int64[n]
+        What is drawn from.
+    part : float or int
+        A part of all, rounded to a whole number, or a number.
+    seed : int
+        Seed of the draw; not negative.
+    what : str
+        Name of the pool's members, for messages.
+
+    Raises
+    ------
+    InputError
+        If the pool holds nothing, or not enough, or `seed` is negative.
+    """
+    n = part if isinstance(part, int) else round(part * len(pool)) if 0 <= part <= 1 else -1
+    if not len(pool):
+        raise InputError(f"no {what}")
+    if not 0 <= n <= len(pool):
+        wanted = f"{part}" if isinstance(part, int) else f"{100 * part:g}% of them"
+        raise InputError(f"there are {len(pool)} {what}, got {wanted}")
+    if seed < 0:
+        raise InputError(f"the seed of a draw must be 0 or more, got {seed}")
+    return np.random.default_rng(seed).permutation(pool)[:n]
+
+
+def remove_cables(network: Network, links: NDArray[np.int64]) -> Network:
+    """Remove links, and their other directions."""
+    if not len(links):
+        return network
+    few = len(links) <= _MAX_NAMES
+    names = ", ".join(network.link_name(int(link)) for link in links) if few else f"{len(links)} cables"
+    remaining = np.ones(network.n_links, np.bool_)
+    remaining[links] = remaining[partners(network)[links]] = False
+    return _without(network, remaining, names)
+
+
+def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
+    """Remove the links of switches; these stay where they are, but pass nothing on, and nothing can be placed on them.
+
+    Raises
+    ------
+    InputError
+        If one of the nodes is no switch.
+    """
+    if not len(nodes):
+        return network
+    for node in nodes[network.kind[nodes] != SWITCH]:
+        raise InputError(f"{network.name}: {network.nodes[node]} is no switch")
+    dead = np.zeros(network.n_nodes, np.bool_)
+    dead[nodes] = True
+    few = len(nodes) <= _MAX_NAMES
+    names = ", ".join(network.nodes[node] for node in nodes) if few else f"{len(nodes)} switches"
+    rest = _without(network, ~(dead[network.src] | dead[network.dst]), names)
+    return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
+
+
+def _without(network: Network, remaining: NDArray[np.bool_], names: str) -> Network:
+    columns: dict[str, Any] = {field: getattr(network, field)[remaining] for field in _PER_LINK}
+    return dataclasses.replace(network, name=f"{network.name} without {names}", **columns)

@@ -1,0 +1,55 @@
+"""Networks whose links are not all alike: a transformer that makes some faster or slower."""
+
+from __future__ import annotations
+
+import dataclasses
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.network_queries import fabric_cables, link_names, partners
+
+from .failures import draw
+
+
+def scale_links(
+    network: Network, factor: float, *, pattern: str | None = None, part: float | None = None, seed: int = 0
+) -> Network:
+    """Multiply the bandwidth of some cables, in both directions.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the links and nodes in question.
+    factor : float
+        Positive; 0.5 halves the rate.
+    pattern : str, optional
+        Shell pattern of link names, such as ``leaf0->*``; the other directions of these links are scaled too.
+    part : float or int, optional
+        Number (int) or share (float) of the cables between nodes that forward, drawn at random; used without a pattern.
+    seed : int
+        Seed of the draw.
+
+    Raises
+    ------
+    InputError
+        If both or none of `pattern` and `part` are given, no link fits, or `factor` is not positive.
+    """
+    if not 0 < factor < float("inf"):
+        raise InputError(f"links are scaled by a positive factor, got {factor}")
+    if pattern is not None and part is None:
+        names = link_names(network)
+        links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, pattern)], np.int64)
+        if not links.size:
+            example = f"; they are called as in {names[0]}" if names else ""
+            raise InputError(f"{network.name} has no link like {pattern!r}{example}")
+    elif part is not None and pattern is None:
+        links = draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+    else:
+        raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
+    scaled = np.zeros(network.n_links, np.bool_)
+    scaled[links] = scaled[partners(network)[links]] = True
+    name = f"{network.name} with {np.count_nonzero(scaled)} links at {factor:g} of their rate"
+    return dataclasses.replace(network, name=name, bandwidth=np.where(scaled, factor, 1.0) * network.bandwidth)

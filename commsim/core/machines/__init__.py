@@ -1,0 +1,1 @@
+"""Machines: their parts, and what is known of their hardware."""

@@ -1,0 +1,102 @@
+"""A machine times a fabric: every NIC of a machine takes the place of one host of the fabric."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, KINDS, NIC, Network
+
+# What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
+FABRIC_FACTOR = 4
+_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma")
+_PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
+
+
+def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None = None) -> Network:
+    """Put one machine on every few hosts of a fabric.
+
+    Parameters
+    ----------
+    fabric : Network
+        Fabric of hosts, which become NICs, and switches. Links keep their rates: a port runs at the fabric's.
+    machine : Network
+        The inside, as :mod:`commsim.core.machines.parts` puts it together.
+    ports : int[n_machines, n_nics], optional
+        Host (0 for the first host of the fabric) that each NIC replaces. By default a machine takes the next hosts in
+        order, so that all of its NICs are near each other.
+
+    Returns
+    -------
+    Network
+        Endpoints ``m0.gpu0, m0.gpu1 … m1.gpu0 …``, then the rest of every machine, then the fabric's switches. What
+        a host of the fabric costs per message or byte is forgotten; that of the machine's own nodes counts.
+
+    Raises
+    ------
+    InputError
+        If the fabric has something else than hosts and switches, the machine has no NIC, or `ports` does not name
+        every host exactly once.
+    """
+    hosts, nics = fabric.hosts, np.flatnonzero(machine.kind == NIC)
+    foreign = np.flatnonzero(np.isin(fabric.kind, (HOST, 1), invert=True))
+    if foreign.size:
+        raise InputError(f"{fabric.name} is no fabric for machines: {fabric.nodes[foreign[0]]} is a "
+                         f"{KINDS[fabric.kind[foreign[0]]]}, not a host or a switch")  # fmt: skip
+    if not nics.size:
+        raise InputError(f"{machine.name} has no NIC and cannot be attached to {fabric.name}")
+    if ports is None and len(hosts) % len(nics):
+        raise InputError(f"{fabric.name} has {len(hosts)} ports for hosts, which is no multiple of the {len(nics)} "
+                         f"NICs of {machine.name}")  # fmt: skip
+    port = (np.arange(len(hosts)) if ports is None else np.asarray(ports, np.int64)).reshape(-1, len(nics))
+    if not np.array_equal(np.sort(port, axis=None), np.arange(len(hosts))):
+        raise InputError(f"ports must name each of the {len(hosts)} hosts of {fabric.name} exactly once")
+    return _joined(fabric, machine, port, nics)
+
+
+def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: NDArray[np.intp]) -> Network:
+    n, size, switches = len(port), machine.n_nodes, np.flatnonzero(fabric.kind != HOST)
+    inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
+    is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
+    order = np.argsort(~np.concatenate((is_endpoint, np.zeros(len(switches), np.bool_))), kind="stable")
+    place = np.argsort(order)
+    of_fabric = np.empty(fabric.n_nodes, np.int64)
+    of_fabric[fabric.hosts[port]] = inside[:, nics]
+    of_fabric[switches] = n * size + np.arange(len(switches))
+    names = [f"m{m}.{name}" for m in range(n) for name in machine.nodes] + [fabric.nodes[i] for i in switches]
+
+    def ends(field: str) -> list[NDArray[Any]]:
+        within = place[inside[:, getattr(machine, field)]]
+        return [within, place[of_fabric[getattr(fabric, field)]]]
+
+    factor = np.int32(FABRIC_FACTOR)
+    fabric = dataclasses.replace(fabric, metric=fabric.metric * factor)
+    links: dict[str, Any] = {
+        name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK
+    }
+    nodes: dict[str, Any] = {
+        name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
+        for name in _PER_NODE
+    }
+    at = np.repeat(fabric.coordinates[fabric.hosts[port[:, 0]]], size, axis=0)  # where a machine's first NIC is, and
+    at[inside[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are
+    at = np.concatenate((at, fabric.coordinates[switches]))[order]
+    owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
+    return Network(
+        f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
+        **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
+        hardware=machine.hardware,
+    )  # fmt: skip
+
+
+def _woven(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Numbers of the links of all machines and of the fabric: first the first halves of each, then the second ones.
+
+    Where both are made of cables, all ways there so come before all ways back.
+    """
+    halves = [np.split(column, [(column.shape[-1] + 1) // 2], axis=-1) for column in columns]
+    return np.concatenate([half[i].ravel() for i in (0, 1) for half in halves])

@@ -1,0 +1,66 @@
+"""Facts about a network's machines that no link shows: makers of GPUs and CPUs, and how they reach a network.
+
+They matter only to software that treats hardware by its make, such as NCCL. Times of transfers follow from the links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from commsim.core.errors import InputError
+
+# Generations of GPUs, by who makes them; NCCL and RCCL have constants for each.
+GPU_MAKERS = {
+    "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
+    "blackwell": "nvidia", "cdna2": "amd", "cdna3": "amd",
+}  # fmt: skip
+# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's.
+FACTS: dict[str, tuple[str, ...]] = {
+    "gpu": tuple(GPU_MAKERS),
+    "cpu": ("intel", "amd", "arm", "other"),
+    "net": ("infiniband", "roce", "efa", "slingshot", "tcpx", "tcpxo", "sockets"),
+    "gpudirect": ("yes", "no"),
+}
+# The least compute capability of each generation of NVIDIA's: 90 for 9.0.
+_CAPABILITIES = ((100, "blackwell"), (90, "hopper"), (89, "ada"), (80, "ampere"), (75, "turing"), (70, "volta"))
+
+
+def read_hardware(text: str, name: str = "hardware") -> dict[str, str]:
+    """Read ``gpu=hopper,cpu=intel``.
+
+    Parameters
+    ----------
+    text : str
+        Facts of ``FACTS``, each at most once; empty where nothing is known.
+    name : str
+        Name used in messages.
+
+    Raises
+    ------
+    InputError
+        If a fact or its value is unknown, or comes twice.
+    """
+    facts: dict[str, str] = {}
+    for part in text.split(",") if text else []:
+        key, _, value = part.partition("=")
+        if key not in FACTS or key in facts:
+            raise InputError(f"{name} must be {', '.join(f'{k}=...' for k in FACTS)}, each once, got {text!r}")
+        if value not in FACTS[key]:
+            raise InputError(f"{name}: {key} must be one of {', '.join(FACTS[key])}, got {value!r}")
+        facts[key] = value
+    return facts
+
+
+def write_hardware(facts: Mapping[str, str]) -> str:
+    """Write facts in the order of ``FACTS``, so that equal ones are equal text."""
+    return ",".join(f"{key}={facts[key]}" for key in FACTS if key in facts)
+
+
+def generation_of(compute_capability: int) -> str:
+    """Return NVIDIA's generation of a compute capability, 90 for 9.0; empty for those before Volta."""
+    return next((name for least, name in _CAPABILITIES if compute_capability >= least), "")
+
+
+def maker_of(hardware: str) -> str:
+    """Return who makes the GPUs of :attr:`Network.hardware`: nvidia, amd, or empty where that is not known."""
+    return GPU_MAKERS.get(read_hardware(hardware).get("gpu", ""), "")

@@ -1,0 +1,155 @@
+"""A user's own collective or topology: one Python file named on the command line, executed, and used like ours."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import re
+import sys
+import traceback
+import types
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from commsim.opening import read_regular
+
+from .errors import InputError
+from .registry import Entry, Registry, T
+from .spec import split_spec
+
+# Of a user's own file of Python.
+MAX_OWN_BYTES = 2**24
+_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
+
+
+def is_own_file(text: str) -> bool:
+    """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
+    match = _FILE.fullmatch(text)
+    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
+
+
+def names_own_file(text: str) -> bool:
+    """Whether loading `text` executes a file: its own, or that of the fabric in ``MACHINE@FABRIC``."""
+    parts = text.split("@")
+    return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
+
+
+def resolve(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the file registers no such function.
+    """
+    if is_own_file(text):
+        return own_entry(registry, text)
+    name, raw = split_spec(text)
+    return registry[name], raw
+
+
+def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
+    """Execute a file and return what it registered, and the raw arguments given with it.
+
+    Parameters
+    ----------
+    registry : Registry
+        Registry that the file's decorated functions register in. What they raise becomes an ``InputError`` that names
+        the file and the line.
+    text : str
+        What the user wrote; the function must be named when the file registers several.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, raises, registers nothing, not what is asked for, or a function whose parameters
+        are not annotated.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
+    path, (name, rest) = Path(match[1]), _split(match[2] or "")
+    raw = split_spec(f"{name or path.stem}:{rest}")[1]
+    names = _load(registry, path)
+    if not names:
+        raise InputError(
+            f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind.replace(' ', '_')}"
+        )
+    if name is None and len(names) > 1:
+        raise InputError(f"{path}: registers several; name one: {', '.join(f'{path}:{known}' for known in names)}")
+    if name is not None and name not in names:
+        raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(names)}")
+    return registry[name or names[0]], raw
+
+
+def guarded(build: Callable[..., T], path: Path) -> Callable[..., T]:
+    """Return a function that does the same, but whose errors name the file and the line."""
+
+    @functools.wraps(build)
+    def call(*args: Any, **kwargs: Any) -> T:
+        with blamed(path):
+            return build(*args, **kwargs)
+
+    return call
+
+
+@contextlib.contextmanager
+def blamed(path: Path) -> Iterator[None]:
+    """Turn whatever is raised inside into one line about the file.
+
+    Raises
+    ------
+    InputError
+        Naming the last line of the file that was being executed.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, InputError) and str(error).startswith(str(path)):
+            raise  # inside of another one
+        line = error.lineno if isinstance(error, SyntaxError) else _line(error, path)
+        said = (str(error) or "no message").splitlines()[0]
+        if isinstance(error, SyntaxError):
+            said = error.msg
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{said}") from None
+
+
+def _split(rest: str) -> tuple[str | None, str]:
+    """Split ``function:key=value,...`` where either may be missing."""
+    first, colon, arguments = rest.partition(":")
+    return (None, rest) if not first or (not colon and "=" in first) else (first.strip(), arguments)
+
+
+def _load(registry: Registry[T], path: Path) -> list[str]:
+    """Execute the file, and return the names that it registered."""
+    len(registry)  # so that a name which is already taken is noticed while the file is executed
+    module = types.ModuleType(f"own file {path.resolve()}")
+    module.__file__ = str(path)
+    source = read_regular(path, MAX_OWN_BYTES)
+    sys.modules[module.__name__] = module  # where dataclasses look for the module of a class
+    with blamed(path):
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    names = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
+    for name in names:
+        entry = registry[name]
+        _require_annotations(entry, path)
+        metadata = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.metadata.items()}
+        registry.add(guarded(entry.build, path), **metadata)
+    return names
+
+
+def _require_annotations(entry: Entry[T], path: Path) -> None:
+    with blamed(path):
+        typing.get_type_hints(entry.build, include_extras=True)
+    for key, parameter in entry.parameters.items():
+        if parameter.annotation is inspect.Parameter.empty:
+            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: int")
+
+
+def _line(error: BaseException, path: Path) -> int | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)

@@ -1,1 +1,0 @@
-"""Data that shipped code reads, made by what is not shipped."""

@@ -1,0 +1,48 @@
+"""What the parts of each way take, in processor seconds per unit.
+
+Measured by ``python -m benchmarks.scale.costs`` on one core of an AMD EPYC, with loaded kernels; only their ratios
+matter for the choice. Where works differ, it is near the least for the event engine and near the most for the others,
+so that a choice is wrong to the side of the event engine.
+"""
+
+from __future__ import annotations
+
+# Beginning a way at all: some hundred calls of NumPy.
+RINGS_BEGIN = 0.8e-3
+MOVES_BEGIN = 1.5e-3
+SIMULTANEOUS_BEGIN = 1e-3
+SYMMETRIC_BEGIN = 5e-3
+STREAMED_BEGIN = 1.5e-3
+EVENTS_BEGIN = 2.5e-3
+
+# Finding a route and the links of a connection, which most ways do.
+ROUTE = 2e-6
+
+# Event engine: a transfer, from listing it to its last event; a connection's tables.
+EVENTS_TRANSFER = 1.2e-6
+EVENTS_CONNECTION = 1.5e-6
+
+# Rings: a row of the schedule's blocks, and a hop of them, that are examined; a connection of a phase; a pair of
+# phases, and a pair of their connections that meet at a participant; a message.
+PHASE_ROW = 1.5e-6
+PHASE_HOP = 0.1e-3
+RING_CONNECTION = 10e-6
+PHASE_PAIR = 0.3e-3
+MEETING = 0.4e-6
+RING_MESSAGE = 0.5e-9
+
+# Streamed: a connection of a phase; a message.
+STREAMED_CONNECTION = 18e-6
+STREAMED_MESSAGE = 0.1e-6
+
+# Recurrence, transfer by transfer: until it is known that transfers of a hop share links unevenly, and in all.
+MOVE_DECLINED = 0.15e-6
+MOVE = 0.6e-6
+
+# Simultaneous: unrolling a transfer until it is known that one waits for another, and in all.
+UNROLL = 40e-9
+SIMULTANEOUS_FLOW = 0.8e-6
+
+# Symmetry: a transfer of the pattern until it is known that most are different, and in all.
+CLASS_DECLINED = 2e-6
+CLASS = 9e-6

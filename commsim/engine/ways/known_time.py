@@ -1,0 +1,267 @@
+"""A job whose time on a reference network is known: a way of the flow engine where nothing else can be in its way.
+
+The reference is the same network with endless links, but for some that the job is known to fill, such as those of a GPU
+or a NIC. Elsewhere a link is in nobody's way if all connections that cross it fit, each at the most that it may get;
+connections that come through a port which is itself finite bring no more than that. If this holds for every link that
+is not as fast as in the reference, the rates that max-min sharing gives on the reference are possible here, and so they
+are the rates here: the time is the known one. Otherwise the job is simulated, and what its known time has beyond a
+simulation on the reference is added: software that no message shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import Framing
+from commsim.core.dependencies import connections
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.engine.flow import not_negative, one_job_result
+from commsim.engine.flow_plan import Job
+from commsim.routing.pinned import find_connection_routes
+from commsim.routing.routing import Routes
+
+# Part by which rates may differ and still be equal.
+SLACK = 1e-9
+__all__ = [
+    "Carriers", "KnownTime", "Loops", "Proof", "applies", "carried", "carriers", "full_link", "prove",
+    "simulate_known", "simulate_loops",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loops:
+    """A job that does the same again and again, as two shorter ones: what a loop adds follows from these.
+
+    Parameters
+    ----------
+    jobs : (Job, Job)
+        Jobs with few loops and with more; after the first ones each loop takes as long as the one before it.
+    n_loops : (int, int)
+        Loops of these.
+    total : float
+        Loops of the job, the last one counted by its bytes.
+    """
+
+    jobs: tuple[Job, Job]
+    n_loops: tuple[int, int]
+    total: float
+
+    def whole(self, few: float, more: float) -> float:
+        """Return the time of all loops, from those of few and of more."""
+        least, less = self.n_loops
+        return more + (more - few) / (less - least) * (self.total - less)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownTime:
+    """Time of a job on a reference network.
+
+    Parameters
+    ----------
+    seconds : float
+        Time.
+    reference : Network
+        The job's network with other rates of its links: at least its own.
+    framing : Framing or None
+        Headers on the wire with which the time holds.
+    loops : Loops or None
+        Shorter jobs, for a job with too many messages to simulate all.
+    """
+
+    seconds: float
+    reference: Network
+    framing: Framing | None = None
+    loops: Loops | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carriers:
+    """Connections of a schedule, found without laying out repetitions that use the same ones.
+
+    Parameters
+    ----------
+    of_row : int32[n_rows]
+        Connection of each row.
+    ends : int32[n_connections, 2]
+        Participants.
+    channel : int64[n_connections]
+        Channel.
+    count, times : int64[n_rows]
+        Chunks of each row's message, and how many such messages there are.
+    """
+
+    of_row: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    channel: NDArray[np.int64]
+    count: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    def on_wire(self, chunk: float, framing: Framing | None) -> NDArray[np.float64]:
+        """Return the bytes of each connection, headers included: float64[n_connections]."""
+        each = (framing or Framing()).on_wire(self.count * chunk) * self.times
+        return np.bincount(self.of_row, weights=each, minlength=len(self.ends)).astype(np.float64)
+
+
+def carriers(schedule: Schedule) -> Carriers:
+    """Find the connections of a schedule."""
+    rows, times = [], []
+    for block in schedule.blocks:
+        moves = block.xor or any(block.step[:2])
+        for number in range(block.times if moves else 1):
+            rows.append(schedule.repetition(block, number) if moves else block.body)
+            times.append(1 if moves else block.times)
+    lengths = [len(row) for row in rows]
+    transfers = np.concatenate(rows)
+    of_row, lead = connections(schedule, transfers)
+    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
+    return Carriers(
+        of_row, ends, transfers["channel"][lead].astype(np.int64), transfers["count"].astype(np.int64),
+        np.repeat(np.array(times, np.int64), lengths),
+    )  # fmt: skip
+
+
+def full_link(network: Network, reference: Network, routes: Routes, cap: float) -> int:
+    """Return a link that may be in the way of connections with a rate each, which the reference does not have; or -1.
+
+    Parameters
+    ----------
+    network, reference : Network
+        The job's network, and the same with other rates.
+    routes : Routes
+        Route of each connection.
+    cap : float, bytes/s
+        Most that a connection gets.
+    """
+    load = np.bincount(routes.link, weights=cap * routes.share, minlength=network.n_links)
+    is_less = network.bandwidth < reference.bandwidth * (1 - SLACK)
+    tight = is_less & (load > network.bandwidth * (1 + SLACK))
+    if tight.any():
+        finite = reference.bandwidth < reference.bandwidth.max(initial=0.0)
+        for last in (False, True):
+            load = np.minimum(load, _through_ports(network, routes, cap, finite & ~is_less, tight, last=last))
+        tight &= load > network.bandwidth * (1 + SLACK)
+    return int(tight.argmax()) if tight.any() else -1
+
+
+def _through_ports(
+    network: Network, routes: Routes, cap: float, is_port: NDArray[np.bool_], wanted: NDArray[np.bool_], *, last: bool
+) -> NDArray[np.float64]:
+    """Return the most that some links carry if the first, or last, port of each connection is as fast as it is."""
+    n = len(routes.first) - 1
+    of_connection = np.repeat(np.arange(n), np.diff(routes.first))
+    at_port = np.flatnonzero(is_port[routes.link])[:: 1 if last else -1]
+    port, share = np.full(n, -1, np.int64), np.ones(n)
+    port[of_connection[at_port]] = routes.link[at_port]  # what is written last stays
+    share[of_connection[at_port]] = routes.share[at_port]
+    rows = np.flatnonzero(wanted[routes.link])
+    link, connection = routes.link[rows].astype(np.int64), of_connection[rows]
+    key = np.where(port[connection] < 0, -1 - connection, port[connection])  # without one, each stands for itself
+    pairs, of_pair = np.unique(np.stack((key, link), axis=1), axis=0, return_inverse=True)
+    of_pair = of_pair.ravel()
+    carried = np.bincount(of_pair, weights=cap * routes.share[rows], minlength=len(pairs))
+    part = np.zeros(len(pairs))
+    np.maximum.at(part, of_pair, routes.share[rows] / share[connection])
+    rate = np.where(pairs[:, 0] >= 0, network.bandwidth[np.maximum(pairs[:, 0], 0)] * part, np.inf)
+    return np.bincount(pairs[:, 1], weights=np.minimum(carried, rate), minlength=network.n_links).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """Whether a job's time on a network is that on the reference.
+
+    Parameters
+    ----------
+    routes : Routes
+        Route of each connection.
+    carriers : Carriers
+        Connections.
+    full : int
+        A link that may be in the way; -1 if there is none.
+    """
+
+    routes: Routes
+    carriers: Carriers
+    full: int
+
+
+def prove(network: Network, job: Job, known: KnownTime, routing: str | None, seed: int) -> Proof:
+    """Look for a link that may be in the way; the other parameters are those of a flow engine's plan."""
+    found = carriers(job.schedule)
+    job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
+    routes = find_connection_routes(network, job.placement, found.ends, found.channel, routing=routing, seed=seed)
+    return Proof(routes, found, full_link(network, known.reference, routes, job.rate_cap))
+
+
+def applies(network: Network, job: Job, known: KnownTime, starts: ArrayLike, framing: Framing | None) -> bool:
+    """Whether nothing but links could make a job's time another one than the known."""
+    plain = job.is_regular and job.messages is None and network.curves is None and not network.gamma.any()
+    return bool(plain and framing == known.framing and not not_negative("start", starts).any())
+
+
+def simulate_known(network: Network, job: Job, known: KnownTime, proof: Proof, size: float) -> Result | None:
+    """Return the result of a job for which the proof found no link in the way; None if a link needs longer than known.
+
+    Parameters
+    ----------
+    network, job, known
+        Same as in :func:`prove`.
+    proof : Proof
+        Proof that no link is in the way.
+    size : float, bytes
+        Size of the collective.
+    """
+    starts, on_links = np.zeros(job.schedule.n_participants), carried(network, job, proof, size, known.framing)
+    if (on_links[0] > network.bandwidth * known.seconds * (1 + SLACK)).any():
+        return None
+    return one_job_result(
+        network, job.schedule, size, entered=starts, last=known.seconds, carried=on_links, counters={}
+    )
+
+
+def simulate_loops(
+    network: Network, loops: Loops, whole: tuple[Job, Proof], size: float, starts: ArrayLike, framing: Framing | None,
+    time: Callable[[Network, Job, float], float],
+) -> Result:  # fmt: skip
+    """Return the result of a job of many loops, from simulations of some.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the jobs run on.
+    loops : Loops
+        The shorter jobs.
+    whole : (Job, Proof)
+        The job, and its connections and routes.
+    size : float, bytes
+        Size of the whole collective.
+    starts, framing
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
+    time : callable
+        Function from a network, one of the jobs and its size to the last finish.
+    """
+    few, more = (time(network, job, size * n / loops.total) for job, n in zip(loops.jobs, loops.n_loops, strict=True))
+    entered = np.broadcast_to(not_negative("start", starts), whole[0].schedule.n_participants)
+    on_links = carried(network, *whole, size, framing)
+    busiest = float((on_links[0] / network.bandwidth).max(initial=0.0))  # which loops that differ a little may be below
+    last = float(entered.min()) + max(loops.whole(few, more), busiest)
+    return one_job_result(
+        network, whole[0].schedule, size, entered=entered, last=last, carried=on_links, counters={},
+        begin=float(entered.min()),
+    )  # fmt: skip
+
+
+def carried(
+    network: Network, job: Job, proof: Proof, size: float, framing: Framing | None
+) -> tuple[NDArray[np.float64], float]:
+    """Bytes of each link, and of all messages that use one; headers included."""
+    on_wire = proof.carriers.on_wire(size / job.schedule.n_chunks, framing)
+    crosses = np.diff(proof.routes.first)
+    weights = np.repeat(on_wire, crosses) * proof.routes.share
+    of_links = np.bincount(proof.routes.link, weights=weights, minlength=network.n_links).astype(np.float64)
+    return of_links, float(on_wire[crosses > 0].sum())

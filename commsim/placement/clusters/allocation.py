@@ -1,0 +1,171 @@
+"""Allocation of GPUs: puts a policy's grants into effect, by host and by link use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cassini_ranking import CANDIDATES, Ranking
+from .machines import Machines
+from .models import Assumptions
+from .placement_choices import Placing, spreads
+from .policy import Grant
+from .state import JobState, Pool, Spread, Work, room
+from .traffic import Sharer, Traffic
+
+# Rounds over all jobs in which shifts are solved anew; a shift is only changed where the score gains more than this.
+ROUNDS, LEAST_GAIN = 2, 0.02
+
+
+class Allocation:
+    """GPUs and links of one run, and the jobs on them.
+
+    Parameters
+    ----------
+    placing : str
+        One of :data:`PLACINGS`.
+    assumed : Assumptions
+        What a job loses when it starts again, and what jobs reach together on an overloaded link.
+    seed : int
+        Seed of the drawn shifts and placements, and of the routes' hashes.
+    """
+
+    def __init__(self, machines: Machines, work: Work, *, placing: Placing, assumed: Assumptions, seed: int) -> None:
+        self.machines, self.work, self.pool = machines, work, Pool(machines)
+        self.traffic = Traffic(machines.cluster, seed, assumed.contended)
+        self.running: list[JobState] = []
+        self.sharers: dict[int, Sharer] = {}
+        # Of running jobs that CASSINI moved in time: how often, and the seconds for which they waited.
+        self.n_shifts, self.shift_delay = 0, 0.0
+        self._placing = placing
+        self._ranking = Ranking(self.traffic) if placing == "cassini" else None
+        self._restart, self._seed = assumed.restart, seed
+
+    def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
+        """Stop the jobs that are granted nothing, or something else; then give the others their GPUs in order."""
+        granted = {id(grant.state): grant for grant in grants}
+        for state in tuple(self.running):
+            grant = granted.get(id(state))
+            if grant is None or not _holds(state, grant):
+                self.stop(state)
+        for grant in grants:
+            if not grant.state.running:
+                self._allocate(grant, usable, now)
+        if self._ranking is not None:
+            self._solve_shifts(self._ranking, now)
+
+    def stop(self, state: JobState) -> None:
+        """Take a job off its GPUs and links."""
+        self.pool.release(state)
+        self.running.remove(state)
+        sharer = self.sharers.pop(state.index, None)
+        if sharer is not None:
+            self.traffic.remove(sharer)
+        state.slowdown = 1.0
+
+    def settle(self) -> None:
+        """Bring the slowdowns of all running jobs up to date."""
+        self.traffic.settle()
+        for state in self.running:
+            sharer = self.sharers.get(state.index)
+            state.slowdown = sharer.slowdown if sharer is not None else 1.0
+
+    def _solve_shifts(self, ranking: Ranking, now: float) -> None:
+        """Solve the shifts anew of jobs on links whose jobs have changed; a job that moves waits once.
+
+        One job after the other takes its best shift while the others keep theirs, which ends in a local optimum; all
+        links of a job are looked at together, so that loops of the affinity graph need no rule of their own.
+        """
+        affected = self.traffic.changed()
+        for _ in range(ROUNDS):
+            moved = False
+            for state in self.running:
+                sharer = self.sharers.get(state.index)
+                if sharer is None or sharer not in affected:
+                    continue
+                profile = self.work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type)
+                shift = ranking.better(profile, sharer, LEAST_GAIN)
+                if shift is None:
+                    continue
+                moved = True
+                self.traffic.shift(sharer, profile, shift)
+                if now > (state.first_start or 0.0):
+                    delay = (shift - state.shift) % profile.period
+                    state.resume = max(state.resume, now) + delay
+                    self.n_shifts, self.shift_delay = self.n_shifts + 1, self.shift_delay + delay
+                state.shift = shift
+            if not moved:
+                break
+
+    def used(self) -> NDArray[np.int64]:
+        """GPUs of each host that have a job."""
+        return self.machines.gpus - self.pool.free
+
+    def _allocate(self, grant: Grant, usable: NDArray[np.bool_], now: float) -> None:
+        state, other = grant.state, grant.beside
+        if other is None:
+            right = [grant.gpu_type in (None, kind) for kind in self.machines.types]
+            free = np.where(usable & np.array(right), self.pool.free, 0)
+            claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
+            ways = self._ways(state, free, grant, claimed)
+        else:
+            ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.gpus else []
+        if not ways:
+            return
+        spread = self._choose(state, grant.gpus, ways)
+        if other is None:
+            self.pool.take(state, spread)
+        else:
+            self.pool.share(state, other)
+        self._start(state, spread, now)
+
+    def _ways(
+        self, state: JobState, free: NDArray[np.int64], grant: Grant, claimed: NDArray[np.float64]
+    ) -> list[Spread]:
+        """Candidates for a job's GPUs; one is left where none is ranked."""
+        draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
+        if self._placing == "random":
+            if int(free.sum()) < grant.gpus:
+                return []
+            seats = draw.choice(np.repeat(np.arange(free.size), free), grant.gpus, replace=False)
+            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn, not by rack
+            return [tuple((host, int((seats == host).sum())) for host in hosts)]
+        limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
+        ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)
+        return [ways[draw.integers(len(ways))]] if ways and self._placing == "drawn" else ways
+
+    def _choose(self, state: JobState, gpus: int, ways: Sequence[Spread]) -> Spread:
+        """Take one of the ways, and set the shift."""
+        kind = self._slowest(state, ways[0])
+        profile = self.work.profile(state.index, gpus, len(ways[0]), kind)
+        if self._ranking is None:
+            drawn = np.random.default_rng([self._seed, state.index, state.starts]).random()
+            state.shift = float(drawn) * profile.period
+            return ways[0]
+        chosen, state.shift, _ = self._ranking.best(profile, [self._route(spread) for spread in ways])
+        return ways[chosen]
+
+    def _start(self, state: JobState, spread: Spread, now: float) -> None:
+        state.gpu_type = self._slowest(state, spread)
+        state.resume = now + (self._restart if state.starts else 0.0)
+        state.first_start = now if state.first_start is None else state.first_start
+        state.starts += 1
+        self.running.append(state)
+        profile = self.work.profile(state.index, len(state.gpus), len(spread), state.gpu_type)
+        if profile.phases and self._placing != "ideal":
+            self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
+
+    def _route(self, spread: Spread) -> tuple[str, ...]:
+        return tuple(self.machines.names[host] for host, _ in spread)
+
+    def _slowest(self, state: JobState, spread: Spread) -> str:
+        speeds = self.work.models[state.index].speeds
+        return min((self.machines.types[host] for host, _ in spread), key=lambda kind: speeds.get(kind, 1.0))
+
+
+def _holds(state: JobState, grant: Grant) -> bool:
+    """Whether a running job has what it is granted."""
+    right = grant.gpu_type is None or grant.gpu_type == state.gpu_type
+    return right and len(state.gpus) == grant.gpus and (grant.beside is None or grant.beside is state.beside)

@@ -1,0 +1,92 @@
+"""CASSINI in a cluster that runs: rank candidate placements of a job, and shift it in time.
+
+A candidate's score is the mean, over the links that the job would share with others, of CASSINI's link score: one minus
+the mean excess demand over the capacity; 1 where it shares none. While candidates are ranked the jobs that already run
+keep their shifts, and the new one's is searched, over :data:`SHIFTS` steps of its iteration and all of its links at
+once: whatever loops the affinity graph has, every link sees the same shifts. The shifts are taken to be held, as
+CASSINI's agents do. When jobs have come or gone, the shifts of those beside them are solved anew.
+
+References
+----------
+Rajasekaran et al., "CASSINI", NSDI 2024, Table 1 and Algorithm 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .traffic import Sharer, Traffic
+
+SHIFTS = 72
+# As many as in the experiments of the paper.
+CANDIDATES = 10
+
+
+class Ranking:
+    """Ranks candidates; remembers what each profile sends at each shift."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._shifted: dict[PeriodicJob, NDArray[np.float64]] = {}
+
+    def best(self, job: PeriodicJob, routes: Sequence[tuple[str, ...]]) -> tuple[int, float, float]:
+        """Choose among rings over hosts.
+
+        Returns
+        -------
+        candidate : int
+            The first of the best.
+        shift : float, s
+            For it.
+        score : float
+            Of it.
+        """
+        scored = [self._score(job, links, use) for links, use in self._traffic.uses(routes)]
+        chosen = max(range(len(scored)), key=lambda i: (scored[i][1], -i))
+        return chosen, *scored[chosen]
+
+    def better(self, job: PeriodicJob, sharer: Sharer, gain: float) -> float | None:
+        """Find a shift of a job that sends already with a score higher by more than `gain`; None without one."""
+        from .contention_kernel import shift_scores
+
+        base, shared = self._traffic.others(sharer)
+        if not shared.any():
+            return None
+        base, use, capacity = base[shared], sharer.use[shared], self._traffic.capacity[sharer.links[shared]]
+        now = np.empty(1)
+        shift_scores(base, use, capacity, sharer.rates[None, :], now)
+        if now[0] > 1.0 - gain:
+            return None
+        scores = self._scores(job, base, use, capacity)
+        best = int(np.argmax(scores > scores.max() - 1e-12))
+        return job.period * best / SHIFTS if scores[best] > now[0] + gain else None
+
+    def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
+        """Best shift and its score on these links."""
+        contended = self._traffic.shared_by_others(links)
+        if not job.phases or not contended.any():
+            return 0.0, 1.0
+        shared = links[contended]
+        scores = self._scores(job, self._traffic.demand[shared], use[contended], self._traffic.capacity[shared])
+        best = int(np.argmax(scores > scores.max() - 1e-12))
+        return job.period * best / SHIFTS, float(scores[best])
+
+    def _scores(
+        self, job: PeriodicJob, base: NDArray[np.float64], use: NDArray[np.float64], capacity: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Score of every shift beside what others send."""
+        from .contention_kernel import shift_scores
+
+        if job not in self._shifted:
+            if len(self._shifted) > 200:
+                self._shifted.clear()
+            shifts = job.period * np.arange(SHIFTS) / SHIFTS
+            self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts])
+        scores = np.empty(SHIFTS)
+        shift_scores(base, use, capacity, self._shifted[job], scores)
+        return scores

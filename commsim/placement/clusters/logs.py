@@ -1,0 +1,58 @@
+"""Readers of public job logs: Philly, Helios, PAI (2020 and 2023) and Acme.
+
+Each keeps the jobs that ran on whole GPUs, and says what it assumed. None of these logs names the model that a job
+trained in a way that we could use, so models are drawn at random, seeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from commsim.core.errors import InputError
+
+from .pai_log import read_pai_2020, read_pai_2023
+from .philly_log import read_philly
+from .slurm_logs import read_acme, read_helios
+from .trace_file import MAX_JOBS, checked
+from .trace_job import TraceJob
+
+READERS: dict[str, Callable[[str | Path], list[TraceJob]]] = {
+    "philly": read_philly,
+    "helios": read_helios,
+    "pai2020": read_pai_2020,
+    "pai2023": read_pai_2023,
+    "acme": read_acme,
+}
+
+
+def read_log(kind: str, path: str | Path, models: Sequence[str], seed: int = 0) -> tuple[TraceJob, ...]:
+    """Read a public log as a trace that starts at 0 with its first job.
+
+    Parameters
+    ----------
+    kind : str
+        A name in ``READERS``.
+    models : sequence of str
+        Models to draw from, one for each job.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown or the file is not of that kind, naming the line.
+    """
+    if kind not in READERS:
+        raise InputError(f"unknown kind of log {kind!r}; known: {', '.join(READERS)}")
+    jobs = READERS[kind](path)
+    if not jobs:
+        raise InputError(f"{path}: has no job that ran on GPUs")
+    if len(jobs) > MAX_JOBS:
+        raise InputError(f"{path}: more than {MAX_JOBS} jobs on GPUs; cut the file")
+    start = min(job.submit for job in jobs)
+    drawn = np.random.default_rng(seed).integers(len(models), size=len(jobs))
+    return checked(
+        [replace(job, submit=job.submit - start, model=models[i]) for job, i in zip(jobs, drawn, strict=True)], path
+    )

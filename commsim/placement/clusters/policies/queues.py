@@ -1,0 +1,48 @@
+"""Policies that order a queue: FIFO; Tiresias and Gandiva-fair (attained service); Chronus (deadlines)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commsim.placement.clusters.policy import Grant, View, fill, policy
+from commsim.placement.clusters.state import JobState
+
+# GPU seconds at which a job sinks into the next queue (assumed: a GPU hour, ten GPU hours).
+THRESHOLDS = (3600.0, 36000.0)
+
+
+@policy()
+def fifo(view: View) -> list[Grant]:
+    """In order of submission, without overtaking and without preemption."""
+    return fill(view, view.states, strict=True)[0]
+
+
+@policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")
+def tiresias(view: View) -> list[Grant]:
+    """Least GPU time so far first, first come first served within a queue; only skewed models insist on few hosts."""
+    grants = fill(view, sorted(view.states, key=queue))[0]
+    skewed = [view.work.models[grant.state.index].skewed or grant.gpus == 1 for grant in grants]
+    return [g if packed else replace(g, order="fragments") for g, packed in zip(grants, skewed, strict=True)]
+
+
+def queue(state: JobState) -> int:
+    """Return the queue that a job is in; 0 is served first."""
+    return sum(state.attained >= threshold for threshold in THRESHOLDS)
+
+
+@policy(interval=60.0, paper="Chaudhary et al., EuroSys 2020: Gandiva-fair; each job a user; without trading GPU types")
+def gandiva_fair(view: View) -> list[Grant]:
+    """Least GPU time so far over its tickets first, in quanta of a minute; a job has as many tickets as GPUs."""
+    return fill(view, sorted(view.states, key=lambda state: state.attained / state.job.gpus))[0]
+
+
+@policy(interval=300.0, paper="Gao et al., SoCC 2021; earliest deadline first instead of its integer program")
+def chronus(view: View) -> list[Grant]:
+    """Jobs that can still meet their deadline, earliest first; then the shortest of the others."""
+    return fill(view, sorted(view.states, key=lambda state: _rank(view, state)))[0]
+
+
+def _rank(view: View, state: JobState) -> tuple[bool, float]:
+    deadline, remaining = state.job.deadline, view.remaining(state)
+    hopeful = deadline is not None and view.now + remaining <= deadline
+    return not hopeful, deadline if hopeful and deadline is not None else remaining

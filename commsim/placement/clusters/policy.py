@@ -1,0 +1,169 @@
+"""Cluster policies: from a view of the cluster to grants, the number of GPUs for each job.
+
+To add one, write ``commsim/placement/clusters/policies/NAME.py`` with a function decorated by :func:`policy`, and
+its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.own_files import resolve
+from commsim.core.registry import Entry, Registry
+
+from .machines import Machines
+from .state import JobState, Work
+
+# Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
+Order = Literal["packed", "fragments", "demand"]
+POLICIES: Registry[list[Grant]] = Registry("policy", "commsim.placement.clusters.policies")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A job that shall hold GPUs from now on.
+
+    Parameters
+    ----------
+    state : JobState
+        The job.
+    gpus : int
+        How many.
+    gpu_type : str, optional
+        Only of this type.
+    beside : JobState, optional
+        Running job whose GPUs it gets, instead of free ones.
+    order : str
+        Order in which GPUs are preferred.
+    """
+
+    state: JobState
+    gpus: int
+    gpu_type: str | None = None
+    beside: JobState | None = None
+    order: Order = "packed"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a policy knows.
+
+    Parameters
+    ----------
+    now : float, s
+        Time since the start of the trace.
+    states : sequence of JobState
+        Jobs that have come and not finished, in order of submission.
+    kept : sequence of JobState
+        Those among them that run and must not be stopped now.
+    usable : int64[n_hosts]
+        GPUs of each host that the policy may give away.
+    work : Work
+        Progress on so many GPUs.
+    machines : Machines
+        Hosts.
+    """
+
+    now: float
+    states: Sequence[JobState]
+    kept: Sequence[JobState]
+    usable: NDArray[np.int64]
+    work: Work
+    machines: Machines
+
+    @property
+    def n_gpus(self) -> int:
+        """GPUs that may be given away, those of kept jobs among them."""
+        return int(self.usable.sum())
+
+    def remaining(self, state: JobState) -> float:
+        """Seconds that a job still needs without others on what it asked for."""
+        return state.left * state.ideal
+
+
+Policy = Callable[[View], list[Grant]]
+
+
+def policy(
+    *,
+    interval: float = 0.0,
+    scales: bool = False,
+    shares: bool = False,
+    borrows: bool = False,
+    tunes_cpu: bool = False,
+    paper: str = "",
+) -> Callable[[Policy], Policy]:
+    """Register a policy under its function's name.
+
+    Parameters
+    ----------
+    interval : float, s
+        Time between rounds (leases), at which running jobs may be stopped; 0 for a policy that never stops one.
+    scales : bool
+        Whether it may change running jobs though no job waits.
+    shares : bool
+        Whether it puts two jobs on a GPU.
+    borrows : bool
+        Whether it uses hosts that inference lends.
+    tunes_cpu : bool
+        Whether jobs get CPUs as they need, not in proportion to their GPUs.
+    paper : str
+        Paper that describes it.
+    """
+
+    def register(build: Policy) -> Policy:
+        facts = {"interval": interval, "scales": scales, "shares": shares, "borrows": borrows}
+        POLICIES.add(build, **facts, tunes_cpu=tunes_cpu, paper=paper)
+        return build
+
+    return register
+
+
+def load_policy(text: str) -> Entry[list[Grant]]:
+    """Look up a policy by name, or execute a ``FILE.py`` that registers one.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the file registers no policy.
+    """
+    entry, arguments = resolve(POLICIES, text)
+    if arguments:
+        raise InputError(f"{text}: a policy takes no arguments")
+    return entry
+
+
+def fill(
+    view: View, ordered: Iterable[JobState], *, strict: bool = False, order: Order = "packed"
+) -> tuple[list[Grant], int]:
+    """Grant jobs what they ask for, in order, as long as GPUs last; kept ones come first.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether a job that does not fit blocks those after it.
+
+    Returns
+    -------
+    grants : list of Grant
+    free : int
+        GPUs that are left.
+    """
+    grants = [Grant(state, len(state.gpus), beside=state.beside, order=order) for state in view.kept]
+    free = view.n_gpus - len({gpu for state in view.kept for gpu in state.gpus})
+    unchanged = set(map(id, view.kept))
+    for state in ordered:
+        if id(state) in unchanged:
+            continue
+        if state.job.gpus <= free:
+            grants.append(Grant(state, state.job.gpus, order=order))
+            free -= state.job.gpus
+        elif strict:
+            break
+    return grants, free

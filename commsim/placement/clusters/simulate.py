@@ -1,0 +1,199 @@
+"""Replays a trace on a cluster under a policy, event by event: arrivals, ends and rounds.
+
+Between two events every running job progresses at a constant rate: that without other jobs, divided by the slowdown
+that traffic of others causes, times what it gets of GPUs and CPUs that it shares. Equal times are one event. The same
+input and seed give the same outcome.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from commsim.core.errors import InputError, PhysicsError
+
+from .allocation import Allocation
+from .machines import DAY, Machines
+from .models import Assumptions
+from .outcome import Outcome, Stay, job_outcomes
+from .placement_choices import Placing
+from .policy import Grant, View, load_policy
+from .state import JobState, Work, speeds
+from .trace_job import TraceJob
+
+LONGEST = 3650 * DAY
+
+
+def simulate_cluster(
+    machines: Machines,
+    jobs: Sequence[TraceJob],
+    policy: str,
+    *,
+    placing: Placing = "packed",
+    assumed: Assumptions | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Replay a trace.
+
+    Parameters
+    ----------
+    machines : Machines
+        Machines of the cluster.
+    jobs : sequence of TraceJob
+        Jobs in order of submission.
+    policy : str
+        A name in ``POLICIES``, or a ``FILE.py`` that registers one.
+    placing : str
+        How jobs get their GPUs, one of :data:`commsim.placement.clusters.placement_choices.PLACINGS`.
+    assumed : Assumptions, optional
+        Models, and the time that a restart costs.
+    seed : int
+        Seed of the shifts that are drawn, and of the routes' hashes.
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown, a job is larger than the cluster, or jobs wait that never get GPUs.
+    """
+    if any(a.submit > b.submit for a, b in itertools.pairwise(jobs)):
+        raise InputError("a trace must be in order of submission")
+    replay = _Replay(machines, jobs, policy, placing, assumed or Assumptions(), seed)
+    while replay.step():
+        pass
+    return replay.outcome()
+
+
+class _Replay:
+    """One run; every step is one event."""
+
+    def __init__(
+        self,
+        machines: Machines,
+        jobs: Sequence[TraceJob],
+        policy: str,
+        placing: Placing,
+        assumed: Assumptions,
+        seed: int,
+    ) -> None:
+        entry = load_policy(policy)
+        self.name, self._placing = entry.name, placing
+        if 0 < entry.metadata["interval"] <= assumed.restart:
+            interval = entry.metadata["interval"]
+            raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
+        self._policy, self._facts = entry.build, entry.metadata
+        self._work = Work(jobs, machines, assumed.models)
+        self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seed=seed)
+        self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
+        self._machines, self._now, self._next = machines, 0.0, 0
+        self._active: list[JobState] = []
+        self._usable = ~machines.inference
+        self._began: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self._flow = (0.0, 0.0)
+        self.stays: list[Stay] = []
+        self.use: list[tuple[float, int]] = [(0.0, 0)]
+        self.excess = self.asked = 0.0
+        self._iterations: dict[float, float] = {}
+
+    def outcome(self) -> Outcome:
+        """Sum the run up, once all jobs have finished."""
+        jobs = job_outcomes(self.states, self._machines.n_gpus)
+        share = self.excess / self.asked if self.asked else 0.0
+        times = tuple(sorted(self._iterations.items()))
+        return Outcome(
+            self.name, self._placing, self._machines.n_gpus, jobs, tuple(self.stays), tuple(self.use), share, times,
+            self._allocation.n_shifts, self._allocation.shift_delay,
+        )  # fmt: skip
+
+    def step(self) -> bool:
+        """Go to the next event and decide; False after the last one."""
+        arrival = self.states[self._next].job.submit if self._next < len(self.states) else math.inf
+        ends = {state.index: self._end(state) for state in self._allocation.running}
+        a_round = self._round()
+        then = min(arrival, min(ends.values(), default=math.inf), a_round)
+        if then == math.inf:
+            return False
+        if then > LONGEST:
+            raise InputError(f"the simulation would last longer than {LONGEST / DAY:.0f} days")
+        self._advance(then)
+        for state in [s for s in self._allocation.running if ends[s.index] <= then]:
+            self._finish(state)
+        while self._next < len(self.states) and self.states[self._next].job.submit <= then:
+            self._active.append(self.states[self._next])
+            self._next += 1
+        self._decide(then == a_round)
+        if self._active and not self._allocation.running and self._next == len(self.states):
+            waiting = self._active[0].job
+            raise InputError(f"{waiting.name} cannot get the {waiting.gpus} GPUs that it wants from {self.name}")
+        return True
+
+    def _round(self) -> float:
+        """When running jobs may be stopped next; never if this could change nothing."""
+        interval = float(self._facts["interval"])
+        waiting = len(self._active) > len(self._allocation.running)
+        if not interval or not self._active or not (waiting or self._facts["scales"]):
+            return math.inf
+        return (math.floor(self._now / interval * (1 + 1e-15)) + 1) * interval
+
+    def _end(self, state: JobState) -> float:
+        return max(self._now, state.resume) + (state.total - state.done) / state.rate
+
+    def _advance(self, then: float) -> None:
+        for state in self._allocation.running:
+            iterating = max(0.0, then - max(self._now, state.resume))
+            state.done += state.rate * iterating
+            alone = self._work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type).period
+            took = max(round(alone * state.slowdown, 4), 1e-4)
+            self._iterations[took] = self._iterations.get(took, 0.0) + iterating / took
+            state.attained += len(state.gpus) * (then - self._now)
+            state.run_time += then - self._now
+            state.iterating += iterating
+            state.stretched += iterating / state.slowdown
+        self.excess += self._flow[0] * (then - self._now)
+        self.asked += self._flow[1] * (then - self._now)
+        self._now = then
+
+    def _finish(self, state: JobState) -> None:
+        if abs(state.done - state.total) > 1e-6 * state.total:
+            raise PhysicsError(f"{state.job.name} ends with {state.done} of {state.total} iterations")
+        state.done, state.finish = state.total, self._now
+        self._allocation.stop(state)
+        self._active.remove(state)
+
+    def _decide(self, is_round: bool) -> None:
+        """Ask the policy, allocate GPUs, and bring all rates up to date."""
+        allocation = self._allocation
+        if self._facts["borrows"] and (is_round or self._now == 0.0):
+            self._usable = self._machines.lent(self._now, allocation.used())
+            for state in tuple(allocation.running):
+                if not all(self._usable[host] for host, _ in state.spread):
+                    allocation.stop(state)
+        unchanged = [] if is_round and self._facts["interval"] else list(allocation.running)
+        usable = np.where(self._usable, self._machines.gpus, 0)
+        view = View(self._now, tuple(self._active), unchanged, usable, self._work, self._machines)
+        grants = self._policy(view)
+        if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.gpus >= 1 for grant in grants):
+            raise InputError(
+                f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
+            )
+        allocation.apply(grants, self._usable, self._now)
+        allocation.settle()
+        for index, factor in speeds(self._machines, self._work, allocation.running, self._facts["tunes_cpu"]).items():
+            state = self.states[index]
+            alone = self._work.rate(index, len(state.gpus), len(state.spread), state.gpu_type)
+            state.rate = alone * factor / state.slowdown
+        self._record()
+
+    def _record(self) -> None:
+        """Record starts and ends, the use of GPUs, and the demand on links."""
+        holding = {state.index: state.gpus for state in self._allocation.running}
+        for index, (since, gpus) in tuple(self._began.items()):
+            if holding.get(index) != gpus:
+                self.stays.append(Stay(index, since, self._now, gpus))
+                del self._began[index]
+        for index, gpus in holding.items():
+            self._began.setdefault(index, (self._now, gpus))
+        self.use.append((self._now, self._allocation.pool.used))
+        self._flow = self._allocation.traffic.excess()

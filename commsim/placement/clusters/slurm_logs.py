@@ -1,0 +1,38 @@
+"""Job logs of Helios (SenseTime) and Acme (Shanghai AI Lab): one line per job, as Slurm accounts for it.
+
+The files are ``cluster_log.csv`` of Helios, ``trace_seren.csv`` and ``trace_kalos.csv`` of Acme.
+Jobs without GPUs, or that ran for no time at all, are left out. Dates without a time zone are taken as UTC.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commsim.files.csv_rows import Row, read_rows
+
+from .trace_file import GIB, built
+from .trace_job import TraceJob
+
+NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
+
+
+def read_helios(path: str | Path) -> list[TraceJob]:
+    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.files.csv_rows.read_rows`."""
+    return [built(row, _row_job) for row in read_rows(path, NEEDED) if _ran(row)]
+
+
+def read_acme(path: str | Path) -> list[TraceJob]:
+    """Read ``trace_seren.csv`` or ``trace_kalos.csv``; the second also has the memory of a pod."""
+    return [built(row, _row_job) for row in read_rows(path, (*NEEDED, "type", "gpu_time")) if _ran(row)]
+
+
+def _ran(row: Row) -> bool:
+    return row.number("gpu_num", 0.0) > 0 and row.number("duration", 0.0) > 0 and row.text("submit_time") != ""
+
+
+def _row_job(row: Row) -> TraceJob:
+    memory = row.number("mem_per_pod_GB", 0.0) * row.number("node_num", 1.0) * GIB
+    gpus, cpu = row.whole("gpu_num"), row.number("cpu_num", 0.0)
+    return TraceJob(
+        row.text("job_id"), row.time("submit_time"), gpus, row.number("duration"), model="?", cpu=cpu, memory=memory
+    )

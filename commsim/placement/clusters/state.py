@@ -1,0 +1,288 @@
+"""State of a simulated cluster: jobs, GPU ownership, progress, contention for CPUs, memory and shared GPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.placement.strategies.muri import group_time
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .machines import Machines
+from .models import Model, profile
+from .trace_job import TraceJob
+
+# Hosts of a job, in the order of its ranks, each with a number of GPUs.
+Spread = tuple[tuple[int, int], ...]
+UNKNOWN = Model("", 0.0, 1.0)
+
+
+@dataclass(slots=True, eq=False)
+class JobState:
+    """One job that has come.
+
+    Parameters
+    ----------
+    index : int
+        Index in the trace.
+    job : TraceJob
+        What it asked for.
+    total, done : float
+        Iterations that it has to do, and has done.
+    ideal : float, s
+        Time that it would take without other jobs.
+    attained : float, GPU s
+        Service received.
+    run_time : float, s
+        Time in which it held GPUs.
+    spread, gpus : Spread, tuple of int
+        Hosts and GPUs that it has now; empty while it waits.
+    beside : JobState, optional
+        The job whose GPUs it shares.
+    resume : float, s
+        Time at which its restart is over.
+    rate, slowdown : float
+        Progress per second, and how many times longer an iteration takes because of others' traffic.
+    shift : float, s
+        Time shift of its iterations.
+    """
+
+    index: int
+    job: TraceJob
+    total: float
+    ideal: float
+    done: float = 0.0
+    attained: float = 0.0
+    run_time: float = 0.0
+    first_start: float | None = None
+    finish: float | None = None
+    spread: Spread = ()
+    gpus: tuple[int, ...] = ()
+    gpu_type: str = ""
+    beside: JobState | None = None
+    resume: float = 0.0
+    rate: float = 0.0
+    slowdown: float = 1.0
+    shift: float = 0.0
+    starts: int = 0
+    iterating: float = field(default=0.0)
+    stretched: float = field(default=0.0)
+
+    @property
+    def running(self) -> bool:
+        """Whether it holds GPUs."""
+        return bool(self.gpus)
+
+    @property
+    def left(self) -> float:
+        """Share of its work that is still to do."""
+        return max(1.0 - self.done / self.total, 0.0)
+
+
+class Pool:
+    """Jobs of each GPU. A GPU has one job, and a second one only beside the first."""
+
+    def __init__(self, machines: Machines) -> None:
+        first = np.concatenate(([0], np.cumsum(machines.gpus)))
+        self._free = [list(range(first[h + 1] - 1, first[h] - 1, -1)) for h in range(len(machines.gpus))]
+        self._host = np.repeat(np.arange(len(machines.gpus)), machines.gpus)
+        self.users: list[list[JobState]] = [[] for _ in range(int(first[-1]))]
+        self.size = machines.gpus
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """Free GPUs of each host."""
+        return np.array([len(gpus) for gpus in self._free], np.int64)
+
+    @property
+    def used(self) -> int:
+        """GPUs that have a job."""
+        return int(self.size.sum() - self.free.sum())
+
+    def take(self, state: JobState, spread: Spread) -> None:
+        """Give free GPUs to a job."""
+        gpus = [self._free[host].pop() for host, n in spread for _ in range(n)]
+        self._enter(state, spread, tuple(gpus))
+
+    def share(self, state: JobState, other: JobState) -> None:
+        """Let a job run beside another one, on all of its GPUs."""
+        self._enter(state, other.spread, other.gpus)
+        state.beside, other.beside = other, state
+
+    def release(self, state: JobState) -> None:
+        """Take a job off its GPUs; one beside it keeps them."""
+        for gpu in state.gpus:
+            self.users[gpu].remove(state)
+            if not self.users[gpu]:
+                self._free[self._host[gpu]].append(gpu)
+                self._free[self._host[gpu]].sort(reverse=True)
+        if state.beside is not None:
+            state.beside.beside = None
+        state.gpus, state.spread, state.beside = (), (), None
+
+    def _enter(self, state: JobState, spread: Spread, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            self.users[gpu].append(state)
+        state.gpus, state.spread = gpus, spread
+
+
+class Work:
+    """Profiles and progress of the jobs of one trace on one cluster.
+
+    Progress counts in iterations on as many GPUs as the job asks for. An iteration on g GPUs is worth
+    ``g/g0 * (noise + g0)/(noise + g)`` of these: more samples, each worth less (Pollux).
+
+    Raises
+    ------
+    InputError
+        If a job names an unknown model, or wants more GPUs than the cluster has.
+
+    References
+    ----------
+    Qiao et al., "Pollux: co-adaptive cluster scheduling for goodput-optimized deep learning", OSDI 2021
+    """
+
+    def __init__(self, jobs: Sequence[TraceJob], machines: Machines, models: Mapping[str, Model]) -> None:
+        self._machines = machines
+        self._port = float(machines.port.min())
+        self._known: dict[tuple[object, ...], PeriodicJob] = {}
+        self.models: list[Model] = []
+        for job in jobs:
+            if job.gpus > machines.n_gpus:
+                raise InputError(f"{job.name} wants {job.gpus} GPUs, but the cluster has {machines.n_gpus}")
+            if job.model and job.model not in models:
+                raise InputError(f"{job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")
+            self.models.append(models[job.model] if job.model else UNKNOWN)
+        self.jobs = tuple(jobs)
+
+    def packed_hosts(self, gpus: int) -> int:
+        """Hosts that so many GPUs need at least."""
+        return math.ceil(gpus / self._machines.usual_gpus)
+
+    def profile(self, i: int, gpus: int, n_hosts: int, gpu_type: str = "") -> PeriodicJob:
+        """Periodic traffic of job `i`; what the trace gives as phases holds however the job is placed."""
+        job, model = self.jobs[i], self.models[i]
+        spread = n_hosts > 1
+        key = (i if job.period else model.name, gpus, spread, gpu_type)
+        if key not in self._known:
+            if job.period:
+                self._known[key] = PeriodicJob(job.name, gpus, job.period, job.phases if spread else ())
+            else:
+                self._known[key] = profile(model, model.name, gpus, n_hosts, self._port, gpu_type)
+        return self._known[key]
+
+    def rate(self, i: int, gpus: int, n_hosts: int = 0, gpu_type: str = "") -> float:
+        """Progress of job `i` per second without contention; on packed hosts unless their number is given."""
+        job, noise = self.jobs[i], self.models[i].noise
+        worth = gpus / job.gpus * (noise + job.gpus) / (noise + gpus)
+        return worth / self.profile(i, gpus, n_hosts or self.packed_hosts(gpus), gpu_type).period
+
+    def total(self, i: int) -> float:
+        """Count the iterations that job `i` has to do."""
+        job = self.jobs[i]
+        return job.iterations if job.iterations is not None else (job.duration or 0.0) * self.rate(i, job.gpus)
+
+    def ideal(self, i: int) -> float:
+        """Seconds that job `i` takes without other jobs on the GPUs that it asks for."""
+        return self.total(i) / self.rate(i, self.jobs[i].gpus)
+
+
+def named(one: PeriodicJob, name: str, placement: tuple[str, ...]) -> PeriodicJob:
+    """Give a shared profile the name and the placement of a job."""
+    return replace(one, name=name, placement=placement)
+
+
+# Of one host: a job, its share of the GPUs, the CPUs and the memory that its workers there need.
+Claims = list[tuple[JobState, float, float, float]]
+
+
+def needs(work: Work, state: JobState, gpus: int) -> tuple[float, float]:
+    """CPUs and bytes of memory that `gpus` workers of a job need to run at full speed."""
+    cpu = state.job.cpu / state.job.gpus or work.models[state.index].cpu
+    return cpu * gpus, state.job.memory / state.job.gpus * gpus
+
+
+def room(machines: Machines, work: Work, states: Iterable[JobState]) -> NDArray[np.float64]:
+    """Share of each host's CPUs or memory, whichever is scarcer, that running jobs have not claimed."""
+    claimed = np.zeros((2, len(machines.names)))
+    for state in states:
+        for host, n in state.spread:
+            claimed[:, host] += needs(work, state, n)
+    free: NDArray[np.float64] = np.minimum(1 - claimed[0] / machines.cpu, 1 - claimed[1] / machines.memory)
+    return free
+
+
+def side_by_side(work: Work, a: JobState, b: JobState, n_hosts: int = 0) -> tuple[float, float]:
+    """Part of its full speed that each of two jobs has on the same GPUs.
+
+    Where the stages of both are known, they use storage, GPU and network alternately, and each makes an iteration in
+    the time that Muri's formula gives. Otherwise they get the GPU's time in proportion to what they use: full speed as
+    long as the sum of their shares is at most 1, and never less than a time slice of one half would give.
+
+    Parameters
+    ----------
+    n_hosts : int
+        Number of hosts that they are spread over; by default as few as can be.
+    """
+    first, second = work.models[a.index], work.models[b.index]
+    if not (first.stages and second.stages):
+        part = 1 / max(1.0, first.busy + second.busy)
+        return part, part
+    together = group_time([first.stages, second.stages])
+    gpus = a.job.gpus
+    alone = (work.profile(one.index, gpus, n_hosts or work.packed_hosts(gpus)).period for one in (a, b))
+    part_of_a, part_of_b = (min(1.0, period / together) for period in alone)
+    return part_of_a, part_of_b
+
+
+def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bool) -> dict[int, float]:
+    """Part of its full speed at which each running job computes, by its index.
+
+    Beside another job, both get what :func:`side_by_side` says. A job with fewer CPUs or less memory
+    than it needs slows down in proportion (assumed).
+
+    Parameters
+    ----------
+    tuned : bool
+        Whether jobs that need less than their part of a host's CPUs and memory leave the rest to those that need more;
+        otherwise each has its part, which follows from its GPUs.
+    """
+    part_of_speed: dict[int, float] = {}
+    hosts: dict[int, Claims] = {}
+    for state in states:
+        part_of_speed[state.index] = 1.0
+        if state.beside is not None:
+            part_of_speed[state.index] = side_by_side(work, state, state.beside, len(state.spread))[0]
+        for host, n in state.spread if any(needs(work, state, 1)) else ():
+            part = n / float(machines.gpus[host]) / (2 if state.beside is not None else 1)
+            hosts.setdefault(host, []).append((state, part, *needs(work, state, n)))
+    for host, claims in hosts.items():
+        for limit, column in ((float(machines.cpu[host]), 2), (float(machines.memory[host]), 3)):
+            if np.isfinite(limit):
+                _slow_down(part_of_speed, claims, column, limit, tuned)
+    return part_of_speed
+
+
+def _slow_down(found: dict[int, float], claims: Claims, column: int, limit: float, tuned: bool) -> None:
+    wanted = np.array([claim[column] for claim in claims], np.float64)
+    given = np.array([claim[1] for claim in claims]) * limit
+    got = np.minimum(wanted, given)
+    if tuned:
+        got += _fair(wanted - got, limit - float(got.sum()))
+    for claim, want, have in zip(claims, wanted, got, strict=True):
+        if want > have:
+            found[claim[0].index] = min(found[claim[0].index], float(have / want))
+
+
+def _fair(lacking: NDArray[np.float64], left: float) -> NDArray[np.float64]:
+    """Share out what is left, equally among those that lack something, to each at most what it lacks."""
+    got = np.zeros_like(lacking)
+    for i, j in enumerate(np.argsort(lacking, kind="stable")):
+        got[j] = min(float(lacking[j]), max(left, 0.0) / (len(lacking) - i))
+        left -= got[j]
+    return got

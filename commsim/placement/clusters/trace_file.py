@@ -1,0 +1,126 @@
+"""Trace files of commsim: CSV, one job per line.
+
+Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
+(offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,
+deadline_s, min_gpus, max_gpus``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from commsim.core.errors import InputError, located
+from commsim.files.csv_rows import Row, read_rows, write_rows
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+
+from .trace_job import TraceJob
+
+NEEDED = ("job", "submit_s", "gpus")
+COLUMNS = (
+    *NEEDED, "duration_s", "iterations", "model", "iter_time_ms", "phases",
+    "cpu", "memory_GiB", "deadline_s", "min_gpus", "max_gpus",
+)  # fmt: skip
+GIB = 2.0**30
+MAX_JOBS = 1_000_000
+
+
+def read_trace(path: str | Path) -> tuple[TraceJob, ...]:
+    """Read a trace, in order of submission.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column, if a line is malformed, a job is named twice, or no job is given.
+    """
+    jobs = [built(row, _job) for row in read_rows(path, NEEDED) if _known(row)]
+    return checked(jobs, path)
+
+
+def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...]:
+    """Put jobs in order of submission.
+
+    Raises
+    ------
+    InputError
+        If none is given, they are too many, or two have the same name.
+    """
+    if not jobs:
+        raise InputError(f"{source}: has no job")
+    if len(jobs) > MAX_JOBS:
+        raise InputError(f"{source}: more than {MAX_JOBS} jobs")
+    seen: set[str] = set()
+    for job in jobs:
+        if job.name in seen:
+            raise InputError(f"{source}: the job {job.name!r} is there twice")
+        seen.add(job.name)
+    return tuple(sorted(jobs, key=lambda job: job.submit))
+
+
+def write_trace(path: str | Path, jobs: Sequence[TraceJob]) -> None:
+    """Write a trace that :func:`read_trace` reads back; the file appears whole or not at all."""
+    write_rows(path, (COLUMNS, *map(_cells, jobs)))
+
+
+def _cells(job: TraceJob) -> list[object]:
+    phases = ";".join(
+        f"{p.offset * 1e3!r}:{p.duration * 1e3!r}:{p.rate / GBPS!r}" + (f":{p.overlap * 1e3!r}" if p.overlap else "")
+        for p in job.phases
+    )
+    optional = [None if v is None else repr(v) for v in (job.duration, job.iterations)]
+    rest = (job.model, repr(job.period * 1e3) if job.period else None, phases, job.cpu or None)
+    last = (job.memory / GIB or None, job.deadline, job.min_gpus, job.max_gpus)
+    return [job.name, repr(job.submit), job.gpus, *optional, *rest, *last]
+
+
+def built(row: Row, build: Callable[[Row], TraceJob]) -> TraceJob:
+    """Build a job of a row, and put the row's place before what is wrong with it."""
+    with located(row.where):
+        return build(row)
+
+
+def _known(row: Row) -> bool:
+    unknown = [name for name in row.columns if name not in COLUMNS]
+    if unknown:
+        raise InputError(f"{row.where}: unknown column {unknown[0]!r}; known: {', '.join(COLUMNS)}")
+    return True
+
+
+def _job(row: Row) -> TraceJob:
+    def optional(column: str) -> float | None:
+        return row.number(column) if row.text(column) else None
+
+    period = row.number("iter_time_ms", 0.0) / 1e3
+    if row.text("phases") and not period > 0:
+        row.refuse("iter_time_ms", "more than 0 where there are phases", row.text("iter_time_ms"))
+    name, gpus = row.text("job"), row.whole("gpus")
+    return TraceJob(
+        name,
+        row.number("submit_s"),
+        gpus,
+        optional("duration_s"),
+        optional("iterations"),
+        row.text("model"),
+        period,
+        _phases(row, name, period),
+        row.number("cpu", 0.0),
+        row.number("memory_GiB", 0.0) * GIB,
+        optional("deadline_s"),
+        row.whole("min_gpus", gpus),
+        row.whole("max_gpus", gpus),
+    )
+
+
+def _phases(row: Row, name: str, period: float) -> tuple[Phase, ...]:
+    text = row.text("phases")
+    phases = []
+    for part in text.split(";") if text else []:
+        try:
+            offset, duration, rate, *beside = (float(number) for number in part.split(":"))
+            (overlap,) = beside or [0.0]
+        except ValueError:
+            row.refuse("phases", "offset_ms:dur_ms:rate_Gbps[:overlap_ms];... such as 141:114:37", text)
+        phases.append(Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3))
+    if phases:
+        PeriodicJob(name or "job", 1, period, tuple(phases))  # refuses what overlaps or does not fit
+    return tuple(phases)

@@ -1,0 +1,52 @@
+"""Traces from a file, a public log or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.spec import read_arguments, split_spec
+
+from .generated_traces import GENERATORS
+from .logs import READERS, read_log
+from .models import Model
+from .trace_file import read_trace
+from .trace_job import TraceJob
+
+
+def load_trace(text: str, n_gpus: int, models: Mapping[str, Model], seed: int = 0) -> tuple[TraceJob, ...]:
+    """Read ``FILE.csv``, ``KIND:FILE`` of a public log, or make ``poisson:jobs=500,load=0.9,seed=1`` and the like.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote.
+    n_gpus : int
+        Number of GPUs of the cluster, on which a generator's load depends.
+    models : mapping of str to Model
+        The table from which models are drawn; those that a file names must be in it.
+    seed : int
+        Seed of the models that are drawn for a public log.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or what it names is wrong.
+    """
+    kind, _, rest = text.partition(":")
+    names = tuple(models)
+    if kind in READERS and (kind not in GENERATORS or Path(rest).exists() or "=" not in rest):
+        return read_log(kind, rest, names, seed)
+    if kind in GENERATORS:
+        build = GENERATORS[kind]
+        given = ("n_gpus", "models")
+        return build(n_gpus, names, **read_arguments(build, split_spec(text)[1], given))
+    if Path(text).suffix != ".csv":
+        known = ", ".join((*GENERATORS, *(f"{kind}:FILE" for kind in READERS)))
+        raise InputError(f"a trace is FILE.csv, {known}, got {text!r}")
+    jobs = read_trace(text)
+    for job in jobs:
+        if job.model and job.model not in models:
+            raise InputError(f"{text}: {job.name} trains {job.model!r}, which is no model; known: {', '.join(models)}")
+    return jobs

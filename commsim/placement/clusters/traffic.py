@@ -1,0 +1,165 @@
+"""Contention on links: how much the traffic of running jobs slows each of them.
+
+Jobs are compared at :data:`INSTANTS` instants drawn once over a long time, so that pairs of iterations whose times have
+no common multiple are seen in every relative position, and equal ones in the position that their shifts give them:
+a sample of CASSINI's unified circle. Where the demand on a link exceeds its capacity, the excess is served
+later (:func:`.contention_kernel.stretch`), and a job waits for its most overloaded link.
+
+This is an estimate, chosen for its speed: iterations are taken to start on time, however slow the last one was, and
+every link is looked at by itself. The fluid simulation of the same jobs
+(:func:`commsim.workload.sharing.shared_links.simulate_jobs`) takes some hundred times as
+long; the tests hold the two together. The sample itself adds about 0.01 to a share of time, such as that in which two
+jobs overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.placement.cluster import Cluster
+from commsim.placement.link_use import link_uses
+from commsim.workload.sharing.periodic import PeriodicJob, demand
+
+INSTANTS = 2048
+# Seconds over which the instants are spread.
+HORIZON = 1e6
+
+
+class Sharer:
+    """One job on the links.
+
+    Parameters
+    ----------
+    links : intp[n]
+        Links that it uses.
+    use : float64[n]
+        How many times its rate each carries.
+    rates : float64[n_instants], bytes/s
+        What each of its hosts sends.
+    slack : float
+        Part of its period by which its phases may be late and delay nothing.
+    """
+
+    __slots__ = ("links", "rates", "slack", "slowdown", "use")
+
+    def __init__(
+        self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
+    ) -> None:
+        self.links, self.use, self.rates, self.slack = links, use, rates, slack
+        self.slowdown = 1.0
+
+
+class Traffic:
+    """What runs over each link now, and what that does to each job.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Cluster whose links are shared.
+    seed : int
+        Seed of the routes' hashes.
+    contended : float
+        Share of an overloaded link's rate that several jobs reach together.
+    """
+
+    def __init__(self, cluster: Cluster, seed: int = 0, contended: float = 1.0) -> None:
+        self._cluster, self._seed, self._contended = cluster, seed, contended
+        self.capacity = cluster.network.bandwidth
+        self.instants = np.random.default_rng(20240416).uniform(0.0, HORIZON, INSTANTS)
+        self.demand = np.zeros((cluster.network.n_links, INSTANTS))
+        self._on_link: list[list[Sharer]] = [[] for _ in range(cluster.network.n_links)]
+        self._extra: dict[int, NDArray[np.float64]] = {}
+        self._over, self._asked = np.zeros((2, cluster.network.n_links))
+        self._dirty: set[int] = set()
+        self._uses: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
+
+    def uses(self, routes: Sequence[tuple[str, ...]]) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Links, and how many times the rate each carries, of rings over hosts; remembered."""
+        new = [route for route in dict.fromkeys(routes) if route not in self._uses]
+        if new:
+            if len(self._uses) > 20_000:
+                self._uses = {route: self._uses[route] for route in routes if route in self._uses}
+            for route, use in zip(new, link_uses(self._cluster, new, self._seed), strict=True):
+                links = np.flatnonzero(use)
+                self._uses[route] = links, use[links]
+        return [self._uses[route] for route in routes]
+
+    def rates(self, job: PeriodicJob, shift: float) -> NDArray[np.float64]:
+        """Rate of a job at every instant when its iterations start `shift` late."""
+        return demand(job, self.instants - shift)
+
+    def shared_by_others(self, links: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Find the links that carry a job already."""
+        return np.array([bool(self._on_link[link]) for link in links], np.bool_)
+
+    def add(self, job: PeriodicJob, route: tuple[str, ...], shift: float) -> Sharer:
+        """Let a job send along a ring over `route`, shifted."""
+        links, use = self.uses([route])[0]
+        sharer = Sharer(links, use, self.rates(job, shift), job.slack / job.period)
+        for link, times in zip(links, use, strict=True):
+            self._on_link[link].append(sharer)
+            self.demand[link] += times * sharer.rates
+        self._dirty.update(map(int, links))
+        return sharer
+
+    def remove(self, sharer: Sharer) -> None:
+        """Take a job off its links."""
+        for link in sharer.links:
+            self._on_link[link].remove(sharer)
+            self._sum(int(link))
+        self._dirty.update(map(int, sharer.links))
+
+    def shift(self, sharer: Sharer, job: PeriodicJob, shift: float) -> None:
+        """Let the iterations of a job that sends start `shift` late."""
+        sharer.rates = self.rates(job, shift)
+        for link in sharer.links:
+            self._sum(int(link))
+        self._dirty.update(map(int, sharer.links))
+
+    def changed(self) -> set[Sharer]:
+        """Jobs that share a link with others, on links whose jobs have changed since all was last settled."""
+        return {one for link in self._dirty if len(self._on_link[link]) > 1 for one in self._on_link[link]}
+
+    def others(self, sharer: Sharer) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Demand of all other jobs on the links of one, float64[n, n_instants], and which of the links have any."""
+        shared = np.array([len(self._on_link[link]) > 1 for link in sharer.links], np.bool_)
+        return self.demand[sharer.links] - sharer.use[:, None] * sharer.rates, shared
+
+    def settle(self) -> list[Sharer]:
+        """Compute the slowdown of every job on a link that has changed; return these jobs."""
+        from .contention_kernel import stretch
+
+        affected: dict[int, Sharer] = {}
+        for link in sorted(self._dirty):
+            jobs = self._on_link[link]
+            affected |= {id(one): one for one in jobs}
+            self._extra.pop(link, None)
+            self._over[link] = np.maximum(self.demand[link] - self.capacity[link], 0.0).mean()
+            self._asked[link] = self.demand[link].mean()
+            if len(jobs) > 0 and (self.demand[link] > self.capacity[link] * (1 + 1e-9)).any():
+                use = np.array([one.use[np.searchsorted(one.links, link)] for one in jobs])
+                extra = np.empty((len(jobs), INSTANTS))
+                capacity = float(self.capacity[link]) * (self._contended if len(jobs) > 1 else 1.0)
+                stretch(np.array([one.rates for one in jobs]), use, capacity, extra)
+                self._extra[link] = extra
+        self._dirty.clear()
+        for sharer in affected.values():
+            worst = np.zeros(INSTANTS)
+            for link in map(int, sharer.links):
+                if link in self._extra:
+                    np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
+            sharer.slowdown = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
+        return list(affected.values())
+
+    def excess(self) -> tuple[float, float]:
+        """Bytes per second that links were asked to carry beyond their capacity, and at all, when last settled."""
+        return float(self._over.sum()), float(self._asked.sum())
+
+    def _sum(self, link: int) -> None:
+        """Add the demand up anew, so that no rounding is left of jobs that have gone."""
+        self.demand[link] = 0.0
+        for one in self._on_link[link]:
+            self.demand[link] += one.use[np.searchsorted(one.links, link)] * one.rates

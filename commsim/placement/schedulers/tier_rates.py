@@ -1,0 +1,86 @@
+"""Rates of the links of each tier, which no scheduler's file says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+from commsim.core.units import parse_bandwidth
+
+_ENTRY = re.compile(r"\s*(\d{1,3})\s*=\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """Rates by tier: 1 is the link between a node and its switch, 2 the link from there upwards, and so on.
+
+    Parameters
+    ----------
+    bandwidth : dict of int to float, bytes/s
+        Bandwidth of each link, one way.
+    oversubscription : dict of int to float
+        Ratio of what the switch's links downwards can carry together to what the link upwards can, in place of a rate.
+    """
+
+    bandwidth: dict[int, float]
+    oversubscription: dict[int, float]
+
+    def uplink(self, tier: int, below: float, what: str) -> float:
+        """Rate of one link upwards.
+
+        Parameters
+        ----------
+        tier : int
+            Tier of the link.
+        below : float, bytes/s
+            Bandwidth of the links downwards of its lower end, together.
+        what : str
+            The link, for messages.
+
+        Raises
+        ------
+        InputError
+            If the table does not say.
+        """
+        if tier in self.bandwidth:
+            return self.bandwidth[tier]
+        if tier in self.oversubscription:
+            return below / self.oversubscription[tier]
+        raise InputError(f"--tier-bandwidth does not give the rate of tier {tier} ({what}); the file has no"
+                         f" rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
+
+    def require_used(self, n_tiers: int) -> None:
+        """Raise if the table says something about a tier that is not there."""
+        for tier in (*self.bandwidth, *self.oversubscription):
+            if not 1 <= tier <= n_tiers:
+                raise InputError(f"--tier-bandwidth has a tier {tier}, but there are 1..{n_tiers}")
+
+
+def parse_tiers(text: str) -> Tiers:
+    """Read ``1=100Gbps,2=400Gbps,3=2:1``; N:1 is the oversubscription of the links into that tier.
+
+    Raises
+    ------
+    InputError
+        If it is something else, a tier is there twice, or tier 1 is a ratio.
+    """
+    table = Tiers({}, {})
+    for entry in text.split(","):
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
+            raise InputError(f"--tier-bandwidth is TIER=RATE,..., as in 1=100Gbps,2=400Gbps or 1=100Gbps,2=2:1, "
+                             f"got {entry!r}")  # fmt: skip
+        tier = int(match[1])
+        if tier in table.bandwidth or tier in table.oversubscription:
+            raise InputError(f"--tier-bandwidth names tier {tier} twice")
+        ratio = _RATIO.fullmatch(match[2])
+        if ratio is None:
+            table.bandwidth[tier] = parse_bandwidth(match[2], f"--tier-bandwidth {tier}")
+        elif tier == 1 or not (float(ratio[1]) > 0 and float(ratio[2]) > 0):
+            raise InputError(f"--tier-bandwidth {tier} cannot be {match[2]}: a ratio is of positive numbers, and tier "
+                             "1, the link of a node, has nothing below it")  # fmt: skip
+        else:
+            table.oversubscription[tier] = float(ratio[1]) / float(ratio[2])
+    return table

@@ -1,0 +1,197 @@
+"""Requests and answers of the service: FastAPI reads and checks them by these classes, and describes them at /docs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MAX_NODES = 20_000
+MAX_CANDIDATES = 100
+MAX_SEED = 2**63 - 1
+Name = Annotated[str, Field(description="the name of a node")]
+
+
+class _Request(BaseModel):
+    """A part of a request; types are not converted, and a field that is not known is refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Phase(_Request):
+    """A time in which a job sends."""
+
+    offset_ms: float
+    dur_ms: float
+    rate_Gbps: float  # noqa: N815 - as in jobs.json
+    overlap_ms: float | None = None
+
+
+class Job(_Request):
+    """A job as in jobs.json."""
+
+    job: str
+    gpus: int
+    iter_time_ms: float
+    phases: list[Phase]
+    placement: list[Name] | None = Field(None, description="node of each GPU of a job that is placed wholly")
+    placed: list[Name] = Field([], description="nodes of the GPUs of the ranks that are placed so far")
+
+    def row(self) -> dict[str, Any]:
+        """Return the job as it was sent."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Jobs(_Request):
+    """Jobs to be known."""
+
+    jobs: list[Job]
+
+
+class Search(_Request):
+    """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
+
+    jobs: list[Job]
+    candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
+    seed: int = Field(0, ge=0, le=MAX_SEED)
+    generators: list[str] | None = None
+    rank_by: Literal["mean", "min", "weighted"] = "mean"
+    loops: Literal["merged", "literal"] = "merged"
+    check: bool = False
+
+
+class Metadata(BaseModel):
+    """What is read of a pod's metadata."""
+
+    name: str = ""
+    annotations: dict[str, Any] | None = None
+    labels: dict[str, Any] | None = None
+
+
+class Resources(BaseModel):
+    """Amounts by resource."""
+
+    limits: dict[str, Any] | None = None
+    requests: dict[str, Any] | None = None
+
+
+class Container(BaseModel):
+    """What is read of a container."""
+
+    resources: Resources | None = None
+
+
+class Spec(BaseModel):
+    """What is read of a pod's specification."""
+
+    containers: list[Container] | None = None
+
+
+class Pod(BaseModel):
+    """A pod of Kubernetes.
+
+    Its job: the annotation commsim/job, which holds a job as JSON, or the name of a job sent with POST /jobs; without
+    it such a name in one of the labels commsim/job, batch.kubernetes.io/job-name, job-name,
+    training.kubeflow.org/job-name, volcano.sh/job-name.
+    """
+
+    metadata: Metadata = Metadata()
+    spec: Spec | None = None
+
+
+class ExtenderArgs(_Request):
+    """Arguments of Kubernetes' scheduler extender; the case of their names does not matter, as in Go."""
+
+    Pod: Pod
+    NodeNames: Annotated[list[Name], Field(max_length=MAX_NODES)] | None = None
+    Nodes: dict[str, Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _any_case(cls, tree: Any) -> Any:
+        known = {name.lower(): name for name in cls.model_fields}
+        if not isinstance(tree, dict):
+            return tree
+        named = [known.get(key.lower(), key) for key in tree]
+        if len(set(named)) < len(named):
+            raise ValueError("a field is there twice")
+        return dict(zip(named, tree.values(), strict=True))
+
+    @model_validator(mode="after")
+    def _one_of(self) -> ExtenderArgs:
+        if (self.NodeNames is None) == (self.Nodes is None):
+            got = "neither" if self.Nodes is None else "both"
+            raise ValueError(f"needs one of NodeNames (nodeCacheCapable: true) and Nodes, got {got}")
+        return self
+
+
+class FilterResult(BaseModel):
+    """Answer to a filter request."""
+
+    Nodes: dict[str, Any] | None
+    NodeNames: list[str] | None
+    FailedNodes: dict[str, str] = {}
+    FailedAndUnresolvableNodes: dict[str, str] = {}
+    Error: str = ""
+
+
+class HostPriority(BaseModel):
+    """Points of one node."""
+
+    Host: str
+    Score: int = Field(ge=0, le=10)
+
+
+class KnownJob(BaseModel):
+    """A job that is known."""
+
+    job: str
+    gpus: int
+    placed: list[str]
+
+
+class KnownJobs(BaseModel):
+    """The jobs that scores take into account; the version grows with every change."""
+
+    version: int
+    jobs: list[KnownJob]
+
+
+class SharedLink(BaseModel):
+    """A link that several jobs use."""
+
+    link: str
+    jobs: list[str]
+    score: float
+
+
+class Candidate(BaseModel):
+    """A placement, with the fields of ``commsim place --json``."""
+
+    model_config = ConfigDict(extra="allow")
+
+    placement: dict[str, list[str]]
+    score_mean: float
+    score_min: float
+    links: list[SharedLink]
+    shifts_ms: dict[str, float]
+    predicted_iteration_ms: dict[str, float]
+
+
+class Candidates(BaseModel):
+    """Candidates, best first."""
+
+    candidates: list[Candidate]
+    notes: list[str]
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, on one line."""
+
+    error: str
+
+
+class Health(BaseModel):
+    """That the service answers."""
+
+    ok: bool = True

@@ -1,0 +1,64 @@
+"""Whether other processes use the cores while ranks are timed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from .transport import Transport
+
+# Of the cores: what others may use of them in a pass that counts as quiet.
+QUIET = 0.1
+
+_STAT = Path("/proc/stat")
+# Columns of the first line of /proc/stat that are time in use: user, nice, system, irq, softirq, steal.
+_USED = (0, 1, 2, 5, 6, 7)
+
+
+class Busy:
+    """Counts, from now on, what of the cores is used by others than the ranks.
+
+    Parameters
+    ----------
+    transport : Transport
+        Transport of this rank; all ranks make one.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._began = _used()
+
+    def share(self) -> float:
+        """Part of the cores of a host that others used since then, on the host with most; 0 where nobody counts it."""
+        used, own, now = (then - before for then, before in zip(_used(), self._began, strict=True))
+        others = used - own * self._transport.ranks_per_host
+        share = max(0.0, others / max(now * (os.cpu_count() or 1), 1e-9)) if used else 0.0
+        return float(self._transport.max_over_ranks(np.array([share]))[0])
+
+
+def idle_share(transport: Transport, seconds: float = 0.3) -> float:
+    """Part of the cores that others use while the ranks sleep.
+
+    Parameters
+    ----------
+    transport : Transport
+        All of its ranks call this.
+    seconds : float, s
+        How long they sleep.
+    """
+    meter = Busy(transport)
+    time.sleep(seconds)
+    return meter.share()
+
+
+def _used() -> tuple[float, float, float]:
+    """Seconds of core time used by all and by this process, and the time of day; nothing by all where it is unknown."""
+    own = sum(os.times()[:2])
+    try:
+        columns = [int(word) for word in _STAT.read_text().split("\n", 1)[0].split()[1:]]
+    except (OSError, ValueError):
+        return 0.0, own, time.monotonic()
+    return sum(columns[i] for i in _USED) / os.sysconf("SC_CLK_TCK"), own, time.monotonic()

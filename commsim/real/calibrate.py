@@ -1,0 +1,288 @@
+"""Turn the times of single steps into a network: hosts on a common memory or cable, and curves of what a message costs.
+
+No collective is ever fitted. Steps are timed pass by pass, so that what disturbs the machine for a moment, or makes it
+slower for a minute, does not spoil all runs of one size; who times something else in the same minutes may do so between
+the passes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.curves import Curve, Curves
+from commsim.core.errors import BackendError, InputError
+from commsim.core.network import Network, both_ways, kinds, node_names
+
+from .busy import QUIET, Busy
+from .steps import (
+    COARSE,
+    SHORT_TIMES,
+    SIZES,
+    TRAIN_LENGTHS,
+    WALKED,
+    WORKING_SETS,
+    Step,
+    start_sets,
+    time_step,
+    train_sizes,
+    usual_steps,
+    walks,
+)
+from .transport import Transport
+
+PASSES = 10
+# Relative width of the middle 80 % of the times of one step, in the middle of all steps, from which on they are marked.
+WIDE = 1.0
+# A step that takes so many times as long as the same with the next larger messages was disturbed: noise of a quiet
+# machine is a third. A step that is timed once, or disturbed in every pass, does not show it by its spread.
+FALL = 2.0
+# A difference of two times is at least this part of the larger one: noise must not make it nothing.
+LEAST_PART = 0.05
+
+Floats = NDArray[np.float64]
+
+
+class Calibration:
+    """Times of single steps, gathered pass by pass; all ranks do the same and hold the same numbers.
+
+    Parameters
+    ----------
+    transport : Transport
+        Transport with at least 2 ranks.
+    steps : sequence of Step
+        What is timed in each pass.
+
+    Raises
+    ------
+    BackendError
+        If there is only one rank, which has no peer.
+    """
+
+    def __init__(self, transport: Transport, steps: Sequence[Step] | None = None) -> None:
+        if transport.size < 2:
+            raise BackendError(
+                "calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ..."
+            )
+        self.transport = transport
+        self._steps = usual_steps() if steps is None else list(steps)
+        self._passes: list[dict[Step, list[float]]] = []
+        self.busy: list[float] = []
+
+    def run_pass(self) -> None:
+        """Time every step once, and those that are short several times."""
+        meter, times = Busy(self.transport), dict[Step, list[float]]()
+        for again in range(SHORT_TIMES):
+            for step in self._steps:
+                if again == 0 or step.is_short:
+                    times.setdefault(step, []).append(time_step(self.transport, step))
+        self._passes.append(times)
+        self.busy.append(meter.share())
+
+    def run(self, passes: int = PASSES, before_pass: Callable[[], None] = lambda: None) -> None:
+        """Make passes, and as many again as were disturbed, at most twice as many; all ranks call `before_pass`."""
+        while len(self.busy) < 2 * passes and sum(share <= QUIET for share in self.busy) < passes:
+            if len(self.busy) >= passes and not any(share <= QUIET for share in self.busy):
+                return  # a machine that is never quiet will not become so
+            before_pass()
+            self.run_pass()
+
+    def network(self) -> Network:
+        """Describe the machine by what was timed in the quiet passes; in all, and marked, where these are few."""
+        quiet = [times for times, share in zip(self._passes, self.busy, strict=True) if share <= QUIET]
+        enough = 2 * len(quiet) >= len(self._passes)
+        times = _pooled(quiet if enough else self._passes)
+        spread = float(np.median([np.subtract(*np.percentile(t, (90, 10))) / np.median(t) for t in times.values()]))
+        marks = [] if enough else [f"other processes took {np.median(self.busy):.0%} of the cores"]
+        if spread > WIDE:
+            marks.append(f"times spread by {spread:.0%}")
+        fall, sizes = steepest_fall({step: float(np.median(of_step)) for step, of_step in times.items()})
+        if fall > FALL:
+            marks.append(f"messages of {sizes[0]} bytes took {fall:.3g} times as long as those of {sizes[1]}")
+        curves = Curves(tuple(_curves_of(times)), machine_name(self.transport), "; ".join(marks))
+        return as_network(curves, self.transport.size, f"{self.transport.size} ranks of {self.transport.name}")
+
+
+def steepest_fall(times: Mapping[Step, float]) -> tuple[float, tuple[int, int]]:
+    """Return how many times as long a step takes, at most, as the same with the next larger messages, and both sizes.
+
+    Parameters
+    ----------
+    times : mapping of Step to float, s
+        Times of steps; those are compared that differ only in the size of messages.
+    """
+    cases = defaultdict[tuple[object, ...], dict[int, float]](dict)
+    for step, seconds in times.items():
+        cases[step.ops, step.two_way, step.working_set, step.length][step.size] = seconds
+    falls = [(case[low] / case[high], (low, high)) for case in cases.values() for low, high in pairwise(sorted(case))]
+    return max(falls, default=(0.0, (0, 0)))
+
+
+def calibrate(transport: Transport, passes: int = PASSES) -> Network:
+    """Time single steps and describe the machine as a network; every rank calls this and gets the same.
+
+    Parameters
+    ----------
+    transport : Transport
+        Transport with at least 2 ranks.
+    passes : int
+        Times that all steps are timed.
+
+    Returns
+    -------
+    Network
+        One host per rank.
+    """
+    calibration = Calibration(transport)
+    calibration.run(passes)
+    return calibration.network()
+
+
+def as_network(curves: Curves, n_ranks: int, name: str) -> Network:
+    """Network of `n_ranks` hosts around what they share.
+
+    The curves say how long a message keeps the ports of its ends, and what all ranks get at once is in them.
+
+    Parameters
+    ----------
+    curves : Curves
+        Curves of messages.
+    n_ranks : int
+        Hosts.
+    name : str
+        Name of the network.
+    """
+    links = both_ways(np.arange(n_ranks), np.full(n_ranks, n_ranks))
+    least = min(float((c.seconds - c.occupancy).min()) for c in curves.curves if c.step in ("copy", "reduce"))
+    names = (*node_names(h=n_ranks), "shared")
+    return Network(
+        name, names, kinds(n_ranks, 1), *links, curves.bandwidth, least / 2, routing="shortest", curves=curves
+    )
+
+
+def machine_name(transport: Transport) -> str:
+    """Name what a calibration is of: processor, cores, ranks and the library that carries messages."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass  # not Linux, or a processor that has no such line
+    return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {transport.name}"
+
+
+def _pooled(passes: Sequence[dict[Step, list[float]]]) -> dict[Step, Floats]:
+    return {step: np.array([t for times in passes for t in times[step]]) for step in passes[0]}
+
+
+def _curves_of(times: dict[Step, Floats]) -> list[Curve]:
+    """Curves of every case that was timed, from the medians of all runs."""
+    start = _start_curve(times)
+    curves = [start]
+    for working_set in (0, *WORKING_SETS):
+        curves.append(_local_curve(times, working_set, start))
+        for two_way in (False, True):
+            for op in ("copy", "reduce"):
+                for relayed in (False, True):
+                    chain = ("reduce", op) if relayed else (op,)
+                    sizes = [
+                        s for s in (COARSE if working_set else SIZES) if Step(chain, two_way, s, working_set) in times
+                    ]
+                    if len(sizes) > 1:
+                        curves.append(_step_curve(times, chain, two_way, working_set, sizes, start))
+    return curves
+
+
+def _start_curve(times: dict[Step, Floats]) -> Curve:
+    """Return what a run takes before its first message: an empty run, and what memory that was just written adds."""
+    empty = np.median(times[Step((), False, SIZES[0])])
+    first = np.array([np.median(times[Step(("copy",), True, SIZES[0], memory)]) for memory in start_sets()])
+    seconds = np.maximum(empty + first - first[0], LEAST_PART * empty)
+    return Curve("start", False, False, 0.0, np.array(start_sets(), np.float64), rising(seconds))
+
+
+def _local_curve(times: dict[Step, Floats], working_set: int, start: Curve) -> Curve:
+    steps = [step for step in times if step.ops == ("local",) and step.working_set == working_set]
+    whole = np.array([float(np.median(times[step])) for step in steps])
+    before = np.array([start.at(max(working_set, 2 * step.size), "seconds") for step in steps])
+    seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
+    sizes, runs = [step.size for step in steps], [times[step] for step in steps]
+    return _with_spread("local", False, False, working_set, sizes, seconds, None, runs)
+
+
+def _step_curve(
+    times: dict[Step, Floats], chain: tuple[str, ...], two_way: bool, working_set: int, sizes: list[int], start: Curve
+) -> Curve:
+    """Of one case: a first hop without what comes before it, or a second one without the first."""
+    steps = [Step(chain, two_way, size, working_set) for size in sizes]
+    whole = np.array([float(np.median(times[step])) for step in steps])
+    if len(chain) > 1:
+        before = np.array([float(np.median(times[Step(chain[:1], two_way, size, working_set)])) for size in sizes])
+    else:
+        before = np.array([start.at(max(working_set, size * (1 + two_way)), "seconds") for size in sizes])
+    seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
+    gaps = _gaps(times, chain[-1], two_way, working_set, start)
+    known = np.array(sorted(gaps), np.float64)
+    occupancy = np.exp(np.interp(np.log(sizes), np.log(known), np.log(rising(np.array([gaps[int(s)] for s in known])))))
+    # Beyond the largest train, and where a case takes longer than those of trains, the part that it keeps ports stays.
+    occupancy[np.array(sizes) > known[-1]] = np.inf
+    occupancy = np.minimum(occupancy, seconds)
+    return _with_spread(chain[-1], two_way, len(chain) > 1, working_set, sizes, seconds, occupancy,
+                        [times[step] for step in steps])  # fmt: skip
+
+
+def _gaps(times: dict[Step, Floats], op: str, two_way: bool, working_set: int, start: Curve) -> dict[int, float]:
+    """Find what each further message of a train adds, by size, seconds."""
+    found = {}
+    if working_set:
+        for size in WALKED:
+            step = next(w for w in walks(size, working_set) if w.ops == (op,) and w.two_way == two_way)
+            whole = float(np.median(times[step])) - start.at(working_set, "seconds")
+            found[size] = max(whole, LEAST_PART * float(np.median(times[step]))) / step.length
+        return found
+    few, many = TRAIN_LENGTHS
+    for size in train_sizes():
+        short, long = (float(np.median(times[Step((op,), two_way, size, 0, k)])) for k in (few, many))
+        found[size] = max(long - short, LEAST_PART * long) / (many - few)
+    return found
+
+
+def _with_spread(
+    step: str,
+    two_way: bool,
+    relayed: bool,
+    working_set: int,
+    sizes: Sequence[int],
+    seconds: Floats,
+    occupancy: Floats | None,
+    runs: Sequence[Floats],
+) -> Curve:
+    """Return the curve, with the middle 80 % of the runs around it in proportion."""
+    seconds = rising(seconds)
+    occupancy = None if occupancy is None else np.minimum(rising(occupancy), seconds)
+    low, high = (np.array([np.percentile(t, q) / np.median(t) for t in runs]) * seconds for q in (10, 90))
+    return Curve(step, two_way, relayed, working_set, np.array(sizes, np.float64), seconds, occupancy, low, high)
+
+
+def rising(values: Floats) -> Floats:
+    """Nearest values that do not descend, by least squares of logarithms.
+
+    A larger message takes no less time, so that where measured times descend noise has made them.
+
+    Raises
+    ------
+    InputError
+        If SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import isotonic_regression
+    except ImportError:
+        raise InputError("calibration needs SciPy: pip install 'commsim[opt]'") from None
+    return np.asarray(np.maximum.accumulate(np.exp(isotonic_regression(np.log(values)).x)))

@@ -1,0 +1,206 @@
+"""Measure schedules for real and put a prediction beside each."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import BackendError
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+
+from .busy import QUIET, Busy
+from .measure import ITERATIONS, measure_native, measure_schedule
+from .steps import SHORT, SHORT_TIMES
+from .transport import Transport
+
+# Rows are summed up from here on, and below, where times are those of software.
+LARGE = 65536
+# Rows are measured pass by pass, in memory of their own each time, the small ones several times in each.
+PASSES = 10
+ROW_WARMUP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One algorithm at one size.
+
+    Parameters
+    ----------
+    ours, native : Result, Result or None
+        Our schedule, and the library's collective where it has one.
+    predicted : Result or None
+        Prediction for our schedule; on rank 0 only.
+    oversubscribed : bool
+        Whether ranks had to share cores; such a row does not count.
+    """
+
+    ours: Result
+    native: Result | None
+    predicted: Result | None
+    oversubscribed: bool
+
+    @property
+    def error(self) -> float | None:
+        """Relative error of the prediction, ``predicted / measured - 1``; None where nothing was sent."""
+        if self.predicted is None or not self.predicted.time:
+            return None
+        return self.predicted.time / self.ours.time - 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether the row belongs into the summary: a message was sent, and no rank waited for a core."""
+        return self.error is not None and not self.oversubscribed
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the measured median lies in the interval of the prediction; None without one."""
+        if self.predicted is None or self.predicted.interval is None:
+            return None
+        low, high = self.predicted.interval
+        return low <= self.ours.time <= high
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """5th and 95th percentile of our times, in seconds."""
+        low, high = np.percentile(self.ours.samples, (5, 95))
+        return float(low), float(high)
+
+    @property
+    def n_wrong(self) -> int:
+        """Elements that were wrong on the worst rank, ours and native."""
+        results = (self.ours, *((self.native,) if self.native else ()))
+        return int(max(r.counters.get("wrong", 0) for r in results))
+
+    def json(self) -> dict[str, Any]:
+        """Return the row of the command line's contract."""
+        interval = self.predicted.interval if self.predicted else None
+        return self.ours.row() | {
+            "predicted_s": self.predicted.time if self.predicted else None,
+            "low_s": interval[0] if interval else None,
+            "high_s": interval[1] if interval else None,
+            "error": self.error,
+            "native_s": self.native.time if self.native else None,
+            "oversubscribed": self.oversubscribed,
+        }
+
+
+def measure_rows(
+    transport: Transport,
+    schedules: Iterable[Schedule | Callable[[float], Schedule]],
+    sizes: Sequence[int],
+    predict: Callable[[Schedule, float], Result | None],
+    *,
+    native: bool = True,
+    warmup: int = ROW_WARMUP,
+    iterations: int = ITERATIONS,
+    before_pass: Callable[[], None] = lambda: None,
+) -> list[Row]:
+    """Measure every schedule at every size, then predict.
+
+    Parameters
+    ----------
+    transport : Transport
+        All of its ranks call this.
+    schedules : iterable of Schedule, or of callable
+        Schedules with as many participants as the transport has ranks; or functions that build one for a size.
+    sizes : sequence of int, bytes
+        Sizes as nccl-tests counts them.
+    predict : callable
+        ``predict(schedule, n_bytes)``, None where nothing is sent; called on rank 0 only, when all has been measured,
+        because a simulation would take the cores from the ranks.
+    native : bool
+        Whether to run the library's own collective too; not beside a schedule with helpers, which has fewer ranks.
+    warmup, iterations : int
+        Same as in :func:`commsim.real.measure.timed`.
+    before_pass : callable
+        Called by all ranks before each pass over all rows: a calibration in between meets the same minutes.
+    """
+    wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
+    passes, busy = [], []
+    for part in _split(iterations):
+        before_pass()
+        meter = Busy(transport)
+        for again in range(SHORT_TIMES):
+            measured: list[tuple[Result, Result | None] | None] = [
+                _measure_both(transport, schedule, size, native, warmup, part) if again == 0 or size <= SHORT else None
+                for schedule, size in wanted
+            ]
+            passes.append(measured)
+        busy.append(meter.share())
+    # As a calibration does, so that both are of a machine that is equally quiet. Every pass has a first part with all
+    # rows, so that no row is left without a measurement.
+    if 2 * sum(share <= QUIET for share in busy) >= len(busy):
+        passes = [part for i, part in enumerate(passes) if busy[i // SHORT_TIMES] <= QUIET]
+    shared = oversubscribed(transport)
+    rows = []
+    for (schedule, _), *of_row in zip(wanted, *passes, strict=True):
+        pairs = [pair for pair in of_row if pair is not None]
+        ours = merge([pair[0] for pair in pairs])
+        beside = [pair[1] for pair in pairs if pair[1] is not None]
+        predicted = predict(schedule, ours.size) if transport.rank == 0 else None
+        rows.append(Row(ours, merge(beside) if beside else None, predicted, shared))
+    return rows
+
+
+def errors_of(rows: Iterable[Row], large: bool) -> list[float]:
+    """Absolute relative errors of the rows that count, of those from ``LARGE`` on or of the others."""
+    return [
+        abs(row.error) for row in rows if row.counts and row.error is not None and (row.ours.size >= LARGE) == large
+    ]
+
+
+def summary_of(rows: Sequence[Row]) -> list[str]:
+    """Describe the errors of large and small rows, and how many times lie in the interval of their prediction."""
+    lines = []
+    for large, which in ((True, f"{LARGE // 1024} KiB and more"), (False, "less")):
+        if errors := errors_of(rows, large):
+            median, p90 = np.percentile(errors, (50, 90))
+            lines.append(f"error of {len(errors)} rows of {which}: median {median:.1%}, p90 {p90:.1%}")
+    judged = [row.is_inside for row in rows if row.is_inside is not None]
+    if judged:
+        lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high")
+    return lines
+
+
+def oversubscribed(transport: Transport) -> bool:
+    """Whether ranks have to share cores."""
+    return transport.ranks_per_host > len(os.sched_getaffinity(0))
+
+
+def merge(results: Sequence[Result]) -> Result:
+    """Pool the samples of several measurements of the same thing."""
+    samples = np.concatenate([r.samples for r in results])
+    middle = float(np.median(samples))
+    counters = {name: max(r.counters[name] for r in results) for name in results[0].counters}
+    return dataclasses.replace(results[0], time=middle, time_from_last_start=middle, samples=samples, counters=counters)
+
+
+def _split(iterations: int) -> list[int]:
+    """Share the iterations among passes over all rows: what disturbs the machine for a moment must not spoil a row."""
+    n_passes = min(PASSES, iterations)
+    return [iterations * (i + 1) // n_passes - iterations * i // n_passes for i in range(n_passes)]
+
+
+def _measure_both(
+    transport: Transport, schedule: Schedule, size: int, native: bool, warmup: int, iterations: int
+) -> tuple[Result, Result | None]:
+    ours = measure_schedule(transport, schedule, size, warmup=warmup, iterations=iterations)
+    if not native or schedule.n_helpers:
+        return ours, None
+    try:
+        return ours, measure_native(
+            transport,
+            ours.operation,
+            int(ours.size) // 4,
+            root=schedule.root,
+            warmup=warmup,
+            iterations=iterations,
+        )
+    except BackendError:  # the library has no such collective, which every rank finds before it sends anything
+        return ours, None

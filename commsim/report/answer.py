@@ -1,0 +1,122 @@
+"""The answer of a verb: tables, facts and remarks to be shown, and rows for programs.
+
+A verb returns an :class:`Answer` and prints nothing; :mod:`commsim.report.render` shows it on a terminal, as JSON, as
+CSV, or as HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Cells: TypeAlias = Sequence[str]
+__all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "remarks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under columns.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names, each with its unit in brackets, such as ``time(us)``.
+    rows : sequence of sequence of str
+        Cells, one for each column.
+    title : str
+        Comment above the table, as in nccl-tests.
+    least : sequence of str
+        Columns that a narrow terminal leaves out, the least important first.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Cells]
+    title: str = ""
+    least: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values, one to a line.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        Values by name.
+    """
+
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Text that is shown as it is.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Lines.
+    """
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What was derived, assumed, chosen or left out; shown as comments, and part of the JSON.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        One sentence each.
+    """
+
+    texts: Sequence[str]
+
+
+Part: TypeAlias = Table | Facts | Lines | Remarks
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verb found.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        What people see, in order.
+    rows : sequence of mapping, optional
+        Results for programs, one object for each row: ``results`` of the JSON, and the lines of the CSV. None where the
+        verb has none.
+    flags : mapping, optional
+        Configuration that the JSON repeats. Default: all flags of the verb.
+    more : mapping
+        Further keys of the JSON, beside the results.
+    key : str, optional
+        Name of the rows in the JSON; None where `more` has what they hold, and only the CSV is made of them.
+    lines : sequence of mapping, optional
+        Rows of the CSV, where they are others than those of the JSON.
+    code : int
+        Exit code.
+    """
+
+    parts: Sequence[Part] = ()
+    rows: Sequence[Mapping[str, Any]] | None = None
+    flags: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = "results"
+    lines: Sequence[Mapping[str, Any]] | None = None
+    code: int = 0
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """All remarks, each once, in the order in which they are shown."""
+        said = (text for part in self.parts if isinstance(part, Remarks) for text in part.texts)
+        return tuple(dict.fromkeys(said))
+
+
+def remarks(texts: Iterable[str]) -> list[Part]:
+    """Return remarks as a part, or nothing where nothing is to be said."""
+    said = tuple(dict.fromkeys(texts))
+    return [Remarks(said)] if said else []

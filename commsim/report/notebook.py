@@ -1,0 +1,70 @@
+"""How values show themselves in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_bandwidth, format_size, format_time
+from commsim.report.network_picture import draw_network
+from commsim.report.paint import svg_text
+from commsim.report.picture import Picture
+from commsim.report.schedules.schedule_picture import draw_schedule
+
+# Transfers of a schedule, and nodes of a network, up to which a picture is shown.
+MAX_TRANSFERS, MAX_NODES = 200, 4000
+
+
+def html_of(value: object) -> str:
+    """Return what a notebook shows: a table of facts, and a picture where one is small enough to be read."""
+    if isinstance(value, Network):
+        return _table(network_facts(value)) + (_svg(draw_network(value)[0]) if value.n_nodes <= MAX_NODES else "")
+    if isinstance(value, Schedule):
+        facts = {"schedule": value.name, "operation": value.operation, "ranks": value.n_ranks,
+                 "helpers": value.n_helpers, "chunks": value.n_chunks, "transfers": value.n_transfers}  # fmt: skip
+        return _table(facts) + _picture_of_schedule(value)
+    if isinstance(value, Result):
+        facts = {"collective": value.collective, "ranks": value.n_ranks, "size": format_size(value.size),
+                 "engine": value.engine, "time": format_time(value.time)}  # fmt: skip
+        if value.operation != "custom" and value.time:
+            facts["busbw"] = f"{value.busbw / 1e9:.4g} GB/s"
+        return _table(facts)
+    return f"<pre>{html.escape(repr(value))}</pre>"
+
+
+def network_facts(network: Network) -> dict[str, Any]:
+    """Return a network's name, its numbers of nodes by kind and of links, and its rates."""
+    from commsim.core.network import KINDS, PLURALS
+
+    counts = {PLURALS[kind]: int((network.kind == kind).sum()) for kind in range(len(KINDS))}
+    rates = sorted(set(network.bandwidth.tolist()))
+    shown = [format_bandwidth(rate) for rate in (rates if len(rates) <= 4 else (rates[0], rates[-1]))]
+    facts: dict[str, Any] = {"network": network.name, **{name: n for name, n in counts.items() if n}}
+    return facts | {"links": network.n_links, "rates": (", " if len(rates) <= 4 else " to ").join(shown)}
+
+
+def _picture_of_schedule(schedule: Schedule) -> str:
+    if schedule.n_transfers > MAX_TRANSFERS:
+        return ""
+    try:
+        return _svg(draw_schedule(schedule))
+    except InputError:  # too many ranks to be drawn
+        return ""
+
+
+def _table(facts: Mapping[str, Any]) -> str:
+    left = "style='text-align:left'"
+    cells = "".join(
+        f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(str(value))}</td></tr>"
+        for name, value in facts.items()
+    )
+    return f"<table>{cells}</table>"
+
+
+def _svg(picture: Picture) -> str:
+    return svg_text(picture).partition("?>\n")[2]  # a page has no second XML declaration

@@ -1,0 +1,103 @@
+"""One prediction as a notebook shows it: its remarks, its transfers in time, a picture, a row of a data frame."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.result import Result
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.solve import Solution
+from commsim.scenario.wish import Wish
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Predicted(Result):
+    """A result that knows what was predicted; equal to the plain result.
+
+    Parameters
+    ----------
+    prepared : Plan or None
+        Plan of the collective; None of a prediction that comes out of a pickle.
+    remarks : tuple of str
+        What was derived, assumed, chosen and left out.
+    """
+
+    prepared: Plan | None = field(default=None, compare=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, solution: Solution) -> Predicted:
+        """Return the one result of a solution."""
+        (result,) = solution.results
+        values = {one.name: getattr(result, one.name) for one in dataclasses.fields(Result)}
+        return cls(**values, prepared=solution.plan, remarks=solution.said)
+
+    def __eq__(self, other: object) -> bool:
+        return self.plain() == (other.plain() if isinstance(other, Predicted) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.plain())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Result.__reduce__(self.plain())
+
+    def plain(self) -> Result:
+        """Return only the numbers."""
+        return Result(**{one.name: getattr(self, one.name) for one in dataclasses.fields(Result)})
+
+    def timeline(self, library: str | None = None) -> Any:
+        """Return when each transfer started, left its sender and was complete, as a data frame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Default: pandas if it is installed, else polars.
+
+        Raises
+        ------
+        InputError
+            If the engine knows no single transfers, or there are too many.
+        """
+        transfers, (start, sent, done) = self._traced()
+        rows = zip(transfers["src"].tolist(), transfers["dst"].tolist(), transfers["src_chunk"].tolist(),
+                   transfers["count"].tolist(), start.tolist(), sent.tolist(), done.tolist(), strict=True)  # fmt: skip
+        names = ("src", "dst", "chunk", "n_chunks", "start_s", "sent_s", "done_s")
+        return frame_of((dict(zip(names, row, strict=True)) for row in rows), library)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each rank sends, over time, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or the engine knows no single transfers.
+        """
+        from commsim.report.paint import require_matplotlib
+        from commsim.report.plots.plot_ranks import plot_ranks
+
+        require_matplotlib("plots need", "")
+        transfers, (start, sent, _) = self._traced()
+        return plot_ranks(self.collective, transfers, start, sent, self.n_ranks, ax)
+
+    def _traced(self) -> tuple[Any, tuple[Any, Any, Any]]:
+        """Return the transfers in program order, and their times; simulated again where they were not kept."""
+        if self.prepared is None:
+            raise InputError("a result that was read or pickled has no timeline; predict it again")
+        from commsim.report.simulated_run import simulate_run
+
+        engine = "flow" if self.engine == "closed-form" else self.engine
+        run = simulate_run(self.collective, self.prepared, self.size, Wish(engine))
+        return run.prepared.schedule.expand(), (run.trace.start, run.trace.sent, run.trace.done)

@@ -1,0 +1,94 @@
+"""The one renderer of answers: for a terminal, as JSON, as CSV, and as HTML for pages and notebooks."""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commsim.core.errors import printable
+
+from .answer import Answer, Facts, Lines, Part, Remarks, Table
+from .table import print_facts, print_table, write_answer, write_rows
+
+__all__ = ["html_of", "print_parts", "show", "tell", "tree_of"]
+
+
+def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None) -> None:
+    """Print an answer, and write its rows where they are asked for.
+
+    Parameters
+    ----------
+    answer : Answer
+        What a verb found.
+    flags : mapping of str to value
+        Flags of the verb, which the JSON repeats unless the answer has its own.
+    json, csv : str, optional
+        Files for the rows; ``-`` is the standard output.
+    """
+    print_parts(answer.parts)
+    if answer.rows is None:
+        return
+    if json:
+        write_answer(json, tree_of(answer, flags))
+    if csv:
+        write_rows(csv, answer.rows if answer.lines is None else answer.lines)
+
+
+def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of an answer: schema 1, the configuration, the results, what goes with them, and all remarks."""
+    from commsim import __version__
+
+    config = {"version": __version__, **(flags if answer.flags is None else answer.flags)}
+    rows = {} if answer.key is None else {answer.key: list(answer.rows or ())}
+    return {"schema": 1, "config": config, **rows, **answer.more, "remarks": list(answer.remarks)}
+
+
+def print_parts(parts: Sequence[Part]) -> None:
+    """Print tables, facts, lines and remarks on the terminal."""
+    for part in parts:
+        match part:
+            case Table():
+                print_table(part.columns, part.rows, part.title, part.least)
+            case Facts():
+                print_facts(part.values)
+            case Lines():
+                for line in part.texts:
+                    print(printable(line))
+            case Remarks():
+                for line in part.texts:
+                    print(f"# {printable(line)}")
+
+
+def tell(text: str) -> None:
+    """Show a line at once, on standard error: progress, or what cannot wait for the answer."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def html_of(parts: Sequence[Part]) -> str:
+    """Return parts as HTML, without style, for a notebook or a page."""
+    return "".join(_HTML[type(part)](part) for part in parts)
+
+
+def _table(part: Table) -> str:
+    title = f"<caption>{html.escape(part.title)}</caption>" if part.title else ""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in part.columns)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in part.rows)
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _facts(part: Facts) -> str:
+    left = "style='text-align:left'"
+    rows = (
+        f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(value)}</td></tr>"
+        for name, value in part.values.items()
+    )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _lines(part: Lines | Remarks) -> str:
+    return f"<p>{'<br>'.join(html.escape(line) for line in part.texts)}</p>"
+
+
+_HTML: dict[type, Any] = {Table: _table, Facts: _facts, Lines: _lines, Remarks: _lines}

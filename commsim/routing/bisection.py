@@ -1,0 +1,94 @@
+"""The bisection bandwidth: what half of the endpoints can send to the others, for the worst of some halves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+
+HALVES = "first against second half, even against odd ones, and 3 random halves"
+_MAX_CAPACITY = 2**30  # the solver counts in 32 bits
+
+
+def bisection_bandwidth(network: Network, seed: int = 0) -> float | None:
+    """Smallest max-flow between two halves of the endpoints, in bytes/s, one direction.
+
+    Only the halves that ``HALVES`` names are tried, so this is an upper bound on the true minimum over all halves,
+    which is NP-hard to find.
+
+    Parameters
+    ----------
+    network : Network
+        Network to cut; with an odd number of endpoints one half is one larger.
+    seed : int
+        Seed of the random halves.
+
+    Returns
+    -------
+    float or None
+        None without SciPy, the extra ``opt``; infinite when there is only one endpoint.
+
+    References
+    ----------
+    Leiserson, "Fat-trees: universal networks for hardware-efficient supercomputing", IEEE ToC 1985, for the measure.
+    Garey and Johnson, "Computers and Intractability", 1979, problem ND17, for its hardness.
+    """
+    try:
+        import scipy.sparse.csgraph  # noqa: F401 - asks before any work is done
+    except ImportError:
+        return None
+    if len(network.endpoints) < 2:
+        return float("inf")
+    return min(_max_flow(network, half) for half in _halves(len(network.endpoints), seed))
+
+
+def _halves(n_endpoints: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Masks of the sending endpoints; each half sends once, since links need not be alike in both directions."""
+    index = np.arange(n_endpoints)
+    rng = np.random.default_rng(seed)
+    orders = [index, np.concatenate((index[::2], index[1::2])), *(rng.permutation(n_endpoints) for _ in range(3))]
+    for order in orders:
+        sends = np.zeros(n_endpoints, np.bool_)
+        sends[order[: n_endpoints // 2]] = True
+        yield sends
+        yield ~sends
+
+
+def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
+    """Max-flow from the sending endpoints to the others, each half drawn together into one node."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    source, sink = network.n_nodes, network.n_nodes + 1
+    node = np.arange(network.n_nodes, dtype=np.int32)
+    node[network.endpoints] = np.where(sends, source, sink)
+    passes = (network.kind == network.seat_kind) | network.forwards
+    used = (node[network.src] != node[network.dst]) & passes[network.src] & passes[network.dst]
+    src, dst = node[network.src[used]], node[network.dst[used]]
+    if not (src == source).any():
+        return 0.0
+    rate = network.bandwidth[used]
+    # No more can flow than leaves one half and enters the other: a faster link would only make the unit coarse.
+    most = float(min(rate[src == source].sum(), rate[dst == sink].sum()))
+    if not most:
+        return 0.0
+    unit = _unit(np.minimum(rate, most), most)
+    units = np.minimum(np.rint(rate / unit), _MAX_CAPACITY).astype(np.int64)  # cut before the cast, which would wrap
+    graph = coo_array((units, (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
+    graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)
+    return float(maximum_flow(graph, source, sink).flow_value) * unit
+
+
+def _unit(rate: NDArray[np.float64], total: float) -> float:
+    """Bytes per second that the solver counts as 1: exact when all rates are multiples of something not too small."""
+    rates = np.unique(rate)
+    candidates = [float(rates[0]) / n for n in range(1, 65)]
+    if (rates == np.rint(rates)).all() and rates[-1] < 2**62:
+        candidates.append(float(np.gcd.reduce(rates.astype(np.int64))))
+    for unit in candidates:
+        if total / unit <= _MAX_CAPACITY and np.allclose(rates / unit, np.rint(rates / unit), rtol=1e-12, atol=0):
+            return unit
+    return total / _MAX_CAPACITY  # each link is then rounded to a billionth of all that is sent

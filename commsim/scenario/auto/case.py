@@ -1,0 +1,104 @@
+"""What of a prediction decides how far off it is: the conditions of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import FOUND
+from commsim.core.network import Network
+from commsim.core.placement import place
+from commsim.routing.network_metrics import most_oversubscribed
+from commsim.routing.routing import find_routes
+from commsim.scenario import Plan, rank_groups
+from commsim.scenario.auto.known_error import Case
+from commsim.scenario.plans.cut_by_size import CutBySize
+
+# Ranks that hang on one switch by one link each are a star, whatever else the network has.
+ONE_SWITCH = "star"
+
+
+def labels_of(prepared: Plan) -> tuple[str, str, str]:
+    """Operation, algorithm and family of the network: what is known at once, however large the network is."""
+    schedule = prepared.schedule
+    return schedule.operation, _spec(prepared), family(prepared)
+
+
+def case_of(prepared: Plan, size: float) -> Case:
+    """Return the conditions of a prediction.
+
+    Parameters
+    ----------
+    prepared : Plan
+        A collective on a network.
+    size : float, bytes
+        Size of the operation.
+    """
+    network, schedule = prepared.network, prepared.schedule
+    operation, collective, kind = labels_of(prepared)
+    nodes = prepared.placement.nodes[: schedule.n_ranks]
+    rate, product = _way(prepared, nodes)
+    star = kind == ONE_SWITCH
+    used = np.isin(network.src, nodes) | np.isin(network.dst, nodes) if star else np.ones(network.n_links, np.bool_)
+    rates = network.bandwidth[used]
+    n_chunks = (prepared.at(size) if isinstance(prepared, CutBySize) else prepared).schedule.n_chunks
+    smallest = size / n_chunks / rate
+    extra = (network.overhead[nodes] + network.recv_overhead[nodes]).max(initial=0.0)
+    costs = float(extra / smallest if extra else 0.0) + float(network.gamma[nodes].max(initial=0.0) * rate)
+    return Case(
+        operation,
+        collective,
+        kind,
+        prepared.paths.routing or network.routing,
+        _strategy(network, nodes),
+        oversubscription=1.0 if star else most_oversubscribed(network),
+        unevenness=float(rates.max() / rates.min()) if rates.size else 1.0,
+        near=float(len(rank_groups(network, prepared.placement, schedule.n_ranks)[0])),
+        ranks=float(schedule.n_ranks),
+        size=float(size),
+        rate=rate,
+        product=product,
+        costs=costs,
+    )
+
+
+def family(prepared: Plan) -> str:
+    """Family of the network by its name, ``leaf_spine`` of ``leaf_spine:n_leaves=4,...``; a star where it is one.
+
+    What a topology's function returned and somebody changed has another name, and is no member.
+    """
+    network, nodes = prepared.network, prepared.placement.nodes[: prepared.schedule.n_ranks]
+    out, into = np.isin(network.src, nodes), np.isin(network.dst, nodes)
+    if out.sum() == into.sum() == len(nodes) and np.unique((*network.dst[out], *network.src[into])).size == 1:
+        return ONE_SWITCH
+    name, _, rest = network.name.partition(":")
+    return f"{name}, changed" if " " in rest else name.replace("-", "_")
+
+
+def _spec(prepared: Plan) -> str:
+    if prepared.data is not None:
+        return f"{prepared.schedule.name} of sparse data"
+    given: Mapping[str, Any] = {k: v for k, v in prepared.parameters.items() if k not in FOUND}
+    words = ",".join(f"{k}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in sorted(given.items()))
+    return f"{prepared.schedule.name}:{words}" if words else prepared.schedule.name
+
+
+def _way(prepared: Plan, nodes: NDArray[np.int32]) -> tuple[float, float]:
+    """Rate of the slowest link from the first rank to the last, and what each of its links holds at that rate."""
+    network = prepared.network
+    routes = find_routes(network, nodes[:1], nodes[-1:], routing=prepared.paths.routing, seed=prepared.paths.seed)
+    if not routes.link.size:
+        return float(network.bandwidth.min(initial=1.0)), 0.0
+    rate = float(network.bandwidth[routes.link].min())
+    return rate, rate * float(network.latency[routes.link].mean())
+
+
+def _strategy(network: Network, nodes: NDArray[np.int32]) -> str:
+    """Name of the strategy that puts ranks there."""
+    for name in ("packed", "spread"):
+        if np.array_equal(place(network, len(nodes), name).nodes, nodes):
+            return name
+    return "other"

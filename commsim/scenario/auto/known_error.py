@@ -1,0 +1,150 @@
+"""How far predictions were off: every comparison that says something of an engine's error, shipped as data.
+
+``python -m benchmarks.validation --write-data`` writes what was run for real into validation.json, ``python -m
+benchmarks.accuracy.packet_vs_flow --write-data`` what the packet engine says into packet_vs_flow.json; nothing that is
+shipped computes either.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.files.whole_files import parse_json
+
+REAL_FILE, PACKET_FILE = "validation.json", "packet_vs_flow.json"
+# What a comparison with the packet engine is called, by its transport.
+PACKET = {
+    "window": "packet engine",
+    "dctcp": "packet engine, DCTCP",
+    "dcqcn": "packet engine, DCQCN",
+}
+# What is compared with, the most telling first: real runs here, runs of others, and the engine with most detail.
+AGAINST = ("testbed", "measured", *PACKET.values())
+LABELS = ("operation", "collective", "network", "routing", "placement")
+NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "costs")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What decides how far off a prediction is, as far as it is looked at.
+
+    Parameters
+    ----------
+    operation, collective : str
+        What runs; the algorithm with those of its parameters that were given, such as
+        ``double_tree_all_reduce:n_chunks=4``.
+    network : str
+        Family of the network, such as ``leaf_spine``.
+    routing, placement : str
+        How paths were chosen, and where ranks sit.
+    oversubscription : float
+        Most of any tier: capacity from below over capacity upwards; 1 where no tier has less.
+    unevenness : float
+        Rate of the fastest link over that of the slowest.
+    near : float
+        Ranks in the innermost group of locality, such as a rack or a machine.
+    ranks : float
+        How many.
+    size : float, bytes
+        Size of the operation.
+    rate : float, bytes/s
+        Rate of the slowest link on the way from the first rank to the last.
+    product : float, bytes
+        Product of that rate and the mean latency of the links on this way: what a link holds.
+    costs : float
+        What messages take besides time on the links and the way, over the time of the smallest on that link.
+    """
+
+    operation: str
+    collective: str
+    network: str
+    routing: str
+    placement: str
+    oversubscription: float
+    unevenness: float
+    near: float
+    ranks: float
+    size: float
+    rate: float
+    product: float
+    costs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One engine's prediction of one case beside something else.
+
+    Parameters
+    ----------
+    engine : str
+        Engine as results name it.
+    against : str
+        One of AGAINST.
+    case : Case
+        Case of the comparison.
+    error : float
+        Prediction over reference, less 1.
+    """
+
+    engine: str
+    against: str
+    case: Case
+    error: float
+
+
+@functools.cache
+def comparisons() -> tuple[Comparison, ...]:
+    """Read all of them; none of a file that was never written.
+
+    Raises
+    ------
+    InputError
+        If a file is damaged.
+    """
+    return tuple(itertools.chain.from_iterable(map(_read, (REAL_FILE, PACKET_FILE))))
+
+
+def _read(name: str) -> list[Comparison]:
+    try:
+        text = (importlib.resources.files("commsim.scenario.auto") / name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    try:
+        return from_tree(parse_json(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"commsim/scenario/auto/{name}: damaged: {error!r}; reinstall commsim") from None
+
+
+def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
+    """Return what :func:`to_tree` wrote."""
+    found = []
+    for table in tree["tables"]:
+        if table["against"] not in AGAINST:
+            raise ValueError(f"against {table['against']!r}")
+        labels = [table[name] for name in LABELS]
+        for *numbers, error in table["rows"]:
+            if not all(math.isfinite(x) for x in (*numbers, error)):
+                raise ValueError(f"a number that is not finite in {labels}")
+            case = Case(*labels, *map(float, numbers))
+            found.append(Comparison(table["engine"], table["against"], case, float(error)))
+    return found
+
+
+def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
+    """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
+    tables: dict[tuple[str, ...], list[list[float]]] = {}
+    for one in some:
+        values = astuple(one.case)
+        words = (one.engine, one.against, *values[: len(LABELS)])
+        numbers = [float(f"{value:.7g}") for value in values[len(LABELS) :]]
+        tables.setdefault(words, []).append([*numbers, round(one.error, 6)])
+    heads = ("engine", "against", *LABELS)
+    rows = [dict(zip(heads, words, strict=True)) | {"rows": sorted(tables[words])} for words in sorted(tables)]
+    return {"schema": 2, "columns": [*NUMBERS, "error"], "tables": rows}

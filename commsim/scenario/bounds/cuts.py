@@ -1,0 +1,166 @@
+"""Bounds from cuts: bytes that must cross, over the capacity that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import SWITCH
+from commsim.core.network_queries import levels_from, locality_levels
+from commsim.scenario.bounds.usable_links import Graph
+
+from .demand import Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A bound ``T >= per_byte * S + fixed``, from what must cross some links, or from a linear program.
+
+    Parameters
+    ----------
+    per_byte : float, s/byte
+        Time per byte of the operation's size.
+    why : str
+        What limits it.
+    fixed : float, s
+        What its last message takes besides bytes.
+    """
+
+    per_byte: float
+    why: str
+    fixed: float = 0.0
+
+
+def partition_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
+    """Bounds from groups of ranks that locality makes: single ranks, machines, racks and so on, and slabs of a grid.
+
+    Around each group a set of nodes is drawn, and what must leave or enter it is divided by the capacity of the links
+    that do. First the set is the nodes of the ranks; then, tier by tier, it takes in those nodes below which
+    no other group is left. Where only ranks send on, all groups together give another bound: what messages between
+    them must carry, over the capacity out of all sets, or into them.
+    """
+    for name, group in _partitions(graph):
+        k = int(group.max()) + 1
+        for of_node in surroundings(graph, group):
+            yield from cuts_around(graph, demand, of_node, k, name)
+    for of_node, name in _slabs(graph):
+        yield from cuts_around(graph, demand, of_node, 2, name)
+
+
+def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int, name: str) -> Iterator[Cut]:
+    """Bounds from k disjoint sets of nodes: of the weakest, and of all together.
+
+    Parameters
+    ----------
+    graph : Graph
+        Graph of the network.
+    demand : Demand
+        What must cross.
+    of_node : int64[n_nodes]
+        Set of each node, or -1.
+    k : int
+        Sets; each holds a rank, and none holds all.
+    name : str
+        What one of them is.
+    """
+    of_rank = of_node[graph.ranks]
+    leaving, entering = demand.crossing(of_rank, k)
+    between = 0.0 if graph.anywhere or (of_rank < 0).any() else demand.between(k)
+    for src, dst, bytes_across, way in (
+        (graph.src, graph.dst, leaving, "out of"),
+        (graph.dst, graph.src, entering, "into"),
+    ):
+        leaves = (of_node[src] >= 0) & (of_node[src] != of_node[dst])
+        capacity = np.bincount(of_node[src[leaves]], graph.bandwidth[leaves], k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(bytes_across > 0, bytes_across / capacity, 0.0)
+        worst = int(each.argmax())
+        whose = f"{name} {_named(graph, of_node, worst)}"
+        fixed = _handling(graph, of_rank, worst, leaves & (of_node[src] == worst), way)
+        yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
+        if between and capacity.sum():
+            yield Cut(between / float(capacity.sum()), f"the capacity {way} all {k} {name}s together")
+
+
+def surroundings(graph: Graph, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Disjoint sets of nodes around groups of ranks: which group's each node is in, or -1.
+
+    Parameters
+    ----------
+    group : int64[n_ranks]
+        0..k-1.
+    """
+    of_node = np.full(graph.n_nodes, -1, np.int64)
+    of_node[graph.ranks] = group
+    yield of_node
+    tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
+    a, b = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
+    down = (tier[b] >= 0) & (tier[b] < tier[a])
+    a, b = a[down], b[down]
+    for level in range(1, int(tier.max()) + 1):
+        at = tier[a] == level
+        low, high = np.full(graph.n_nodes, np.iinfo(np.int64).max), np.full(graph.n_nodes, -1, np.int64)
+        np.minimum.at(low, a[at], of_node[b[at]])
+        np.maximum.at(high, a[at], of_node[b[at]])
+        before, of_node = of_node, np.where(low == high, low, of_node)
+        if np.array_equal(before, of_node):
+            return
+        yield of_node
+
+
+def _partitions(graph: Graph) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Ways to group all ranks, by name of a group, each with at least two groups."""
+    p, network = len(graph.ranks), graph.network
+    yield "rank", np.arange(p)
+    before = p
+    for level in locality_levels(network):
+        of_node = np.full(network.n_nodes, -1, np.int64)
+        of_node[network.endpoints] = level.group
+        of_rank = of_node[graph.ranks]
+        if (of_rank < 0).any():
+            return
+        group = np.unique(of_rank, return_inverse=True)[1].reshape(-1)
+        k = int(group.max()) + 1
+        if 1 < k < before:
+            yield level.name, group
+        before = k
+
+
+def _slabs(graph: Graph) -> Iterator[tuple[NDArray[np.int64], str]]:
+    """Halves of a grid, along each of its dimensions."""
+    at = graph.network.coordinates
+    for d in range(at.shape[1]):
+        side = int(at[:, d].max()) + 1
+        for half in {side // 2, (side + 1) // 2} - {0, side}:
+            of_node = (at[:, d] >= half).astype(np.int64)
+            if 0 < of_node[graph.ranks].sum() < len(graph.ranks):
+                yield of_node, f"half along dimension {d},"
+
+
+def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArray[np.bool_], way: str) -> float:
+    """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
+    inside = np.flatnonzero(of_rank == group)
+    if len(inside) != 1 or np.count_nonzero(links) != 1:
+        return 0.0
+    ends = graph.src if way == "out of" else graph.dst
+    node = int(graph.ranks[inside[0]])
+    if ends[links.argmax()] != node:
+        return 0.0
+    costs = graph.network.overhead if way == "out of" else graph.network.recv_overhead
+    return float(costs[node])
+
+
+def _named(graph: Graph, of_node: NDArray[np.int64], group: int) -> str:
+    """Name of a set: its only rank, or its switches and how many ranks."""
+    inside = np.flatnonzero(of_node == group)
+    nodes = graph.network.nodes
+    ranks = inside[graph.on_ranks[inside]]
+    if len(ranks) == 1:
+        return nodes[int(ranks[0])]
+    switches = inside[graph.network.kind[inside] == SWITCH]
+    if 0 < len(switches) <= 2:
+        return " and ".join(nodes[int(s)] for s in switches)
+    return f"of {nodes[int(ranks[0])]} and {len(ranks) - 1} others"

@@ -1,0 +1,155 @@
+"""What an operation asks of the network: which bytes have to get from which ranks to which, whatever the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.layouts import Layout, home_of_chunks
+from commsim.core.operations import operation as known_operation
+
+Kind = Literal["signals", "pairs", "all_pairs", "spread", "collect", "all_reduce"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """Bytes per byte of the operation's size.
+
+    Parameters
+    ----------
+    kind : str
+        ``pairs``: some ranks have something for some others; ``all_pairs``: every rank has 1/p for every other.
+        ``spread``: some ranks have data that all ranks need. ``collect``: some ranks need sums over all ranks.
+        ``all_reduce``: every rank needs the sum of everything. ``signals``: all must have heard of all; no bytes.
+    n_ranks : int
+        p.
+    src, dst : intp[n_pairs]
+        Pairs of ranks of ``pairs``; empty for other kinds.
+    amount : float64[n_pairs] or float64[n_ranks]
+        Demand of each pair; or what each rank has for all, or needs of all.
+    """
+
+    kind: Kind
+    n_ranks: int
+    src: NDArray[np.intp]
+    dst: NDArray[np.intp]
+    amount: Floats
+
+    def crossing(self, group: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:
+        """Bytes that must leave, and enter, each of k groups of ranks.
+
+        What leaves is what the ranks inside have and some rank outside needs. Data that several outside need need not
+        leave more than once, and parts of one sum can be added before they leave.
+
+        Parameters
+        ----------
+        group : int64[n_ranks]
+            0..k-1, or -1 for ranks that are in none.
+        k : int
+            Groups, each without some rank.
+
+        Returns
+        -------
+        float64[k], float64[k]
+        """
+        if self.kind == "pairs":
+            a, b = group[self.src], group[self.dst]
+            out, into = (a != b) & (a >= 0), (a != b) & (b >= 0)
+            return _sums(a[out], self.amount[out], k), _sums(b[into], self.amount[into], k)
+        inside = group >= 0
+        if self.kind == "all_pairs":
+            n = np.bincount(group[inside], minlength=k)
+            both = n * (self.n_ranks - n) / self.n_ranks
+            return both, both
+        if self.kind == "all_reduce":
+            return np.ones(k), np.ones(k)
+        if self.kind == "signals":
+            return np.zeros(k), np.zeros(k)
+        own = _sums(group[inside], self.amount[inside], k)
+        others = self.amount.sum() - own
+        return (own, others) if self.kind == "spread" else (others, own)
+
+    def between(self, k: int) -> float:
+        """Bytes that messages between k groups of ranks carry together, at least, when only ranks send on.
+
+        Data that all need enters each of the other k-1 groups, by a message that enters no second one; sums the other
+        way round. All-reduce is both: take the group that first holds a complete sum. Before, each of the other k-1 has
+        sent something; after, each must still receive something, and a message that completes one group has not been
+        sent to complete another. So it takes 2(k-1) times the data.
+
+        References
+        ----------
+        Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009,
+        theorem 1, for all-reduce over single ranks with equal links.
+        """
+        if self.kind == "all_reduce":
+            return 2.0 * (k - 1)
+        return float(self.amount.sum()) * (k - 1) if self.kind in ("spread", "collect") else 0.0
+
+    @property
+    def sums(self) -> float:
+        """Bytes whose contributions from all ranks have to be added."""
+        return {"all_reduce": 1.0, "collect": float(self.amount.sum())}.get(self.kind, 0.0)
+
+
+def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) -> Demand:
+    """Return what an operation demands.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation.
+    n_ranks, root : int
+        Number of ranks and root of its schedule.
+    layout : tuple of int
+        Layout of its schedule, where the operation needs one.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or the layout does not fit.
+    """
+    op = known_operation(operation)
+    n_chunks = op.least_chunks(n_ranks, layout)
+    at_root = np.bincount([root], minlength=n_ranks).astype(np.float64)
+    home = (
+        np.bincount(home_of_chunks(n_ranks, n_chunks, layout), minlength=n_ranks) / n_chunks
+        if not op.moves
+        else at_root
+    )
+    if op.signals:
+        return _whole("signals", n_ranks, at_root * 0)
+    if op.moves is not None:
+        if op.starts == "blocks":
+            return _whole("all_pairs", n_ranks, at_root * 0)
+        rank, _, origin, _ = op.moves(np.arange(n_ranks), n_ranks, n_chunks, layout)
+        pair, times = np.unique(np.stack((origin, rank))[:, origin != rank], axis=1, return_counts=True)
+        return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks)
+    match (op.starts, op.ends):
+        case ("all", "all"):
+            return _whole("all_reduce", n_ranks, at_root * 0)
+        case ("root", "all"):
+            return _whole("spread", n_ranks, at_root)
+        case ("home", "all"):
+            return _whole("spread", n_ranks, home)
+        case ("all", "root"):
+            return _whole("collect", n_ranks, at_root)
+        case ("all", "home"):
+            return _whole("collect", n_ranks, home)
+    others = np.flatnonzero(np.arange(n_ranks) != root)
+    ends = (np.full(len(others), root), others)
+    src, dst = ends if op.starts == "root" else ends[::-1]
+    return Demand("pairs", n_ranks, src, dst, home[others])
+
+
+def _sums(group: NDArray[np.int64], amount: Floats, k: int) -> Floats:
+    return np.bincount(group, amount, k).astype(np.float64)
+
+
+def _whole(kind: Kind, n_ranks: int, amount: Floats) -> Demand:
+    none = np.empty(0, np.intp)
+    return Demand(kind, n_ranks, none, none, amount)

@@ -1,0 +1,85 @@
+"""The part of a network that schedules can use, for the two kinds of schedules that bounds distinguish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Links that can carry something, and where ranks sit.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the operation runs on.
+    ranks : int32[n_ranks]
+        Node of each rank.
+    anywhere : bool
+        Whether any node may store, add up and send on: parameter servers on spare hosts, and switches that aggregate.
+        If not, only ranks do, and what lies between them only forwards.
+    link : intp[m]
+        Links of the network, both of whose ends pass traffic on, or hold a rank.
+    src, dst : int32[m]
+        Their ends.
+    bandwidth, latency : float64[m], bytes/s and s
+        Bandwidth and latency of each link.
+    """
+
+    network: Network
+    ranks: NDArray[np.int32]
+    anywhere: bool
+    link: NDArray[np.intp]
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    bandwidth: NDArray[np.float64]
+    latency: NDArray[np.float64]
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the network, used or not."""
+        return self.network.n_nodes
+
+    @property
+    def computes(self) -> NDArray[np.bool_]:
+        """Which nodes store, add and send on."""
+        if self.anywhere:
+            return np.ones(self.n_nodes, np.bool_)
+        return self.on_ranks
+
+    @property
+    def on_ranks(self) -> NDArray[np.bool_]:
+        """Which nodes hold a rank."""
+        holds = np.zeros(self.n_nodes, np.bool_)
+        holds[self.ranks] = True
+        return holds
+
+
+def usable(network: Network, ranks: NDArray[np.int32], anywhere: bool) -> Graph:
+    """Return the graph that schedules of one kind can use.
+
+    Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
+    received. So what holds here holds for every routing.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the operation runs on.
+    ranks : int32[n_ranks]
+        Node of each rank.
+    anywhere : bool
+        Whether nodes without ranks may store, add and send on.
+    """
+    on_ranks = np.zeros(network.n_nodes, np.bool_)
+    on_ranks[ranks] = True
+    passes = on_ranks | network.forwards | anywhere
+    link = np.flatnonzero(passes[network.src] & passes[network.dst])
+    return Graph(
+        network, ranks, anywhere, link,
+        network.src[link], network.dst[link], network.bandwidth[link], network.latency[link],
+    )  # fmt: skip

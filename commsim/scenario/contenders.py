@@ -1,0 +1,184 @@
+"""The candidates of a ranking: algorithms that can run on a network, what messages cost them, and who was left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from collectives import COLLECTIVES
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.operations import operation as known_operation
+from commsim.core.units import format_size
+from commsim.scenario.bind import prepare
+from commsim.scenario.inputs import collective_entry, load_schedule
+from commsim.scenario.plans.aggregated import AggregatedPlan
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.nccl import NcclPlan
+from commsim.scenario.usual import runs_here
+
+# Bytes below which the overhead of messages decides which algorithm is best.
+SMALL = 65536
+
+
+# Overhead of a message in rankings where neither the network nor the user gives one, in s. NCCL takes 1 us for the
+# host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7), 2 us on AMD's CPUs;
+# LogGOPSim has 1.5 us, ATLAHS 0.2 us for GPUs. Without any, ways that send all messages at once are best at all sizes.
+ASSUMED_OVERHEAD = 1e-6
+# Reasons that many algorithms share, by a part of their text, and how they are summed up.
+SHARED_REASONS = {"declares no switch as capable": "no aggregating switch: {} (name one to assume it)"}
+
+
+def with_assumed_overhead(network: Network) -> Network:
+    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same where it has overheads or measured curves."""
+    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None:
+        return network
+    return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
+
+
+def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
+    """Describe in a ranking that the overhead of messages is assumed, and for what it is not."""
+    packets = [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
+    return [
+        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: --overhead "
+        "0us for none, commsim calibrate measures it"
+        + (f"; not for packets of {', '.join(packets)}" if packets else "")
+    ]
+
+
+def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
+    """Describe that small sizes are ranked without overhead of messages, where the network has none."""
+    if network.overhead.any() or network.recv_overhead.any() or min(sizes, default=SMALL) >= SMALL:
+        return []
+    return [
+        f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours ways "
+        "with many messages; --overhead 1us is usual, commsim calibrate measures it"
+    ]
+
+
+def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
+    """Name the algorithms with the costs of a library's primitives beside others with only those of links."""
+    priced = [
+        name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
+    ]
+    if not priced or len(priced) == len(runnable):
+        return []
+    return [
+        f"{', '.join(priced)}: with the launch and the costs of GPU primitives; the others have those of links only"
+    ]
+
+
+def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
+    """Names of the registered collectives that implement an operation on dense data.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation.
+    network : Network, optional
+        Network that they run on: then without those of a library for other GPUs than it has.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or nothing implements it.
+    """
+    known_operation(operation)
+    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
+    names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
+    names = [name for name in names if network is None or runs_here(facts[name], name, network)]
+    if not names:
+        raise InputError(f"no collective implements {operation}")
+    return names
+
+
+def require_operation(spec: str, operation: str) -> None:
+    """Refuse a collective of another operation.
+
+    Raises
+    ------
+    InputError
+        Naming what it implements, and what would have been right.
+    """
+    if spec.endswith(".npz"):
+        implements = load_schedule(spec).operation
+    else:
+        implements = collective_entry(spec)[0].metadata["operation"]
+    if implements != operation:
+        raise InputError(f"{spec} implements {implements}, not {operation}")
+
+
+def prepare_all(
+    specs: Sequence[str],
+    network: Network,
+    *,
+    n_ranks: int | None = None,
+    probe: Callable[[str, Plan], object] = lambda _, __: None,
+    named: Collection[str] | None = None,
+    assume_overhead: bool = False,
+    none_is_error: bool = True,
+    **options: Any,
+) -> tuple[dict[str, Plan], dict[str, str]]:
+    """Prepare every algorithm that can run on the network, all with the same number of ranks.
+
+    Parameters
+    ----------
+    specs : sequence of str
+        ``name:key=value,...`` or own files.
+    network : Network
+        Network that it runs on.
+    n_ranks : int, optional
+        Default: one on every endpoint. Algorithms that need helpers on endpoints beside these are left out.
+    probe : callable
+        Function of each algorithm's name and plan; one for which it raises ``InputError`` is left out too.
+    named : collection of str, optional
+        Those that were asked for by name; by default all. For the others no switch is assumed to be programmable.
+    assume_overhead : bool
+        Whether messages cost ``ASSUMED_OVERHEAD`` where the network says nothing. Switches that aggregate get packets,
+        whose costs are those of their system, so that nothing is assumed for these.
+    none_is_error : bool
+        Whether it is an error that none can run.
+    **options
+        Other parameters of :func:`commsim.scenario.prepare`.
+
+    Returns
+    -------
+    dict of str to Plan, dict of str to str
+        What can run, and why the others cannot.
+
+    Raises
+    ------
+    InputError
+        If none can run.
+    """
+    n_ranks = len(network.endpoints) if n_ranks is None else n_ranks
+    costly = with_assumed_overhead(network) if assume_overhead else network
+    runnable: dict[str, Plan] = {}
+    left_out: dict[str, str] = {}
+    for spec in specs:
+        try:
+            assume = named is None or spec in named
+            prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
+            if costly is not network and isinstance(prepared, AggregatedPlan):
+                prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
+            probe(spec, prepared)
+            runnable[spec] = prepared
+        except InputError as error:
+            left_out[spec] = str(error)
+    if not runnable and none_is_error:
+        raise InputError("; ".join(dict.fromkeys(left_out.values())))
+    return runnable, left_out
+
+
+def skipped(left_out: Mapping[str, str]) -> list[str]:
+    """Describe which algorithms were left out; those of one reason in one line."""
+    lines, rest = [], dict(left_out)
+    for part, line in SHARED_REASONS.items():
+        same = [spec for spec, why in rest.items() if part in why]
+        if len(same) > 1:
+            lines.append("skipped, " + line.format(", ".join(same)))
+            rest = {spec: why for spec, why in rest.items() if spec not in same}
+    return lines + [f"skipped: {spec}: {why.removeprefix(f'{spec}: ')}" for spec, why in rest.items()]

@@ -1,0 +1,149 @@
+"""Faults as text: links and switches that fail, links that are slower, cables that go down during the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.core.units import parse_time
+
+if TYPE_CHECKING:
+    from commsim.routing.flaps import Flaps
+
+_PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
+_MAX_NAMES = 8
+DETECTION = "1ms"
+DRAWN = ("links", "switches")
+__all__ = ["DETECTION", "draws_faults", "flap_remarks", "flaps_of", "with_faults"]
+
+
+def with_faults(
+    network: Network, fail: Sequence[str], scale: Sequence[str], seed: int = 0
+) -> tuple[Network, list[str]]:
+    """Apply faults: first what fails, then what is slower.
+
+    Parameters
+    ----------
+    network : Network
+        Network without faults.
+    fail : sequence of str
+        ``link:A->B``, ``switch:NAME``, or a number or share that is drawn, such as ``links:5%``.
+    scale : sequence of str
+        ``link:PATTERN=FACTOR`` or ``links:10%=FACTOR``.
+    seed : int
+        Seed of what is drawn.
+
+    Returns
+    -------
+    Network, list of str
+        The network that is left, and what was drawn at random.
+
+    Raises
+    ------
+    InputError
+        If a text says nothing that can be understood, or names what is not there.
+    """
+    notes: list[str] = []
+    for text in fail:
+        network = _fail(network, text, seed, notes)
+    for text in scale:
+        network = _scale(network, text, seed)
+    return network, notes
+
+
+def draws_faults(texts: Sequence[str]) -> bool:
+    """Whether a fault is drawn at random, so that the seed matters."""
+    return any(text.partition(":")[0] in DRAWN for text in texts)
+
+
+def flaps_of(
+    flap: Sequence[str], network: Network, detection: str | float | None = None, rto: str | float | None = None
+) -> Flaps | None:
+    """Read cables that go down during the run; None where nothing flaps.
+
+    Parameters
+    ----------
+    flap : sequence of str
+        ``link:A->B@START+LENGTH`` or ``switch:NAME@START+LENGTH``.
+    network : Network
+        Network of the cables.
+    detection, rto : str or float, s, optional
+        Time until switches route around a cable that is down (default: 1 ms), and until senders repeat what it lost.
+
+    Raises
+    ------
+    InputError
+        If a flap cannot be read or names what is not there, two overlap, or a time is given without one.
+    """
+    from commsim.routing.flaps import read_flaps
+
+    given = {"--detection": detection, "--rto": rto}
+    if not flap:
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} goes with --flap")
+        return None
+    usual = {"--detection": DETECTION, "--rto": "0s"}
+    times = [
+        parse_time(value, name) if isinstance(value, str) else float(value)
+        for name, value in ((name, usual[name] if value is None else value) for name, value in given.items())
+    ]
+    return read_flaps(flap, network, detection=times[0], rto=times[1])
+
+
+def flap_remarks(results: Sequence[Result]) -> list[str]:
+    """Describe what flaps cost, and how many connections they met."""
+    return [
+        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; {_met(r.counters)}, connections "
+        f"that were rerouted: {r.counters['rerouted']:.0f}"
+        for r in results
+        if "flap_lost_s" in r.counters
+    ]
+
+
+def _met(counters: Mapping[str, float]) -> str:
+    if "stalled" in counters:
+        return f"connections that waited: {counters['stalled']:.0f}"
+    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
+
+
+def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:
+    from commsim.core.faults.failures import draw_failures, fail_links, fail_switches, remove_cables, remove_switches
+
+    what, _, name = text.partition(":")
+    if what in ("link", "switch") and name:
+        return fail_links(network, [name]) if what == "link" else fail_switches(network, [name])
+    if what not in DRAWN:
+        wanted = "link:A->B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
+        raise InputError(f"--fail takes {wanted}, got {text!r}")
+    drawn = draw_failures(network, what, _part(name, f"--fail {what}"), seed)
+    shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
+    more = ", ..." if len(drawn) > _MAX_NAMES else ""
+    notes.append(f"--fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}")
+    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
+
+
+def _scale(network: Network, text: str, seed: int) -> Network:
+    from commsim.core.faults.scaling import scale_links
+
+    chosen, _, factor = text.rpartition("=")
+    what, _, name = chosen.partition(":")
+    if what not in ("link", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
+        raise InputError(
+            f"--scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0->*=0.5, got {text!r}"
+        )
+    if what == "link":
+        return scale_links(network, float(factor), pattern=name)
+    return scale_links(network, float(factor), part=_part(name, "--scale links"), seed=seed)
+
+
+def _part(text: str, flag: str) -> float:
+    """Read a number, or a percentage as a part of 1; a number stays an int."""
+    match = _PART.fullmatch(text)
+    if match is None:
+        raise InputError(f"{flag} takes a number or a percentage, such as 3 or 5%, got {text!r}")
+    return int(match[1]) if match[1] else float(match[2]) / 100

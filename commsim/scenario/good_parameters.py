@@ -1,0 +1,129 @@
+"""Parameters that network and placement decide where the user gives none: rings for rails, servers for free hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES, NEEDS
+from commsim.core.locality import Groups
+from commsim.core.network import NIC, Network
+from commsim.core.placement import Placement, count_places, is_strategy, place
+from commsim.core.registry import Entry
+from commsim.core.schedule import Schedule
+from commsim.scenario.plans.dense import Plan
+
+from .plans.cut_by_size import CutBySize
+
+MAX_RAILS = 64
+PARTITIONS = "n_partitions"
+
+
+def count_rails(network: Network, placement: Placement, groups: Groups) -> int | None:
+    """Return how many rings leave a machine by NICs of their own; None where ranks are not in machines with NICs.
+
+    Parameters
+    ----------
+    network, placement
+        Network and placement of the ranks.
+    groups : tuple of tuple of int
+        Ranks of each machine. A ring needs a rank of its own in each, to leave from.
+    """
+    machines = np.unique(network.machine[placement.nodes[[group[0] for group in groups]]])
+    if machines[0] < 0 or len(machines) < len(groups):
+        return None
+    nics = np.bincount(network.machine[network.kind == NIC], minlength=int(machines.max()) + 1)[machines]
+    rails = min(int(nics.min()), min(len(group) for group in groups), MAX_RAILS)
+    return rails or None
+
+
+def servers_that_fit(
+    entry: Entry[Schedule],
+    given: Mapping[str, Any],
+    network: Network,
+    placement: str | Placement,
+    n_ranks: int,
+    seed: int,
+) -> dict[str, int]:
+    """Return the number of servers of a collective: one for each rank, or as many as there are hosts beside the ranks.
+
+    Nothing is returned where the user gives a number, where servers share the hosts of ranks, where a placement says
+    who sits where, or where no host is left: then the collective's own default says what it needs.
+
+    Parameters
+    ----------
+    entry : Entry
+        The collective.
+    given : mapping
+        Its parameters so far.
+    network, placement, n_ranks, seed
+        Network, placement, number of ranks, and seed of a random placement.
+    """
+    key = next((NEEDS[need] for need in ("servers", "aggregators") if need in entry.metadata["needs"]), None)
+    if key is None or given.get(key) is not None or given.get("colocated"):
+        return {}
+    if isinstance(placement, str):
+        if not (is_strategy(placement) and 1 <= n_ranks <= len(network.endpoints)):
+            return {}  # placing the ranks says what is wrong
+        placement = place(network, n_ranks, placement, seed)
+    elif len(placement.nodes) != n_ranks:
+        return {}
+    free = count_places(network, placement.nodes)
+    return {key: min(n_ranks, free)} if free > 1 else {}
+
+
+def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: NDArray[np.integer[Any]]) -> float:
+    """Return into how many partitions a server's part is best cut; infinity where only bytes cost something.
+
+    A server's part S/s in k partitions takes (k + 1) (o + S/(skB)) for each worker, pushed and pulled: least with
+    k = sqrt(S / (s o B)).
+
+    Parameters
+    ----------
+    size : float, bytes
+        S.
+    n_servers : int
+        s.
+    network : Network
+        Network with o and B, the rate of a worker's port.
+    nodes : int[n_ranks]
+        Node of each worker.
+    """
+    overhead = float((network.overhead + network.recv_overhead)[nodes].max(initial=0.0))
+    port = float(network.bandwidth[np.isin(network.src, nodes)].max())
+    return math.sqrt(size / (n_servers * overhead * port)) if overhead else math.inf
+
+
+def with_partitions_that_fit(prepared: Plan) -> Plan:
+    """Return the same with as many partitions at each size as suit the overhead of messages, where servers add.
+
+    What the user gives stays, and so does all where messages cost nothing but their bytes.
+
+    Parameters
+    ----------
+    prepared : Plan
+        Collective of any kind.
+    """
+    name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
+    nodes = prepared.placement.nodes
+    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
+        return prepared
+    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, prepared.network, nodes)):
+        return prepared
+    if PARTITIONS not in COLLECTIVES[name].parameters or type(prepared) is not Plan:
+        return prepared
+    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
+    most = schedule.n_chunks // single.n_chunks
+
+    def cut(size: float) -> dict[str, Any]:
+        best = partitions_that_fit(size, schedule.n_helpers, prepared.network, nodes)
+        return {**parameters, PARTITIONS: max(1, min(round(best), most))}
+
+    told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
+    common = {one.name: getattr(prepared, one.name) for one in dataclasses.fields(Plan)}
+    return CutBySize(**{**common, "notes": (*prepared.notes, told)}, cut=cut)

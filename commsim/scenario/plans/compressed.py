@@ -1,0 +1,162 @@
+"""A prepared collective that carries compressed gradients: other sizes, the same schedule."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.wish import Wish
+from commsim.sparse.compressors import compressor_of
+from commsim.sparse.compressors.message import Compressor, Summed
+
+# Bytes of an element of a gradient.
+FLOAT = 4
+__all__ = ["Compressed", "compressed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """A collective that sums compressed gradients: an all-reduce of messages, or an all-gather and sums.
+
+    Parameters
+    ----------
+    prepared : Plan
+        Collective of the messages.
+    compressor : Compressor
+        What makes them.
+    name : str
+        Name of the compressor, with its parameters.
+
+    Raises
+    ------
+    InputError
+        If the operation can do nothing with such messages, or the collective is sparse itself.
+    """
+
+    prepared: Plan
+    compressor: Compressor
+    name: str
+
+    def __post_init__(self) -> None:
+        collective, operation = self.prepared.schedule.name, self.prepared.schedule.operation
+        if self.prepared.data is not None:
+            raise InputError(f"{collective} has sparse data already, which {self.name} would compress once more")
+        if operation not in ("all_reduce", "all_gather"):
+            raise InputError(
+                f"--compressor sums gradients by an all-reduce or an all-gather, and {collective} is a {operation}"
+            )
+        if operation == "all_reduce" and self.compressor.not_summed is not None:
+            raise InputError(
+                f"{collective} cannot sum messages of {self.name}: {self.compressor.not_summed}; use an all-gather, "
+                "such as ring_all_gather"
+            )
+
+    @property
+    def schedule(self) -> Schedule:
+        """What is sent."""
+        return self.prepared.schedule
+
+    @property
+    def network(self) -> Network:
+        """Where."""
+        return self.prepared.network
+
+    @property
+    def data(self) -> None:
+        """A message is as long as its compressor says, whatever is in it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was derived, and should be printed."""
+        how = "messages are summed" if self._summed else "messages are gathered, and summed at every rank"
+        return (
+            *self.prepared.notes,
+            f"{self.name}: {how}; sizes are those of the gradient before; times to compress are not in it",
+        )
+
+    def predict(self, size: float, **options: Any) -> Result:
+        """Predict one size; options are fields of :class:`commsim.scenario.wish.Wish`."""
+        return self.run(size, Wish(**options))
+
+    def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Size of each rank's gradient, before it is compressed.
+        wish : Wish
+            Engine and its options.
+
+        Returns
+        -------
+        Result
+            An all-reduce of `size`, whatever the operation on messages. Of several messages that each start
+            where the one before has ended, times and loads are summed; a trace is that of the last.
+
+        Raises
+        ------
+        InputError
+            If the gradient is no whole number of elements, or a message's length depends on the data.
+        """
+        if wish.flaps is not None:
+            raise InputError(f"{self.name}: --flap is not modelled with a compressor")
+        if size % FLOAT or not size >= FLOAT:
+            raise InputError(f"{self.name}: a gradient is whole elements of {FLOAT} bytes, got a size of {size:g}")
+        sizes = self.message_bytes(int(size) // FLOAT)
+        gathered = 1 if self._summed else self.schedule.n_ranks  # the size of an all-gather is that of all blocks
+        runs = [self.prepared.run(float(gathered * n_bytes), wish) for n_bytes in sizes]
+        return dataclasses.replace(
+            runs[-1],
+            operation="all_reduce",
+            size=size,
+            time=sum(r.time for r in runs),
+            time_from_last_start=runs[0].time_from_last_start + sum(r.time for r in runs[1:]),
+            link_bytes=np.sum([r.link_bytes for r in runs], axis=0),
+            bytes_on_wire=sum(r.bytes_on_wire for r in runs),
+            samples=runs[0].samples if len(runs) == 1 else np.empty(0),
+            counters=self._counters(runs, size, sum(sizes)),
+        )
+
+    def message_bytes(self, n_elements: int) -> tuple[int, ...]:
+        """Return the bytes of each rank's messages."""
+        if isinstance(self.compressor, Summed) and self._summed:
+            return self.compressor.exchange_bytes(n_elements, FLOAT)
+        return (self.compressor.message_bytes(n_elements, FLOAT),)
+
+    @property
+    def _summed(self) -> bool:
+        return self.schedule.operation == "all_reduce"
+
+    @staticmethod
+    def _counters(runs: list[Result], size: float, n_bytes: int) -> Mapping[str, float]:
+        names = set.intersection(*(set(r.counters) for r in runs))
+        total = {name: sum(r.counters[name] for r in runs) for name in sorted(names)}
+        return total | {"message_bytes": float(n_bytes), "compression": size / n_bytes}
+
+
+def compressed(prepared: Plan, compressor: str) -> Compressed:
+    """Put a compressor in front of a prepared collective.
+
+    Parameters
+    ----------
+    prepared : Plan
+        Collective from :func:`commsim.run.prepare`.
+    compressor : str
+        Such as ``top_k:density=0.01``.
+
+    Raises
+    ------
+    InputError
+        If the compressor is unknown, or as :class:`Compressed`.
+    """
+    return Compressed(prepared, compressor_of(compressor), compressor)

@@ -1,0 +1,213 @@
+"""A plan: a collective placed on a network, from which any engine predicts any size. Kinds of work derive from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import BLOCKING, COLLECTIVES
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.flow_plan import FlowPlan
+from commsim.scenario.bounds.floor import floor_of
+from commsim.scenario.wish import Wish
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.sparse_data import SparseData
+
+Starts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A collective placed on a network, whose schedule is the same for all sizes.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Transfers of the collective.
+    parameters : mapping of str to value
+        Arguments of the schedule's builder.
+    network : Network
+        Network, whose switches can aggregate where aggregators were put.
+    placement : Placement
+        Node of each participant.
+    paths : FlowPaths
+        Tables of a simulation that do not depend on the size, for each way of computing.
+    notes : tuple of str
+        What was derived, and should be printed.
+    framing : Framing, optional
+        Packets that the software or the switch system makes of messages.
+    sent : float, optional, bytes
+        Size that the schedule's chunks are parts of, where it is not the operation's.
+    before : float, s
+        Time outside of all messages: of a launch, of host and aggregation units.
+    """
+
+    schedule: Schedule
+    parameters: Mapping[str, Any]
+    network: Network
+    placement: Placement
+    paths: FlowPaths
+    notes: tuple[str, ...] = ()
+    framing: Framing | None = None
+    sent: float | None = None
+    before: float = 0.0
+    _at: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _bounds: dict[str, FlowPaths] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def plan(self) -> FlowPlan:
+        """Tables of every transfer, laid out when they are first asked for."""
+        return self.paths.plan
+
+    @property
+    def data(self) -> SparseData | None:
+        """Blocks that are not zero, of a collective that sends less where data is not dense."""
+        return None
+
+    @property
+    def ranks(self) -> NDArray[np.int32]:
+        """Node of each rank."""
+        return self.placement.nodes[: self.schedule.n_ranks]
+
+    def at(self, size: float) -> Plan:  # noqa: ARG002
+        """Return the plan of one size."""
+        return self
+
+    def with_schedule(
+        self, schedule: Schedule, parameters: Mapping[str, Any], network: Network | None = None, **job: Any
+    ) -> Self:
+        """Return the plan with another schedule.
+
+        Parameters
+        ----------
+        schedule, parameters
+            Schedule, and arguments of its builder.
+        network : Network, optional
+            Network as messages see it. Default: the same.
+        **job
+            Further fields of :class:`commsim.engine.flow_plan.Job` that change.
+        """
+        changed = dataclasses.replace(self.paths.job, schedule=schedule, **job)
+        paths = FlowPaths(network or self.paths.network, changed, self.paths.routing, self.paths.seed)
+        return dataclasses.replace(self, schedule=schedule, parameters=parameters, paths=paths)
+
+    def predict(self, size: float, **options: Any) -> Result:
+        """Predict one size.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Size of the operation, as nccl-tests counts it.
+        **options
+            Fields of :class:`commsim.scenario.wish.Wish`.
+
+        Raises
+        ------
+        InputError
+            If an option is wrong, or the engine cannot predict this.
+        """
+        return self.run(size, Wish(**options))
+
+    def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size, as is wished, and check the answer against the capacity of cuts."""
+        return self.checked(self.at(size).play(size, wish))
+
+    def checked(self, result: Result) -> Result:
+        """Return a result that is no faster than physics.
+
+        Raises
+        ------
+        InputError, PhysicsError
+            If it is, as :meth:`commsim.scenario.bounds.floor.Floor.check` says.
+        """
+        if "floor" not in self._at:
+            self._at["floor"] = floor_of(self)
+        self._at["floor"].check(result)
+        return result
+
+    def play(self, size: float, wish: Wish) -> Result:
+        """Predict the size that this plan was made for: the median of all draws of the starts."""
+        sent = size if self.sent is None else self.sent
+        framing = (
+            self.in_packets() if wish.framing is None and wish.engine == "packet" else wish.framing or self.framing
+        )
+        if wish.engine == "closed-form":
+            return self.finished(self._closed_form(sent, wish, framing), size)
+        from commsim.scenario.engines import SIMULATORS
+
+        simulate = SIMULATORS[wish.engine]
+        runs = [simulate(self, sent, wish, framing, starts) for starts in self._starts(wish)]
+        found = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
+        if len(runs) > 1:
+            found = dataclasses.replace(found, samples=np.array([r.time for r in runs]))
+        if self.network.curves is not None and wish.engine != "packet":
+            found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
+        return self.finished(found, size)
+
+    def in_packets(self) -> Framing | None:
+        """Return what the software adds to packets of a network."""
+        return self.framing
+
+    def finished(self, result: Result, size: float) -> Result:
+        """Return the result of the operation's size, with the time that no message has."""
+        if not self.before and result.size == size:
+            return result
+        more = self.before
+        return dataclasses.replace(
+            result, size=size, time=result.time + more, time_from_last_start=result.time_from_last_start + more,
+            samples=result.samples + more,
+        )  # fmt: skip
+
+    def _starts(self, wish: Wish) -> list[Starts]:
+        if not wish.start_jitter:
+            return [np.zeros(self.schedule.n_participants)]
+        helpers = np.zeros(self.schedule.n_helpers)
+        n = max(1, wish.iterations)
+        draw = np.random.default_rng(wish.seed).uniform(0.0, wish.start_jitter, (n, self.schedule.n_ranks))
+        return [np.concatenate((starts, helpers)) for starts in draw]
+
+    def _interval(self, size: float, wish: Wish, framing: Framing | None) -> tuple[float, float]:
+        """Predict again as if all steps took what only a tenth of those measured went below, and above."""
+        from commsim.scenario.engines import SIMULATORS
+
+        curves = self.network.curves
+        assert curves is not None
+        for which in ("low", "high"):
+            if which not in self._bounds:
+                network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
+                self._bounds[which] = self.paths.on(network)
+        plain, nobody = Wish(wish.engine), np.zeros(self.schedule.n_participants)
+        bounded = (dataclasses.replace(self, paths=self._bounds[which]) for which in ("low", "high"))
+        low, high = (SIMULATORS[wish.engine](one, size, plain, framing, nobody).time for one in bounded)
+        return low, high
+
+    def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
+        from commsim.engine.closed_form import closed_form
+
+        if wish.start_jitter:
+            raise InputError("the closed form has no late starters; use --engine flow")
+        if wish.framing is not None and self.sent is None:
+            raise InputError("the closed form has no packet headers; use --engine flow")
+        if self.schedule.name not in COLLECTIVES:
+            raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
+        given, paths = dict(self.parameters), self.paths
+        if given.pop(BLOCKING, False):
+            raise InputError(
+                f"{self.schedule.name}: the closed form is that of steps that do not wait; use --engine flow"
+            )
+        return closed_form(
+            COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,
+            routing=paths.routing, seed=paths.seed,
+        )  # fmt: skip

@@ -1,0 +1,92 @@
+"""The plan of a collective of NCCL or RCCL: at each size the schedule that the library launches, with its costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.result import Result
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.ways.known_time import KnownTime
+from commsim.scenario.bounds.floor import floor_of
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.nccl_launch import NcclLaunch
+from commsim.scenario.wish import Wish
+
+__all__ = ["NcclPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class NcclPlan(Plan):
+    """A collective of NCCL on placed ranks.
+
+    Parameters
+    ----------
+    launched : NcclLaunch
+        What the library launches at each size.
+    spread : (float, float)
+        Factors of the time between which 80 % of the public tables lie; both 1 where that is not known.
+    """
+
+    launched: NcclLaunch | None = None
+    spread: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def launch(self) -> NcclLaunch:
+        """What the library launches at each size."""
+        assert self.launched is not None
+        return self.launched
+
+    def at(self, size: float) -> NcclPlan:
+        """Return the plan of one size."""
+        if not 0 < size < float("inf"):
+            return self
+        launch, parameters = self.launch, self.launch.parameters(size)
+        key = tuple(parameters.items())
+        if key not in self._at:
+            schedule = launch.build(self.schedule.n_ranks, **parameters)
+            placement = launch.placed(schedule, parameters)
+            costs, framing = launch.costs(size, parameters), launch.framing(parameters)
+            job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
+            paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
+            if costs is not None:
+                job = dataclasses.replace(job, rate_cap=costs.rate_cap)
+                loops = launch.loops(schedule, parameters, job)
+                known = KnownTime(costs.seconds - costs.launch, costs.reference, framing, loops)
+                paths = dataclasses.replace(paths, network=costs.network, job=job, known=known)
+            self._at[key] = dataclasses.replace(
+                self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
+                before=0.0 if costs is None else costs.launch, spread=(1.0, 1.0) if costs is None else costs.spread,
+            )  # fmt: skip
+        plan: NcclPlan = self._at[key]
+        return plan
+
+    def in_packets(self) -> Framing | None:
+        """Return the flags of the protocol as a share of packets."""
+        return None if self.framing is None else self.launch.in_packets(self.framing)
+
+    def checked(self, result: Result) -> Result:
+        """Check a result against cuts; in-switch reduction of NVLink SHARP has smaller ones than rings have."""
+        if "floor" not in self._at:
+            self._at["floor"] = floor_of(self), floor_of(self, anywhere=True)
+        rings, switches = self._at["floor"]
+        helpers = 0 < result.size < float("inf") and self.at(result.size).schedule.n_helpers
+        (switches if helpers else rings).check(result)
+        return result
+
+    def finished(self, result: Result, size: float) -> Result:
+        """Return the result with the launch, and with the interval of the public tables."""
+        done, (low, high) = Plan.finished(self, result, size), self.spread
+        return dataclasses.replace(done, interval=(done.time * low, done.time * high)) if low < high else done
+
+    def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size."""
+        if wish.engine == "closed-form" and self.launch.is_known:
+            from commsim.scenario.plans.nccl_closed_form import nccl_time
+
+            if wish.start_jitter or wish.framing is not None:
+                raise InputError("NCCL's closed form has neither late starters nor packet headers; use --engine flow")
+            return self.checked(nccl_time(self.at(size), size))
+        return self.checked(self.at(size).play(size, wish))

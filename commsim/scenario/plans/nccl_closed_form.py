@@ -1,0 +1,47 @@
+"""The closed form of NCCL's calls by itself: refused where a link needs longer than it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+from commsim.core.result import Result
+from commsim.engine.ways.known_time import carried
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.nccl import NcclPlan
+
+
+def nccl_time(here: NcclPlan, size: float) -> Result:
+    """Predict a single call, as nccl-tests measures it.
+
+    Parameters
+    ----------
+    here : NcclPlan
+        What NCCL launches for the size.
+    size : float, bytes
+        Size of the operation.
+
+    Raises
+    ------
+    InputError
+        If the costs of the GPUs' primitives or of the network are not known, or a link alone needs longer.
+    """
+    name, launch, known = here.schedule.name, here.launch, here.paths.known
+    if known is None:
+        raise InputError(f"{name}: {launch.why_links_only(size, here.parameters)}; use --engine flow")
+    network, job = here.paths.network, here.paths.job
+    time = known.seconds + here.before
+    on_links, on_wire = carried(network, job, here.paths.proof, size, known.framing)
+    needs = on_links / network.bandwidth
+    if needs.max(initial=0.0) > time:
+        worst = int(needs.argmax())
+        raise InputError(
+            f"{name}: the closed form knows no fabric, and says {time * 1e6:.1f} us where link "
+            f"{network.link_name(worst)} alone needs {needs[worst] * 1e6:.1f} us; use --engine flow"
+        )
+    low, high = here.spread
+    return Result(
+        name, launch.operation, "closed-form", here.schedule.n_ranks, size, time, time, on_links, on_wire,
+        interval=(time * low, time * high) if low < high else None,
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""Files that decide what NCCL launches: the channels that it dumped, and the rules that its tuner plugin was given.
+
+They are parameters of its collectives, as in ``nccl_all_reduce:graph=graph.xml,tuner=tuner.csv``, beside those of the
+schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.services import service
+from commsim.software.nccl.search import Channels
+from commsim.software.nccl.tuner_rules import Rule, first_rule
+
+# Services that read the files, by parameter.
+READERS = {"graph": "NCCL's channels", "tuner": "NCCL's tuner"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What files say.
+
+    Parameters
+    ----------
+    graph : str
+        File of channels (``NCCL_GRAPH_DUMP_FILE``); empty for none.
+    rules : tuple of Rule
+        Rules of the tuner plugin (``NCCL_TUNER_CONFIG_FILE``).
+    """
+
+    graph: str = ""
+    rules: tuple[Rule, ...] = ()
+
+    def channels(self, gpu: str) -> dict[str, Channels] | None:
+        """Return the dumped channels of each pattern; None without a file."""
+        found: dict[str, Channels] | None = service(READERS["graph"])(self.graph, gpu) if self.graph else None
+        return found
+
+    def rule(self, operation: str, size: int, n_nodes: int, n_ranks: int) -> dict[str, Any]:
+        """Return algorithm, protocol and channels of the first rule that fits, as the plugin does; empty for none.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the operation.
+        size : int, bytes
+            Size of the operation.
+        n_nodes, n_ranks : int
+            Number of nodes and of ranks of the communicator.
+        """
+        found = first_rule(self.rules, operation, size, n_nodes, n_ranks)
+        if found is None:
+            return {}
+        chosen: dict[str, Any] = {"algorithm": found.algorithm, "protocol": found.protocol}
+        return chosen | ({"channels": found.channels} if found.channels > 0 else {})
+
+
+def split_files(raw: Mapping[str, str]) -> tuple[dict[str, str], Decided]:
+    """Split ``graph=`` and ``tuner=`` from the other parameters of a collective of NCCL, and read the rules.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is none of its kind.
+    """
+    rest = {key: value for key, value in raw.items() if key not in READERS}
+    rules = tuple(service(READERS["tuner"])(raw["tuner"])) if "tuner" in raw else ()
+    return rest, Decided(raw.get("graph", ""), rules)

@@ -1,0 +1,323 @@
+"""What NCCL or RCCL would launch on a network at a size: algorithm, protocol, channels, and where switches add."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from collectives.nccl.call import ALLOWED, NEWEST, PROTOCOLS, max_channels, nvls_channels, read_version
+from collectives.nccl.launch import SIZE, VERSION, Asked, launch
+from collectives.nccl.pieces import EQUAL
+from collectives.nccl.rules import cut, loops_of
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import maker_of
+from commsim.core.network import SWITCH, Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_size
+from commsim.engine.flow_plan import Job
+from commsim.engine.ways.known_time import Loops
+from commsim.scenario.plans.nccl_files import Decided
+from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
+from commsim.software.nccl.message_times import CallCosts, call_costs
+from commsim.software.nccl.of_network import Given, setting_of
+from commsim.software.nccl.prediction import EXCHANGES, Site, usable_protocols
+from commsim.software.nccl.primitive_costs import costs
+from commsim.software.nccl.search import Setting
+from commsim.software.nccl.site import site_of
+
+# Algorithms that a helper in each machine's switch, or one in the network, adds for.
+IN_MACHINES, IN_NETWORK = ("nvls", "nvls_tree"), ("collnet", "collnet_direct", "collnet_chain")
+AUTO = "auto"
+# Operations whose costs are known; of unequal messages only links cost time.
+PRICED = (*ALLOWED, *EXCHANGES)
+# Messages of a call up to which all are simulated; and the loops that are where there are more.
+MAX_MESSAGES, FEW_LOOPS = 2**21, (8, 16)
+# Bytes of a packet on the wire.
+PACKET = 2048
+# Ranges of sizes that a remark names.
+MAX_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NcclLaunch:
+    """A collective of NCCL on placed ranks, ready to be built at any size.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of its schedule.
+    given : mapping of str to value
+        Parameters that the user gave.
+    operation : str
+        Name of the operation.
+    network, placement : Network, Placement
+        Network and placement of the ranks.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+    setting : Setting or None
+        What NCCL knows; None where it would choose nothing.
+    notes : tuple of str
+        What should be printed.
+    decided : Decided
+        What files say: rules of the tuner plugin count before NCCL's own estimate.
+    rings : mapping of str to value
+        Parameters that the machines decide where NCCL's rules do not: RCCL's rings.
+    given_site : Site, optional
+        What NCCL takes the place for, if more is known of it than the network says.
+    """
+
+    build: Callable[..., Schedule]
+    given: Mapping[str, Any]
+    operation: str
+    network: Network
+    placement: Placement
+    machines: tuple[tuple[int, ...], ...]
+    setting: Setting | None
+    notes: tuple[str, ...]
+    decided: Decided = field(default_factory=Decided)
+    rings: Mapping[str, Any] = field(default_factory=dict)
+    given_site: Site | None = None
+    _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
+        return self.setting is not None and maker_of(self.network.hardware) == "nvidia"
+
+    def parameters(self, size: float) -> dict[str, Any]:
+        """Return the builder's parameters at a size."""
+        chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
+        if self.setting is not None:
+            channels = self.setting.channels["ring"].n
+            if self.operation in ALLOWED:
+                ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
+                cell = self._cell(size, {**ruled, **self.given})
+                chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
+                channels = ruled.get("channels", self._channels(cell.algorithm))
+            chosen["channels"] = min(channels, max_channels(self.setting.version))
+        known = inspect.signature(self.build).parameters
+        return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
+
+    def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
+        """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
+        assert self.setting is not None
+        table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
+        algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
+        usable = usable_protocols(self._known_site, costs()) if protocol == AUTO else (protocol,)
+        left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
+        best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
+        if best is not None:
+            return best
+        # What the user forces is launched even where NCCL would not take it by itself.
+        return Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+
+    def _can(self, cell: Cell) -> bool:
+        """Whether the schedule of a cell can be built here."""
+        return cell.algorithm not in IN_MACHINES or len({len(machine) for machine in self.machines}) == 1
+
+    def _channels(self, algorithm: str) -> int:
+        assert self.setting is not None
+        pattern = PATTERN.get(algorithm, algorithm)
+        if pattern == "nvls":
+            return nvls_channels(self.setting.gpu, self.setting.n_nodes)
+        if self.given_site is not None:
+            return self.given_site.max_channels
+        found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
+        return min(2 * found, max_channels(self.setting.version))  # as many again as the search finds
+
+    def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
+        """Return what a call costs; None where the costs of its primitives or its network are not known."""
+        if self.setting is None or not self.is_known or self.operation not in PRICED:
+            return None
+        try:
+            return call_costs(self.network, self.site, self.operation, int(size), parameters)
+        except InputError:
+            return None
+
+    def why_links_only(self, size: float, parameters: Mapping[str, Any]) -> str:
+        """Describe why only links cost time; empty where they do not."""
+        if self.setting is None:
+            return "NCCL's choice is not known here"
+        if self.operation not in PRICED:
+            return "what unequal messages cost is not known"
+        if not self.is_known:
+            return f"{self.network.name} does not say that its GPUs are NVIDIA's (hardware: gpu=hopper, ...)"
+        try:
+            call_costs(self.network, self.site, self.operation, int(size), parameters)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def loops(self, schedule: Schedule, parameters: Mapping[str, Any], job: Job) -> Loops | None:
+        """Return a call of many loops and messages as two of few; None where all can be simulated."""
+        if schedule.n_transfers <= MAX_MESSAGES or self.operation not in ALLOWED:
+            return None
+        names = {field.name for field in dataclasses.fields(Asked)}
+        asked = Asked(
+            schedule.name, self.operation, schedule.n_ranks,
+            **{key: value for key, value in parameters.items() if key in names},
+        )  # fmt: skip
+        parts = cut(asked.call())
+        total = min(map(loops_of, parts))
+        if total < 2 * FEW_LOOPS[1] or total < (1 - EQUAL) * max(map(loops_of, parts)):
+            return None
+        few, more = (
+            dataclasses.replace(
+                launch(dataclasses.replace(asked, loops=n), schedule.root),
+                name=schedule.name, operation=schedule.operation, root=schedule.root,
+            )
+            for n in FEW_LOOPS
+        )  # fmt: skip
+        jobs = dataclasses.replace(job, schedule=few), dataclasses.replace(job, schedule=more)
+        return Loops(jobs, FEW_LOOPS, max(map(loops_of, parts)))
+
+    @property
+    def site(self) -> Site:
+        """What NCCL takes the place for; raises an InputError where its network is not known."""
+        assert self.setting is not None
+        return self.given_site or site_of(self.network, self.placement, self.setting)
+
+    @property
+    def _known_site(self) -> Site | None:
+        """What NCCL takes the place for; None where that is not known."""
+        try:
+            return self.site if self.is_known else None
+        except InputError:
+            return None
+
+    def placed(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
+        """Place the ranks as they are, and helpers on switches that add.
+
+        Raises
+        ------
+        InputError
+            If the algorithm needs a switch that adds, and the network has none.
+        """
+        n, network = schedule.n_ranks, self.network
+        nodes = self.placement.nodes[:n]
+        if not schedule.n_helpers:
+            return Placement(nodes)
+        adds = network.aggregates & (network.kind == SWITCH)
+        unit = units(network)
+        name = f"{schedule.name}: algorithm={parameters['algorithm']}"
+        if parameters["algorithm"] in IN_MACHINES:
+            helpers = []
+            for machine in self.machines:
+                inside = np.flatnonzero(adds & (network.machine >= 0) & (unit == unit[nodes[machine[0]]]))
+                if not inside.size:
+                    raise InputError(f"{name} needs a switch in each machine that reduces (NVLink SHARP); take ring")
+                helpers.append(int(inside[0]))
+            return Placement([*nodes.tolist(), *helpers])
+        outside = np.flatnonzero(adds & (network.machine < 0))
+        if not outside.size:
+            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take ring or tree")
+        # The last switches of our topologies are the topmost.
+        return Placement([*nodes.tolist(), int(outside[-1])])
+
+    def framing(self, parameters: Mapping[str, Any]) -> Framing | None:
+        """Return what a protocol's flags add on the wire; None where they add nothing."""
+        protocol = PROTOCOLS.get(parameters.get("protocol", "simple"), PROTOCOLS["simple"])
+        if protocol.wire == protocol.payload:
+            return None
+        return Framing(protocol.payload, protocol.wire - protocol.payload)
+
+    @staticmethod
+    def in_packets(framing: Framing) -> Framing:
+        """Return the same share of flags in packets of a network, which a line of LL or LL128 is none of."""
+        times = PACKET // (framing.payload + framing.header)
+        return Framing(framing.payload * times, framing.header * times)
+
+
+def nccl_launch(
+    build: Callable[..., Schedule],
+    operation: str,
+    given: Mapping[str, Any],
+    network: Network,
+    placement: Placement,
+    n_ranks: int,
+    decided: Decided | None = None,
+) -> NcclLaunch:
+    """Derive what NCCL needs to know from a network and placed ranks.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of the schedule.
+    operation : str
+        Name of the operation.
+    given : mapping of str to value
+        The user's parameters; ``auto`` is none.
+    network, placement : Network, Placement
+        Network and placement of the ranks.
+    n_ranks : int
+        Ranks.
+    decided : Decided, optional
+        What files say.
+    """
+    decided = decided or Decided()
+    given = {key: value for key, value in given.items() if value != AUTO}
+    unit = units(network)[placement.nodes[:n_ranks]]
+    _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
+    version = read_version(given.get("version", VERSION))
+    name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
+    known = Given(version=version)
+    if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not
+        gpu = setting_of(network, placement, n_ranks, known).gpu
+        known = replace(known, by_pattern=decided.channels(gpu))
+    rings: dict[str, Any] = {}
+    if name.startswith("rccl"):
+        if operation in ALLOWED:
+            rings, note = _rings_of_rccl(network, placement, machines)
+            notes.append(f"{name}: {note}")
+    elif n_ranks > 1:
+        try:
+            setting = setting_of(network, placement, n_ranks, known)
+        except InputError as error:
+            notes.append(f"{name}: rings with Simple on 2 channels, since NCCL's choice is not known ({error})")
+    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings)
+    if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
+        notes.append(f"{name}: {_choice(setting, operation, given)}")
+    if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
+        notes.append(f"{name}: only links cost time, since {why}")
+    return dataclasses.replace(found, notes=tuple(notes))
+
+
+def _rings_of_rccl(
+    network: Network, placement: Placement, machines: tuple[tuple[int, ...], ...]
+) -> tuple[dict[str, Any], str]:
+    """Return RCCL's rings and channels, and what to say of them: those of a full mesh where GPUs are joined so."""
+    protocol = "Simple by default, since RCCL's choice is not modelled; only links cost time"
+    n = min(len(machine) for machine in machines)
+    linked = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    nodes = placement.nodes.tolist()
+    pairs = ((nodes[a], nodes[b]) for machine in machines for a, b in itertools.permutations(machine, 2))
+    if n < 3 or not all(pair in linked for pair in pairs):
+        return {"rings": "rails"}, f"rings through each machine in order; {protocol}"
+    channels = min(n * (n - 1), max_channels(NEWEST))
+    return {"rings": "mesh", "channels": channels}, f"{channels} channels, rings over all links of the mesh; {protocol}"
+
+
+def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
+    sizes = sorted({len(machine) for machine in machines})
+    each = " or ".join(map(str, sizes))
+    return f"{len(machines)} machine{'s' * (len(machines) > 1)} of {each} rank{'s' * (sizes != [1])}"
+
+
+def _choice(setting: Setting, operation: str, given: Mapping[str, Any]) -> str:
+    """Describe what NCCL takes from which size on."""
+    if {"algorithm", "protocol"} & given.keys():
+        return "NCCL chooses what is not given, by its own estimate at each size"
+    named = [(found.low, found.cell.name) for found in ranges(setting, operation)]
+    parts = [f"{cell} from {format_size(low)}" for low, cell in named[-MAX_NAMED:]]
+    return f"NCCL chooses {', '.join(parts)}" + (" (smaller sizes not listed)" if len(named) > MAX_NAMED else "")

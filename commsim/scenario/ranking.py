@@ -1,0 +1,231 @@
+"""Which algorithm is best for an operation on a network, and from which size on another one is."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.network import Network
+from commsim.core.operations import operation as known_operation
+from commsim.core.result import Result
+from commsim.core.units import format_size
+from commsim.scenario.contenders import (
+    about_assumed,
+    algorithms_for,
+    prepare_all,
+    priced_apart,
+    require_operation,
+    skipped,
+    with_assumed_overhead,
+    without_overhead,
+)
+from commsim.scenario.plans.dense import Plan
+
+from .scenario import Scenario
+from .wish import AUTO
+
+# Relative width of the interval of sizes in which a crossover is found.
+TOLERANCE = 0.01
+# Times that differ by less are equal, and the name decides: they differ by rounding.
+TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Up to size `low` one algorithm is best, and from `high` on another.
+
+    Parameters
+    ----------
+    low, high : int, bytes
+        Sizes within ``TOLERANCE`` of each other, or neighbours.
+    before, after : str
+        The two algorithms.
+    """
+
+    low: int
+    high: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What :func:`rank_algorithms` found.
+
+    Parameters
+    ----------
+    by_size : mapping of int to tuple of (str, Result)
+        Algorithms and their results by size in bytes, the fastest first.
+    crossovers : tuple of Crossover
+        Changes of the best algorithm, in ascending order of sizes, between the smallest and the largest size.
+    left_out : mapping of str to str
+        Algorithms that cannot run here, and why.
+    plans : mapping of str to Plan
+        Plan of each algorithm, by name.
+    derived, remarks : tuple of str
+        What was derived, and what the times assume.
+    """
+
+    by_size: Mapping[int, tuple[tuple[str, Result], ...]]
+    crossovers: tuple[Crossover, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    derived: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
+        return frame_of(
+            (
+                {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / found[0][1].time}
+                | {key: value for key, value in result.row().items() if key not in ("size_B", "counters")}
+                for size, found in self.by_size.items()
+                for place, (name, result) in enumerate(found, 1)
+            ),
+            library,
+        )
+
+
+def rank(
+    scenario: Scenario,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    algorithms: Sequence[str] = (),
+    named: Sequence[str] = (),
+    more: Mapping[str, Callable[[Network], Plan]] | None = None,
+    assume_overhead: bool = True,
+) -> Ranking:
+    """Rank the algorithms of an operation in a scenario, whose collective is left aside.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network, placing and engine.
+    operation : str
+        Name of the operation.
+    sizes : sequence of int, bytes
+        Sizes, in ascending order.
+    algorithms : sequence of str
+        Algorithms to rank. Default: all that implement the operation.
+    named : sequence of str
+        Further algorithms that were asked for by name: they must run, on switches that are assumed to be programmable.
+    more : mapping of str to callable, optional
+        Further plans by name, each made from the network with its costs.
+    assume_overhead : bool
+        Whether a message takes ``ASSUMED_OVERHEAD`` of its sender where the network gives none.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
+    """
+    if scenario.wish.engine == AUTO:
+        raise InputError("--operation: no errors are known with it; choose an engine by hand, such as --engine flow")
+    network, sizes = scenario.network, _legal_sizes(operation, sizes)
+    for spec in named:
+        require_operation(spec, operation)
+    specs = dict.fromkeys((*(algorithms or algorithms_for(operation, network)), *named))
+    known: dict[tuple[str, int], Result] = {}
+
+    def predict(spec: str, plan: Plan, size: int) -> Result:
+        if (spec, size) not in known:
+            known[spec, size] = plan.run(size, scenario.wish)
+        return known[spec, size]
+
+    plans, left_out = prepare_all(
+        list(specs), network, n_ranks=scenario.n_ranks, named=tuple(named), assume_overhead=assume_overhead,
+        probe=lambda spec, plan: predict(spec, plan, sizes[0]), none_is_error=not more, **scenario.placing,
+    )  # fmt: skip
+    for spec in named:
+        if spec in left_out:
+            raise InputError(left_out[spec])
+    costly = with_assumed_overhead(network) if assume_overhead else network
+    for name, make in (more or {}).items():
+        plans[name] = make(costly)
+        predict(name, plans[name], sizes[0])
+    found = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
+    derived = dict.fromkeys(
+        (*scenario.remarks, *skipped(left_out), *(n for plan in plans.values() for n in plan.notes))
+    )
+    said = about_assumed(plans) if costly is not network else without_overhead(network, sizes)
+    remarks = (*sentences(found), *said, *priced_apart(plans, sizes[0]))
+    return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
+
+
+def _legal_sizes(operation: str, sizes: Sequence[int]) -> list[int]:
+    """Return the sizes that an operation can have: what carries no bytes has none."""
+    if not sizes:
+        raise InputError("sizes must name at least one size, such as '64MiB'")
+    return [0] if known_operation(operation).signals else sorted(set(sizes))
+
+
+def sentences(ranking: Ranking) -> list[str]:
+    """Describe which algorithm is best from which size on."""
+    sizes = list(ranking.by_size)
+    if not ranking.crossovers:
+        best = ranking.by_size[sizes[0]][0][0]
+        return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
+    first = f"best: {ranking.crossovers[0].before} from {format_size(sizes[0])}"
+    return [first, *(
+        f"best: {c.after} from about {format_size(c.high)} (crossover between {c.low} and {c.high} bytes)"
+        for c in ranking.crossovers
+    )]  # fmt: skip
+
+
+def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callable[[str, int], Result]) -> Ranking:
+    """Rank algorithms at every size, and find by bisection where the best one changes.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The algorithms.
+    sizes : sequence of int, bytes
+        Sizes in ascending order.
+    predict : callable
+        Function from a name and a size to the result.
+
+    Notes
+    -----
+    Between two sizes with the same best algorithm no crossover is looked for, so that one which is best in between
+    only is missed.
+    """
+    known: dict[int, tuple[tuple[str, Result], ...]] = {}
+
+    def ranked(size: int) -> tuple[tuple[str, Result], ...]:
+        if size not in known:
+            known[size] = _sorted([(name, predict(name, size)) for name in names])
+        return known[size]
+
+    crossovers: list[Crossover] = []
+    for low, high in itertools.pairwise(sizes):
+        crossovers += _between(low, high, lambda size: ranked(size)[0][0])
+    return Ranking({size: ranked(size) for size in sizes}, tuple(crossovers))
+
+
+def _sorted(results: list[tuple[str, Result]]) -> tuple[tuple[str, Result], ...]:
+    """Sort by time; those within ``TIE`` of the fastest of them by name."""
+    left = sorted(results, key=lambda item: (item[1].time, item[0]))
+    out: list[tuple[str, Result]] = []
+    while left:
+        limit = left[0][1].time * (1 + TIE)
+        equal = [item for item in left if item[1].time <= limit]
+        out += sorted(equal, key=lambda item: item[0])
+        left = left[len(equal) :]
+    return tuple(out)
+
+
+def _between(low: int, high: int, best: Callable[[int], str]) -> list[Crossover]:
+    """Crossovers between two sizes, by halving the interval of their logarithms."""
+    if best(low) == best(high):
+        return []
+    if high <= max(low * (1 + TOLERANCE), low + 1):
+        return [Crossover(low, high, best(low), best(high))]
+    middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+    return _between(low, middle, best) + _between(middle, high, best)

@@ -1,0 +1,105 @@
+"""Background traffic: which host sends how much to which other, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+
+from .composition import Background
+
+MAX_MESSAGES = 20_000
+# Bytes, and part of the messages that are no larger: a web search's traffic, as simulators of congestion control take
+# it (Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010, figure 4, in the steps of HPCC's simulator).
+WEB_SEARCH = np.array(
+    [(1, 0), (1e4, 0.15), (2e4, 0.2), (3e4, 0.3), (5e4, 0.4), (8e4, 0.53), (2e5, 0.6), (1e6, 0.7), (2e6, 0.8),
+     (5e6, 0.9), (1e7, 0.97), (3e7, 1)]
+)  # fmt: skip
+Drawn = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+__all__ = ["Messages", "draw_messages", "mean_size"]
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages between hosts.
+
+    Parameters
+    ----------
+    src, dst : int32[n]
+        Nodes.
+    size, start : float64[n], bytes and s
+        Size and start of each message, in rising order of starts.
+    """
+
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    size: NDArray[np.float64]
+    start: NDArray[np.float64]
+
+
+def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> Messages:
+    """Draw all background traffic.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two hosts, more senders than hosts, or too many messages to simulate one by one.
+    """
+    rng = np.random.default_rng([seed, 1])
+    drawn = [_poisson(network, b, rng) if b.kind == "poisson" else _incast(network, b, rng) for b in background]
+    src, dst, size, start = (np.concatenate([part[k] for part in drawn]) if drawn else np.empty(0) for k in range(4))
+    order = np.argsort(start, kind="stable")
+    if len(order) > MAX_MESSAGES:
+        raise InputError(
+            f"{len(order)} background messages are more than the {MAX_MESSAGES} that one run takes; "
+            "give a smaller load, larger sizes, or an earlier end (until)"
+        )
+    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order])
+
+
+def mean_size(size: float | None) -> float:
+    """Mean of the sizes that are drawn, bytes."""
+    if size is not None:
+        return size
+    middle = (WEB_SEARCH[1:, 0] + WEB_SEARCH[:-1, 0]) / 2
+    return float((middle * np.diff(WEB_SEARCH[:, 1])).sum())
+
+
+def _poisson(network: Network, b: Background, rng: np.random.Generator) -> Drawn:
+    hosts = _hosts(network, 2)
+    rate = np.zeros(network.n_nodes)  # what a host can send: all its links together
+    np.add.at(rate, network.src, network.bandwidth)
+    wanted = b.load * rate[hosts].sum() / mean_size(b.size) * b.until
+    if wanted > 2 * MAX_MESSAGES:  # before anything of that length is drawn
+        raise InputError(
+            f"about {wanted:.3g} background messages are more than the {MAX_MESSAGES} that one run takes; "
+            "give a smaller load, larger sizes, or an earlier end (until)"
+        )
+    n = int(rng.poisson(wanted))
+    src = rng.choice(len(hosts), n, p=rate[hosts] / rate[hosts].sum())
+    dst = (src + rng.integers(1, len(hosts), n)) % len(hosts)
+    sizes = np.full(n, b.size or 0.0)
+    if b.size is None:
+        sizes = np.ceil(np.interp(rng.uniform(size=n), WEB_SEARCH[:, 1], WEB_SEARCH[:, 0]))
+    return hosts[src], hosts[dst], sizes, rng.uniform(0.0, b.until, n)
+
+
+def _incast(network: Network, b: Background, rng: np.random.Generator) -> Drawn:
+    hosts = _hosts(network, b.senders + 1)
+    starts = np.arange(0.0, b.until, b.every)
+    if len(starts) * b.senders > MAX_MESSAGES:
+        raise InputError(f"incasts of {len(starts) * b.senders} messages, but one run takes {MAX_MESSAGES}")
+    chosen = np.array([rng.choice(hosts, b.senders + 1, replace=False) for _ in starts])
+    dst = np.repeat(chosen[:, 0], b.senders)
+    return chosen[:, 1:].ravel(), dst, np.full(len(dst), b.size or 0.0), np.repeat(starts, b.senders)
+
+
+def _hosts(network: Network, least: int) -> NDArray[np.int64]:
+    hosts = np.asarray(network.endpoints, np.int64)
+    if len(hosts) < least:
+        raise InputError(f"background traffic needs {least} hosts, {network.name} has {len(hosts)}")
+    return hosts

@@ -1,0 +1,167 @@
+"""The file that says which jobs and which background traffic share a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.files.fields import Fields
+from commsim.files.whole_files import read_tree
+
+_RANKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?", re.ASCII)
+MAX_LOAD = 1.0
+__all__ = ["Background", "Composition", "JobEntry", "read_composition"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobEntry:
+    """One job: a collective on some ranks.
+
+    Parameters
+    ----------
+    name, collective : str
+        What the tables call it, and ``name:key=value,...`` of a collective.
+    ranks : tuple of int
+        Members among the network's ranks, in the order in which they are the collective's.
+    size : float, bytes
+        Size of the collective.
+    start : float, s
+        Time at which all its ranks begin.
+    weight, priority, rate_cap
+        Same as in :class:`commsim.engine.flow_plan.Job`.
+    """
+
+    name: str
+    collective: str
+    ranks: tuple[int, ...]
+    size: float
+    start: float
+    weight: float
+    priority: int
+    rate_cap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Traffic that is no collective's.
+
+    Parameters
+    ----------
+    kind : {"poisson", "incast"}
+        Messages between random hosts at random times; or from several hosts at once to one of them.
+    until : float, s
+        The last begins before.
+    load : float
+        Load of a Poisson process: mean share of what hosts can send.
+    size : float or None, bytes
+        Size of each message; None draws sizes of a web search's traffic.
+    senders, every : int, float
+        Incast: number of hosts that send, and the time between two of them, s.
+    """
+
+    kind: str
+    until: float
+    load: float = 0.0
+    size: float | None = None
+    senders: int = 0
+    every: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """All that runs at once.
+
+    Parameters
+    ----------
+    jobs : tuple of JobEntry
+        Jobs, at least one.
+    background : tuple of Background
+        What else is sent.
+    """
+
+    jobs: tuple[JobEntry, ...]
+    background: tuple[Background, ...]
+
+
+def read_composition(path: str | Path) -> Composition:
+    """Read a TOML or JSON file with tables ``[[job]]`` and ``[[background]]``.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong; the message has its line and what would be right.
+    """
+    top = Fields(read_tree(path), path)
+    top.schema(required=False)
+    jobs = tuple(_job(entry, i) for i, entry in enumerate(top.tables("job"))) if "job" in top else ()
+    background = tuple(_background(entry) for entry in top.tables("background")) if "background" in top else ()
+    top.finish()
+    if not jobs:
+        raise InputError(f"{path}: at least one [[job]] is needed, such as collective = 'ring_all_reduce'")
+    names = [job.name for job in jobs]
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: two jobs are called {next(n for n in names if names.count(n) > 1)!r}")
+    load = sum(entry.load for entry in background)
+    if load > MAX_LOAD:
+        raise InputError(f"{path}: background loads add up to {load:.4g}, and hosts can send 1 (100 %) at most")
+    return Composition(jobs, background)
+
+
+def _job(entry: Fields, i: int) -> JobEntry:
+    collective = entry.text("collective")
+    job = JobEntry(
+        entry.text("name", f"{i}:{collective.partition(':')[0]}"),
+        collective,
+        _ranks(entry),
+        _positive(entry, "size", parse_size, None),
+        entry.quantity("start", parse_time, 0.0),
+        entry.number("weight", 1.0),
+        entry.whole("priority", default=0),
+        entry.quantity("rate_cap", parse_bandwidth, float("inf")),
+    )
+    entry.finish()
+    if job.weight <= 0:
+        entry.refuse("weight", "a number above 0")
+    return job
+
+
+def _ranks(entry: Fields) -> tuple[int, ...]:
+    raw = entry.raw("ranks")
+    if isinstance(raw, list):
+        return tuple(entry.wholes("ranks"))
+    ranks: list[int] = []
+    for part in str(raw).split(","):
+        match = _RANKS.fullmatch(part.strip())
+        if match is None or not isinstance(raw, str):
+            entry.refuse("ranks", "ranks such as '0-7,12' or [0, 1, 2]")
+        ranks += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(ranks)
+
+
+def _background(entry: Fields) -> Background:
+    kind = entry.one_of("kind", ("poisson", "incast"))
+    until = _positive(entry, "until", parse_time, None)
+    if kind == "poisson":
+        load = entry.number("load")
+        if not 0 < load <= MAX_LOAD:
+            entry.refuse("load", "a part of what hosts can send, above 0 and at most 1 (100 %)")
+        websearch = "size" not in entry or entry.raw("size") == "websearch"
+        size = None if websearch else _positive(entry, "size", parse_size, None)
+        made = Background(kind, until, load, size)
+    else:
+        senders = entry.whole("senders", minimum=1)
+        size, every = _positive(entry, "size", parse_size, None), _positive(entry, "every", parse_time, until)
+        made = Background(kind, until, size=size, senders=senders, every=every)
+    entry.finish()
+    return made
+
+
+def _positive(entry: Fields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:
+    value = entry.quantity(key, parse, default)
+    if not value > 0:
+        entry.refuse(key, "more than 0")
+    return value

@@ -1,0 +1,291 @@
+"""Jobs and background traffic placed on one network, and what each gets there and would get without the others."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.engine.flow import chunk_bytes, simulate_flows
+from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_tables import rates_alone
+from commsim.scenario.bind import prepare
+from commsim.scenario.inputs import PACKED, load_placement
+from commsim.scenario.plans.aggregated import AggregatedPlan
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.several import Several
+from commsim.scenario.wish import Wish
+
+from .background import Messages, draw_messages
+from .composition import Composition, JobEntry
+
+if TYPE_CHECKING:
+    from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.transport import Fabric, Transport
+
+__all__ = ["Together", "prepare_together"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharing:
+    """What jobs and background traffic take together, and what they would take on their own.
+
+    Parameters
+    ----------
+    alone : tuple of float, s
+        Time of each job without the others.
+    took, ideal : float64[n_messages], s
+        Time of each background message, and its time without other traffic.
+    """
+
+    alone: tuple[float, ...]
+    took: NDArray[np.float64]
+    ideal: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What shares a network.
+
+    Parameters
+    ----------
+    network : Network
+        Network that it runs on; switches on which aggregators were put can aggregate.
+    entries : tuple of JobEntry
+        The jobs as they were named.
+    prepared : tuple of Plan
+        The collective of each.
+    messages : Messages
+        Background traffic.
+    routing, seed : str or None, int
+        Routing and seed of all routes; the seed also of losses and marks.
+    """
+
+    network: Network
+    entries: tuple[JobEntry, ...]
+    prepared: tuple[Plan, ...]
+    messages: Messages
+    routing: str | None
+    seed: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was derived for each job."""
+        return tuple(dict.fromkeys(note for plan in self.prepared for note in plan.notes))
+
+    def run(self, size: float, wish: Wish) -> Several:  # noqa: ARG002
+        """Predict all jobs, each of the size that its file says, and each on its own."""
+        if wish.start_jitter or wish.flaps is not None:
+            raise InputError(f"{'--start-jitter' if wish.start_jitter else '--flap'} is not modelled for jobs")
+        options = {name: getattr(wish, name) for name in ("engine", "framing", "transport", "fabric")}
+        results, took, ideal = self.predict(**options)
+        by_itself = [self.alone(k).predict(**options)[0][0].time for k in range(len(self.entries))]
+        checked = tuple(plan.checked(found) for plan, found in zip(self.prepared, results, strict=True))
+        return Several(checked, Sharing(tuple(by_itself), took, ideal))
+
+    def predict(
+        self,
+        *,
+        engine: str = "flow",
+        framing: Framing | None = None,
+        transport: Transport | None = None,
+        fabric: Fabric | None = None,
+    ) -> tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]:
+        """Simulate everything at once.
+
+        Parameters
+        ----------
+        engine : {"flow", "packet"}
+            How.
+        framing, transport, fabric
+            Same as in :meth:`commsim.scenario.Plan.predict`; of all but the jobs whose packets a switch system says.
+
+        Returns
+        -------
+        tuple of Result
+            One per job. In the packet engine, those of jobs with switch systems say whether every sum was `exact`.
+        float64[n], float64[n], s
+            Time of each background message, and its time without others.
+
+        Raises
+        ------
+        InputError
+            If the engine does not know a job's kind, weight or cap.
+        """
+        if engine not in ("flow", "packet"):
+            raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
+        if fabric is not None and len(self.entries) == 1:
+            fabric = dataclasses.replace(fabric, class_weights=())  # a single job has every link to itself
+        in_packets = [engine == "packet" and isinstance(p, AggregatedPlan) for p in self.prepared]
+        for entry, packets in zip(self.entries, in_packets, strict=True):
+            if packets and (entry.weight != 1 or entry.rate_cap < np.inf):
+                raise InputError(
+                    f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
+                    "use --engine flow"
+                )
+        plain = [k for k, packets in enumerate(in_packets) if not packets]
+        jobs, sizes, starts = self._jobs(plain, framing, engine)
+        plan = self._plan(jobs, engine) if jobs else None
+        if plan is not None and engine == "flow":
+            results = list(simulate_flows(plan, sizes, starts=starts))
+        else:
+            slots = [self._aggregation(k) for k, packets in enumerate(in_packets) if packets]
+            options = {"framing": framing, "transport": transport}
+            results = self._packets(plan, (sizes, starts), slots, fabric, options)
+        of_job: list[Result | None] = [None] * len(self.entries)
+        for k, result in zip(plain, results, strict=False):
+            size = self.entries[k].size
+            of_job[k] = self.prepared[k].at(size).finished(result, size)
+        n_background = len(self.messages.start)
+        took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
+        others = iter(results[len(plain) + n_background :])
+        every = [next(others) if result is None else result for result in of_job]
+        named = tuple(
+            dataclasses.replace(r, collective=p.schedule.name, engine=engine)
+            for r, p in zip(every, self.prepared, strict=True)
+        )
+        added = framing if engine == "flow" else framing or _roce()
+        return named, took, self._alone(plan, len(plain), added) if n_background and plan is not None else took
+
+    def _jobs(
+        self, which: list[int], framing: Framing | None, engine: str
+    ) -> tuple[list[Job], NDArray[np.float64], NDArray[np.float64]]:
+        """Return these jobs and the background's, their sizes, and when each participant starts."""
+        jobs, sizes, starts = [], [], []
+        for k in which:
+            entry, at_size = self.entries[k], self.prepared[k].at(self.entries[k].size)
+            added = at_size.framing if framing is None or at_size.sent is not None else framing
+            cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
+            job = dataclasses.replace(at_size.paths.job, weight=entry.weight, priority=entry.priority, rate_cap=cap)
+            jobs.append(framed(job, added) if engine == "flow" else job)
+            sizes.append(entry.size if at_size.sent is None else at_size.sent)
+            starts += [entry.start] * job.schedule.n_participants
+        message = COLLECTIVES["binomial_broadcast"].build(2)
+        for src, dst, size, start in zip(
+            self.messages.src, self.messages.dst, self.messages.size, self.messages.start, strict=True
+        ):
+            job = Job(message, Placement([src, dst]))
+            jobs.append(framed(job, framing) if engine == "flow" else job)
+            sizes.append(size)
+            starts += [start, start]
+        return jobs, np.array(sizes), np.array(starts)
+
+    def _plan(self, jobs: list[Job], engine: str) -> FlowPlan:
+        network = self.network
+        if engine == "flow" and any(isinstance(p, AggregatedPlan) for p in self.prepared):
+            # packets pass switches at line rate
+            network = dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, network.overhead))
+        return plan_flows(network, jobs, routing=self.routing, seed=self.seed)
+
+    def _packets(
+        self,
+        plan: FlowPlan | None,
+        sized: tuple[NDArray[np.float64], NDArray[np.float64]],
+        slots: list[AggregationJob],
+        fabric: Fabric | None,
+        options: dict[str, Any],
+    ) -> list[Result]:
+        from commsim.engine.packet.aggregation import simulate_aggregation
+        from commsim.engine.packet.messages import run_messages
+        from commsim.engine.packet.together import run_together
+
+        several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
+        if plan is None:
+            return list(
+                simulate_aggregation(self.network, slots, fabric=fabric, seed=self.seed, values=several).results
+            )
+        sizes, starts = sized
+        given = {"starts": starts, "fabric": fabric, "seed": self.seed, **options}
+        if slots:
+            return list(run_together(plan, sizes, slots, **given).results)
+        return list(run_messages(plan, sizes, **given).results)
+
+    def _aggregation(self, k: int) -> AggregationJob:
+        entry, prepared = self.entries[k], self.prepared[k]
+        assert isinstance(prepared, AggregatedPlan)
+        ranks = prepared.ranks
+        job = prepared.system.job(prepared.network, ranks, entry.size, (entry.start,) * len(ranks))
+        return dataclasses.replace(job, priority=entry.priority)
+
+    def _alone(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
+        """Seconds of each background message by itself: its bytes at the rate of its path, and the latency."""
+        rate = rates_alone(plan.network, plan.routes)
+        of_connection = np.flatnonzero(plan.job_of_connection >= first)
+        on_wire = np.asarray((framing or Framing()).on_wire(self.messages.size), np.float64)
+        return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
+
+    def alone(self, k: int) -> Together:
+        """Return job `k` by itself."""
+        nothing = Messages(*(column[:0] for column in dataclasses.astuple(self.messages)))
+        return dataclasses.replace(self, entries=(self.entries[k],), prepared=(self.prepared[k],), messages=nothing)
+
+
+def _roce() -> Framing:
+    from commsim.engine.packet.transport import ROCE
+
+    return ROCE
+
+
+def framed(job: Job, framing: Framing | None) -> Job:
+    """Return the job with headers in its payloads, since jobs of one plan have headers of their own."""
+    if framing is None:
+        return job
+    count = job.schedule.expand()["count"]
+
+    def messages(size: float) -> NDArray[np.float64]:
+        payload = count * chunk_bytes(job, size) if job.messages is None else job.messages(size)
+        return np.asarray(framing.on_wire(payload), np.float64)
+
+    return dataclasses.replace(job, messages=messages)
+
+
+def prepare_together(
+    composition: Composition,
+    network: Network,
+    *,
+    placement: str | Placement | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+) -> Together:
+    """Place all jobs of a composition, and draw its background traffic.
+
+    Parameters
+    ----------
+    composition : Composition
+        Composition from :func:`commsim.run.together.composition.read_composition`.
+    network : Network
+        Network that it runs on.
+    placement : str, optional
+        Placement of all ranks, some of which each job names; packed by default.
+    routing, seed
+        Same as in :func:`commsim.scenario.prepare`; the seed also of the background traffic.
+
+    Raises
+    ------
+    InputError
+        If a job names a rank twice, or one that does not exist.
+    """
+    if not isinstance(placement, Placement):
+        placement = load_placement(placement or PACKED, network, len(network.endpoints), seed)
+    nodes = placement.nodes
+    prepared = []
+    for entry in composition.jobs:
+        wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
+        if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
+            got = wrong[0] if wrong else list(entry.ranks)
+            raise InputError(f"job {entry.name}: ranks are different numbers 0..{len(nodes) - 1}, got {got}")
+        where = Placement(nodes[list(entry.ranks)])
+        prepared.append(prepare(entry.collective, network, placement=where, routing=routing, seed=seed))
+    can = np.logical_or.reduce([p.network.aggregates for p in prepared])
+    together = dataclasses.replace(network, aggregates=can)
+    messages = draw_messages(network, composition.background, seed)
+    return Together(together, composition.jobs, tuple(prepared), messages, routing, seed)

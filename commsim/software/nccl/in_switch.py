@@ -1,0 +1,142 @@
+"""Time of calls that are neither ring nor tree: NVLink SHARP, PAT, and exchanges of messages.
+
+With NVLink SHARP each rank (head) owns a part of what the switch adds. A channel serves all heads in each loop, one
+after another, in ``heads (head + chunk / rate)``; meanwhile its own part goes to the switch, is added and comes back,
+which takes ``loop`` however many heads there are. A loop waits for both (root of the sum of squares). Three groups of
+warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for filling. The switch bounds
+it: in an all-reduce a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``; in an all-gather it
+receives all, in a reduce-scatter it sends all.
+
+References
+----------
+NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS), ``src/enqueue.cc`` (chunks by size).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from collectives.nccl.call import BY_RANK, Call
+from collectives.nccl.point_to_point import message, peer_channels
+from collectives.nccl.rules import cut
+
+from .primitive_costs import Primitives
+from .steps import Ways, both
+
+# Warps that scatter, that reduce, and that gather work on three loops at once.
+FILLING = 2
+# Chunks of a message that each add a cost; later ones overlap.
+SEPARATE_CHUNKS = 2
+
+
+def loop_time(primitives: Primitives, heads: int, chunk: float) -> float:
+    """Return the seconds of a channel's loop: its heads one after another, or its own part's way if that is longer."""
+    return both(primitives.nvls_loop, heads * (primitives.nvls_head + chunk / primitives.nvls_rate))
+
+
+def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
+    """Return the seconds of NVLink SHARP; with several machines, a tree or an adding network joins the heads of a rail.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        Call with ``algorithm="nvls"`` or ``"nvls_tree"``.
+    bare_link : float, bytes/s
+        Rate of a GPU's NVLinks, which no data rate exceeds.
+    """
+    parts = cut(call)
+    part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
+    chunk = part.chunk if part.n_loops > 1 else part.last_chunk
+    loop_bytes = n * heads * chunk
+    loop = loop_time(p, heads, chunk)
+    is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
+    loop = max(loop, loop_bytes * (1 if is_half else 1 + 1 / heads) / bare_link)
+    loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
+    if ways.plugin is None:
+        return p.launch + (loops + FILLING) * loop
+    is_tree = call.algorithm == "nvls_tree"
+    depth = call.n_nodes.bit_length() - 1 if is_tree else 1  # else the network adds: there and back
+    hop = ways.plugin.hop("simple") + p.slice
+    by_nic = loop_bytes / ways.outside("simple")
+    filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + (1 + FILLING) * loop
+    return p.launch + filling + (loops - 1) * both(loop, by_nic * (2 if is_tree and call.n_nodes > 2 else 1))
+
+
+def pat_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate."""
+    p = ways.primitives
+    if ways.plugin is None:
+        return p.launch
+    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + p.slice)
+    return p.launch + hops + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+
+
+class Exchange(NamedTuple):
+    """Time of an exchange: what does not depend on the links, and the bytes over their rate.
+
+    Parameters
+    ----------
+    fixed : float, s
+        Launch, protocol, posting and the first chunks.
+    out : float, bytes
+        What leaves a rank, or a machine if there are several.
+    rate : float, bytes/s
+        Rate of the links that it leaves by.
+    """
+
+    fixed: float
+    out: float
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole."""
+        return self.fixed + self.out / self.rate
+
+
+def exchange_of(
+    ways: Ways, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1
+) -> Exchange:
+    """Return the time of an all-to-all; of one send to one peer for two ranks that exchange the whole.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    each : int, bytes
+        Size of what one rank has for one peer.
+    n_ranks, near : int
+        Ranks, and those that a rank reaches without the network.
+    n_channels : int
+        Number of channels of a rank.
+    bare_link : float, bytes/s
+        Rate of a GPU's links.
+    together : int
+        Ranks that share a machine's NICs.
+
+    Notes
+    -----
+    All peers are served at once, so that the link or the NIC bounds what the latency of protocol and chunks leaves.
+    """
+    p, many = ways.primitives, ways.plugin is not None
+    least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics / ways.n_nics if many else None)
+    sent = message(each, least, most, network=many, many_nodes=many)
+    out = float(each * (n_ranks - 1))
+    if ways.plugin is None:
+        if sent.protocol == "ll":
+            return Exchange(p.launch + p.p2p_ll, out, out / both(sent.part / p.rate_ll, out / ways.inside("ll")))
+        chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
+        rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
+        return Exchange(p.launch + p.p2p_simple + chunks * p.p2p_chunk, out, rate)
+    peers = n_ranks - near
+    hop = ways.plugin.hop("simple")
+    chunks = min(float(SEPARATE_CHUNKS), each / sent.chunk)
+    fixed = p.launch + p.p2p_simple + hop + peers * ways.plugin.post + chunks * (hop + p.slice)
+    return Exchange(fixed, float(each * peers * together), ways.outside("simple"))
+
+
+def _power_below(number: int) -> int:
+    return 1 << (max(1, number).bit_length() - 1)

@@ -1,0 +1,70 @@
+"""The links of a machine as NCCL sees them: rates of GPUs and NICs, and how they reach each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
+
+
+def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.integer[Any]]) -> tuple[float, str]:
+    """Rate of a GPU's links to the other GPUs that are used of its machine, and the kind of path.
+
+    Direct links to GPUs without a rank carry nothing, so that two of four GPUs in a mesh have a third of the links.
+    """
+    node = int(ranks[0])
+    beside = ranks[unit[ranks] == unit[node]]
+    within = (network.src == node) & (unit[network.dst] == unit[node])
+    if len(beside) == 1:
+        return float("inf"), "NVL"
+    nvlinks = within & (network.metric == NVLINK_METRIC)
+    useful = nvlinks & ((network.kind[network.dst] == SWITCH) | np.isin(network.dst, beside))
+    if useful.any() and _joined(network, unit, beside):
+        return float(network.bandwidth[useful].sum()), "NVL"
+    if not (within & ~nvlinks).any():
+        raise InputError(
+            f"{network.name}: ranks share a machine without a description of its inside; give --channels N:RATE"
+        )
+    return float(network.bandwidth[within & ~nvlinks].max()), "PHB"
+
+
+def _joined(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]) -> bool:
+    """Whether NVLinks join all of these GPUs of one machine, by a switch or through each other."""
+    usable = np.isin(np.arange(network.n_nodes), gpus) | (network.kind == SWITCH)
+    links = (network.metric == NVLINK_METRIC) & usable[network.src] & usable[network.dst]
+    links &= unit[network.src] == unit[gpus[0]]
+    src, dst = network.src[links], network.dst[links]
+    reached = np.zeros(network.n_nodes, np.bool_)
+    reached[gpus[0]] = True
+    for _ in range(len(gpus) + 1):  # as many steps as a chain of them with a switch has
+        reached[dst[reached[src]]] = True
+    return bool(reached[gpus].all())
+
+
+def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str]:
+    """Rate and number of the NICs of a machine, and how a GPU reaches one."""
+    in_unit = unit == unit[node]
+    leaving = in_unit[network.src] & ~in_unit[network.dst]
+    if not leaving.any():
+        return 0.0, 0, "PIX"
+    ports = np.unique(network.src[leaving])
+    rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
+    if network.kind[node] != GPU:
+        return rate, len(ports), "PIX"
+    nics = in_unit & (network.kind == NIC)
+    plugs = in_unit[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports
+    beside = network.dst[(network.src == node) & in_unit[network.dst]]
+    shared = network.dst[np.isin(network.src, beside[network.kind[beside] == SWITCH])]
+    near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
+    return min(rate, float(network.bandwidth[plugs].min(initial=rate))), int(nics.sum()), near
+
+
+def has_nvls(network: Network, unit: NDArray[np.int64], node: int) -> bool:
+    """Whether a switch inside the machine can reduce."""
+    inside = (unit == unit[node]) & (network.machine >= 0)
+    return bool((inside & network.aggregates & (network.kind == SWITCH)).any())

@@ -1,0 +1,155 @@
+"""Derive NCCL's setting from a network and a placement, and write down everything that had to be assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from collectives.nccl.call import NEWEST
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import maker_of, read_hardware
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.software.nccl.machine_links import has_nvls, links_inside, links_outside
+
+from .search import CHANNEL_GBS, MAX_HEADS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
+
+# NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
+_ROW_OF = {"turing": "volta", "ada": "ampere"}
+_CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user says instead of what would be derived; None: derive it.
+
+    Parameters
+    ----------
+    gpu, cpu : str
+        Generation and vendor.
+    channels : (int, float), bytes/s
+        Number and bandwidth of channels of rings and trees, after doubling.
+    nvls : (int, float), bytes/s
+        Number and bandwidth of channels of NVLink SHARP; (0, 0) for a machine without.
+    nic : float, bytes/s
+        Bandwidth that NCCL takes a NIC to have.
+    path_inter : str
+        Path between a GPU and its NIC.
+    net_latency : float, s
+        Latency of the network plugin.
+    collnet : bool
+        Whether the network reduces.
+    by_pattern : dict of str to Channels
+        Channels of each pattern from NCCL's own dump; replaces all of the above that it has.
+    version : (int, int)
+        Version of NCCL.
+    """
+
+    gpu: str | None = None
+    cpu: str | None = None
+    channels: tuple[int, float] | None = None
+    nvls: tuple[int, float] | None = None
+    nic: float | None = None
+    path_inter: str | None = None
+    net_latency: float | None = None
+    collnet: bool = False
+    by_pattern: dict[str, Channels] | None = None
+    version: tuple[int, int] = NEWEST
+
+
+def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
+    """Derive the setting.
+
+    Parameters
+    ----------
+    network, placement
+        Network and placement of the ranks.
+    n_ranks : int
+        Number of ranks, at least 2.
+    given : Given
+        What is known better.
+
+    Raises
+    ------
+    InputError
+        If no channel fits, or something given is out of its range.
+    """
+    nodes = placement.nodes[:n_ranks]
+    unit = units(network)
+    machines, counts = np.unique(unit[nodes], return_counts=True)
+    assumed: list[str] = []
+    hardware = read_hardware(network.hardware)
+    if given.gpu is None and maker_of(network.hardware) == "amd":
+        raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
+    gpu = given.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
+    if not gpu:
+        gpu = "hopper"
+        assumed.append("GPUs are Hopper (--gpu)")
+    cpu = given.cpu or _CPU_OF.get(hardware.get("cpu", ""), "")
+    if not cpu:
+        cpu = "intel"
+        assumed.append("CPUs are Intel's (--cpu)")
+    if counts.min() != counts.max():
+        assumed.append(
+            f"ranks must be spread evenly; nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
+        )
+    node = int(nodes[0])
+    inside, path = links_inside(network, unit, nodes)
+    outside, n_nics, near = links_outside(network, unit, node)
+    if given.nic is not None:
+        outside = given.nic
+    elif len(machines) > 1:
+        assumed.append(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network (--nic)")
+    channels = _channels(gpu, inside, path, outside, n_nics, len(machines) > 1, given, near, assumed)
+    if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
+        assumed.append("the network plugin adds no latency (--net-latency)")
+    if len(machines) == 2 and given.channels is None and given.by_pattern is None:
+        ring = channels["ring"]
+        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside))
+    adds = has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
+    if given.nvls is not None or (adds and "nvls" not in channels):
+        n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
+        fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
+        channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
+        if given.nvls is None:
+            assumed.append(f"NVLink SHARP has {n} channels of {rate / 1e9:.4g} GB/s, one for each GPU (--nvls)")
+    if given.collnet and "collnet" not in channels:
+        channels["collnet"] = channels["ring"]
+        assumed.append("CollNet has the channels of the ring")
+    return Setting(
+        n_ranks, len(machines), gpu, cpu, channels, given.collnet, n_nics == 1, tuple(assumed), given.version
+    )
+
+
+def _channels(
+    gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, given: Given, near: str,
+    assumed: list[str],
+) -> dict[str, Channels]:  # fmt: skip
+    """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
+    rates = dict(given.by_pattern or {})
+    if "ring" in rates:
+        rates.setdefault("tree", rates["ring"])
+        return rates
+    if given.channels is not None:
+        n, rate = given.channels
+    else:
+        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics))
+        links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
+        beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
+        assumed.append(
+            f"rings and trees have {n} channels of {rate / 1e9:.4g} GB/s: what carries the most within {links}{beside} "
+            "(--channels, or --graph with NCCL's own)"
+        )
+    reach = given.path_inter or near
+    if many and given.path_inter is None:
+        assumed.append(f"a GPU reaches its NIC by {near}" + ("" if n_nics else " (the network does not show it)"))
+    one = Channels(n, rate, rate if many else 0.0, given.net_latency or 0.0, path, reach if many else "PIX")
+    return {"ring": one, "tree": one} | rates
+
+
+def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Channels:
+    """Channels of another pattern over the same NICs; without any, the search leaves the rate that it began with."""
+    outside = (ring.n * ring.inter / n if n else 0.0) if many else fastest
+    return Channels(n, rate, outside, ring.latency, ring.path_intra, ring.path_inter, ring.same)

@@ -1,0 +1,218 @@
+"""How long a call of NCCL takes: the algorithm and protocol that it takes, its chunks, and what their steps cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
+from commsim.core.errors import InputError
+
+from .choice import Cell, cell_time, cells, fastest
+from .in_switch import Exchange, exchange_of, nvls_time, pat_time
+from .primitive_costs import LARGE, Costs, Primitives, costs
+from .search import MAX_HEADS, PROTOCOLS, Setting
+from .steps import Ways, ring_time, tree_time
+
+EXCHANGES = ("all_to_all", "send_recv")
+# Rings of NCCL that carry at most this have fewer threads.
+SLOW_RINGS = 12e9
+# Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
+# of 2.29.2 that do not; NCCL's notes do not say it.
+NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a communicator runs, beyond what NCCL's own estimate needs.
+
+    Parameters
+    ----------
+    setting : Setting
+        Ranks, machines and channels, as NCCL sees them.
+    link : float, bytes/s
+        Bandwidth of a GPU to the others of its machine; infinite without others.
+    pcie : bool
+        Whether that is PCIe.
+    nics : float, bytes/s
+        Bandwidth of all NICs of a machine.
+    network : str
+        One of the networks with known costs; empty with one machine.
+    version : tuple of int
+        Version of NCCL.
+    n_channels : int
+        Least number of channels of a call (``NCCL_MIN_NCHANNELS``); 0 for what the search finds.
+    p2p : bool
+        Whether GPUs of a machine reach each other without the network.
+    n_nics : int
+        NICs of a machine.
+    """
+
+    setting: Setting
+    link: float
+    pcie: bool = False
+    nics: float = 0.0
+    network: str = ""
+    version: tuple[int, ...] = (2, 30)
+    n_channels: int = 0
+    p2p: bool = True
+    n_nics: int = 1
+
+    @property
+    def max_channels(self) -> int:
+        """Channels of a call: twice what the search found, as far as the version has them."""
+        most = MANY if self.version >= MORE_CHANNELS else FEW
+        return min(max(2 * self.setting.channels["ring"].n, self.n_channels), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Time of one call.
+
+    Parameters
+    ----------
+    seconds : float
+        Time of the call.
+    how : str
+        Algorithm and protocol, such as ``ring/ll128``.
+    low, high : float, s
+        Bounds between which 80 % of the tables of this generation lie that nothing was fitted on; both are `seconds`
+        where none exists.
+    """
+
+    seconds: float
+    how: str
+    low: float
+    high: float
+
+
+def chosen(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> Cell:
+    """Return what NCCL takes at a size.
+
+    Parameters
+    ----------
+    site : Site
+        Site of the communicator.
+    operation : str
+        One that NCCL chooses an algorithm for.
+    size : int, bytes
+        Size of the whole array.
+    algorithm, protocol : str
+        Forced (``NCCL_ALGO``, ``NCCL_PROTO``); empty: NCCL's choice.
+    known : Costs, optional
+        Constants (default: those of this version).
+
+    Raises
+    ------
+    InputError
+        If nothing is left of what is forced.
+    """
+    allowed = usable_protocols(site, known or costs())
+    left = (
+        cell for cell in cells(site.setting, operation)
+        if algorithm in ("", cell.algorithm) and (cell.protocol == protocol if protocol else cell.protocol in allowed)
+    )  # fmt: skip
+    best = fastest(site.setting, operation, left, size)
+    if best is None:
+        raise InputError(f"NCCL has no {operation} with {algorithm or 'any'}/{protocol or 'any'} here")
+    return best
+
+
+def usable_protocols(site: Site | None, known: Costs) -> tuple[str, ...]:
+    """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
+    if site is None:
+        return tuple(PROTOCOLS)
+    allowed = known.of_network(site.network).protocols if site.network in known.plugins else tuple(PROTOCOLS)
+    first, last = NO_LL128_ON_BLACKWELL
+    if site.setting.gpu == "blackwell" and first <= site.version <= last:
+        return tuple(name for name in allowed if name != "ll128")
+    return allowed
+
+
+def predict(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> Predicted:
+    """Predict the time of a single call, as nccl-tests measures it.
+
+    Parameters
+    ----------
+    site, operation, size, algorithm, protocol
+        Same as in :func:`chosen`; ``all_to_all`` and ``send_recv`` have no algorithm.
+    known : Costs, optional
+        Constants (default: those of this version).
+
+    Raises
+    ------
+    InputError
+        If constants of the GPU or the network are not known, or what is forced does not exist.
+    """
+    known = known or costs()
+    ways = ways_of(site, known)
+    if operation in EXCHANGES:
+        seconds, how = exchange_at(site, ways, operation, size).seconds, "p2p"
+    else:
+        cell = chosen(site, operation, size, algorithm, protocol, known)
+        seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
+    low, high = spread_of(known, site, size)
+    return Predicted(seconds, how, seconds * low, seconds * high)
+
+
+def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:
+    """Return between which parts of a predicted time 80 % of the tables of a generation lie."""
+    return known.spread.get((site.setting.gpu, size >= LARGE), (1.0, 1.0))
+
+
+def ways_of(site: Site, known: Costs) -> Ways:
+    """Return links and costs of a place."""
+    gpu = site.setting.gpu
+    primitives: Primitives = known.of_gpu(gpu)
+    share, ll_share = known.pcie.get(gpu, (1.0, 1.0)) if site.pcie else (1.0, 1.0)
+    link = site.link * share
+    if site.setting.n_nodes == 1 and site.p2p:
+        return Ways(link, primitives, ll_link=ll_share)
+    per_node = site.setting.n_ranks // site.setting.n_nodes
+    return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share, max(1, site.n_nics), per_node)
+
+
+def cell_seconds(
+    site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
+) -> float:  # fmt: skip
+    """Return the time of a call with one algorithm and protocol; of CollNet, NCCL's own estimate."""
+    if cell.algorithm.startswith("collnet"):
+        return cell_time(site.setting, operation, cell, size) or 0.0
+    call = call or call_of(site, operation, cell, size)
+    if cell.algorithm == "ring":
+        return ring_time(ways, call)
+    if cell.algorithm == "tree":
+        return tree_time(ways, call)
+    if cell.algorithm == "pat":
+        return pat_time(ways, call)
+    return nvls_time(ways, call, site.link)
+
+
+def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int = 0) -> Call:
+    """Return the call that NCCL's rules cut, with the channels of the place unless a number is given."""
+    where = site.setting
+    heads, usual = 0, site.max_channels
+    if cell.algorithm.startswith("nvls"):
+        heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
+        usual = nvls_channels(where.gpu, where.n_nodes)
+    n_channels = n_channels or usual
+    release = site.version[0], site.version[1]
+    return Call(
+        operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
+        slow=site.pcie and where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
+    )  # fmt: skip
+
+
+def exchange_at(site: Site, ways: Ways, operation: str, size: int) -> Exchange:
+    """Return the time of an exchange of messages at a place."""
+    n = site.setting.n_ranks
+    bare = ways.link if site.pcie else site.link
+    if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
+        alone = replace(ways, nics=ways.nics / min(ways.n_nics, ways.per_node), n_nics=1)
+        return exchange_of(alone, size, 2, 1, site.max_channels, bare)
+    per_node = n // site.setting.n_nodes if site.p2p else 1
+    together = n // site.setting.n_nodes
+    return exchange_of(ways, -(-size // n), n, per_node, site.max_channels, bare, together)

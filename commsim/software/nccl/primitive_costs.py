@@ -1,0 +1,206 @@
+"""What NCCL's primitives and its network plugins cost: ``primitive_costs.toml``, read once."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+
+PATH = Path(__file__).parent / "primitive_costs.toml"
+# Sizes from here on count as large, where quality is stated.
+LARGE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Primitives:
+    """Costs of one generation of GPUs, the same in every algorithm.
+
+    Parameters
+    ----------
+    launch : float, s
+        Time of a call from its launch to the first primitive, and from the last one to the next call.
+    hop_ll, hop_ll128, hop_simple : float, s
+        Time from the end of a send to the start of what the receiver does with it, inside a machine.
+    slice : float, s
+        Time of every slice of Simple: both sides synchronise their threads and publish the step.
+    rate_ll, rate_ll128, rate_simple : float, bytes/s
+        Data that one channel moves by a primitive, if no link is in its way.
+    nvls_loop, nvls_head : float, s
+        Time of a loop of NVLink SHARP, and of each head that a channel serves in it.
+    nvls_rate : float, bytes/s
+        Rate of one channel that reduces or multicasts in the switch.
+    p2p_ll, p2p_simple : float, s
+        Time of an exchange of messages between all peers, besides the launch, by protocol.
+    p2p_chunk : float, s
+        Time of every chunk of a message, for the first two.
+    p2p_efficiency : float
+        Share of the NVLinks' rate that messages reach.
+    """
+
+    launch: float
+    hop_ll: float
+    hop_ll128: float
+    hop_simple: float
+    slice: float
+    rate_ll: float
+    rate_ll128: float
+    rate_simple: float
+    nvls_loop: float
+    nvls_head: float
+    nvls_rate: float
+    p2p_ll: float
+    p2p_simple: float
+    p2p_chunk: float
+    p2p_efficiency: float
+
+    def hop(self, protocol: str) -> float:
+        """Return the latency of a hop inside a machine."""
+        return {"ll": self.hop_ll, "ll128": self.hop_ll128, "simple": self.hop_simple}[protocol]
+
+    def rate(self, protocol: str) -> float:
+        """Return the rate of a channel."""
+        return {"ll": self.rate_ll, "ll128": self.rate_ll128, "simple": self.rate_simple}[protocol]
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """Costs of a network as NCCL uses it.
+
+    Parameters
+    ----------
+    hop_ll, hop_ll128, hop_simple : float, s
+        Time from the end of a send to the start of what the receiver does with it, over the network.
+    efficiency : float
+        Share of the NICs' rate that is reached by data and the flags among it.
+    ll_efficiency : float
+        Further factor of `efficiency` with LL.
+    eager : float, bytes
+        Messages of LL above this have to be announced first.
+    announce : float, s
+        What that takes.
+    post : float, s
+        Time of each message: of the next peer in an exchange, of the next channel in a ring or tree.
+    copy : float, bytes/s
+        Rate at which the CPU copies for each rank, where the NIC cannot write to the receiver's buffer by itself.
+    protocols : tuple of str
+        Protocols that NCCL may use over it.
+    """
+
+    hop_ll: float
+    hop_ll128: float
+    hop_simple: float
+    efficiency: float
+    ll_efficiency: float = 1.0
+    eager: float = float("inf")
+    announce: float = 0.0
+    post: float = 1e-6
+    copy: float = float("inf")
+    protocols: tuple[str, ...] = ("ll", "ll128", "simple")
+
+    def hop(self, protocol: str, message: float = 0.0) -> float:
+        """Return the latency of a hop over the network for a message of so many bytes on the wire."""
+        if protocol == "ll":
+            return self.hop_ll + self.announced(protocol, message)
+        return self.hop_ll128 if protocol == "ll128" else self.hop_simple
+
+    def announced(self, protocol: str, message: float) -> float:
+        """Return what announcing a message takes; nothing if it need not be."""
+        return self.announce if protocol == "ll" and message > self.eager else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """All constants.
+
+    Parameters
+    ----------
+    primitives : mapping of str to Primitives
+        Primitives of each generation of GPU.
+    plugins : mapping of str to Plugin
+        Plugin of each network.
+    pcie : mapping of str to (float, float)
+        Efficiency of PCIe for rings, and with LL as a part of that, by generation, where GPUs have no NVLink.
+    fitted_on : tuple of str
+        Tables that any of them was fitted on.
+    spread : mapping of (str, bool) to (float, float)
+        Percentiles 10 and 90 of measured over predicted time in tables that nothing was fitted on, by generation, and
+        whether the size is large.
+    """
+
+    primitives: Mapping[str, Primitives]
+    plugins: Mapping[str, Plugin]
+    pcie: Mapping[str, tuple[float, float]]
+    fitted_on: tuple[str, ...]
+    spread: Mapping[tuple[str, bool], tuple[float, float]]
+
+    def of_gpu(self, generation: str) -> Primitives:
+        """Return what the primitives of a generation cost.
+
+        Raises
+        ------
+        InputError
+            If no constants are known for it.
+        """
+        if generation not in self.primitives:
+            known = ", ".join(self.primitives)
+            raise InputError(f"costs of NCCL's primitives are known for {known}, not for {generation}")
+        return self.primitives[generation]
+
+    def of_network(self, name: str) -> Plugin:
+        """Return what a network costs.
+
+        Raises
+        ------
+        InputError
+            If no constants are known for it.
+        """
+        if name not in self.plugins:
+            raise InputError(f"costs of a network are known for {', '.join(self.plugins)}, not for {name!r}")
+        return self.plugins[name]
+
+
+def _scaled(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Read the fields of a class; on file times end in ``_us`` and rates in ``_GBps``."""
+    found: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.name == "protocols":
+            found |= {"protocols": tuple(table["protocols"])} if "protocols" in table else {}
+            continue
+        for suffix, unit in (("", 1.0), ("_us", 1e-6), ("_GBps", 1e9)):
+            if field.name + suffix in table:
+                found[field.name] = float(table[field.name + suffix]) * unit
+    return found
+
+
+def read_costs(text: str) -> Costs:
+    """Read a file of constants.
+
+    Parameters
+    ----------
+    text : str
+        TOML, as ``primitive_costs.toml``.
+    """
+    tree = tomllib.loads(text)
+    tables = [*tree["primitives"].values(), *tree["plugin"].values(), *tree["pcie"].values()]
+    return Costs(
+        {name: Primitives(**_scaled(table, Primitives)) for name, table in tree["primitives"].items()},
+        {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
+        {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
+        tuple(dict.fromkeys(name for table in tables for name in table["fitted_on"])),
+        {
+            (name, size == "large"): tuple(pair)
+            for name, table in tree["spread"].items()
+            for size, pair in table.items()
+        },
+    )
+
+
+@functools.cache
+def costs() -> Costs:
+    """Return the constants of this version."""
+    return read_costs(PATH.read_text(encoding="utf-8"))

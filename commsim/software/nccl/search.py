@@ -1,0 +1,224 @@
+"""The channels that NCCL's search of a regular machine comes to: how many, and how fast each.
+
+NCCL packs as many equal channels as fit into a machine, for each of a list of rates, and keeps what carries the most in
+all; then it doubles channels that are fast and few, at half the rate. Its search goes over every link; here a machine
+is two numbers, the NVLinks (or the PCIe link) of a GPU, and its NICs. What NCCL really found, ``NCCL_GRAPH_DUMP_FILE``
+says.
+
+References
+----------
+NCCL 2.30, ``src/graph/search.cc``.
+
+What NCCL's model needs to know: ranks, nodes, hardware, and the channels of each pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from collectives.nccl.call import NEWEST
+from commsim.core.errors import InputError
+
+# Of the rate of the best channels so far: below that the search tries no others.
+SLOWEST_TRIED = 0.49
+_FIT = 1e-9
+# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
+MAX_HEADS = 32
+# Kinds of paths, the shortest first.
+PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
+PATTERNS = ("ring", "tree", "nvls", "collnet")
+ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
+PROTOCOLS = ("ll", "ll128", "simple")
+GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
+CPUS = ("intel", "amd", "other")
+NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
+NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
+
+# By protocol: what is left of a tree's rate from 64 B, 128 B and so on to 256 MiB; below and above all of it.
+TREE_CORRECTION = (
+    (1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0, 1.0),
+    (1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0, 1.0),
+    (0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9),
+)
+SMALLEST_CORRECTED = 64
+
+# Rates of a channel inside a node that the search tries, the fastest first.
+CHANNEL_GBS = {
+    "volta": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3), "ampere": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
+    "hopper": (60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
+    "blackwell": (90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
+}  # fmt: skip
+# The same between nodes.
+CHANNEL_NET_GBS = {
+    "volta": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
+    "ampere": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
+    "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
+    "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
+}  # fmt: skip
+MAX_CHANNELS = 64
+DOUBLED_FROM_GBS = 25.0
+DOUBLED_FROM_HOPPER_GBS = 50.0
+FEW_CHANNELS = 4
+
+
+def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nics: int = 0) -> tuple[int, float]:
+    """Pack channels into a machine.
+
+    Parameters
+    ----------
+    gpu : str
+        Generation.
+    inside : float, bytes/s
+        Bandwidth of a GPU's links to the others of its machine; infinite for the only GPU of one.
+    outside : float, bytes/s, optional
+        Bandwidth of a NIC; with NICs, every channel goes in and out through one.
+    n_nics : int
+        NICs of a machine.
+
+    Returns
+    -------
+    int, float
+        How many channels, and the rate of each in bytes/s.
+
+    Raises
+    ------
+    InputError
+        If even the slowest channel does not fit.
+    """
+    speeds = CHANNEL_GBS[gpu] if outside is None else CHANNEL_NET_GBS[gpu]
+    best = (0, 0.0)
+    for gbs in speeds:
+        speed = gbs * 1e9
+        if best[0] and speed <= SLOWEST_TRIED * best[1]:
+            break
+        n = MAX_CHANNELS if inside == float("inf") else int(inside / speed + _FIT)
+        if outside is not None:
+            n = min(n, n_nics * int(outside / speed + _FIT))
+        n = min(n, MAX_CHANNELS)
+        if n * speed > best[0] * best[1] * (1 + _FIT):
+            best = n, speed
+    if not best[0]:
+        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; give --channels N:RATE")
+    return best
+
+
+def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
+    """Double the channels where NCCL does: fast ones, and on Hopper and later only very fast or few ones."""
+    is_new = gpu in ("hopper", "blackwell")
+    if rate < DOUBLED_FROM_GBS * 1e9 or (is_new and rate < DOUBLED_FROM_HOPPER_GBS * 1e9 and n > FEW_CHANNELS):
+        return n, rate
+    twice = min(2 * n, MAX_CHANNELS)
+    return twice, rate / -(-twice // n)
+
+
+def tree_intra(gpu: str, n: int, rate: float, inside: float) -> float:
+    """Return the rate inside a node of each of `n` channels of trees between two nodes.
+
+    A tree carries each byte over a NIC half as often as a ring; so with two nodes the search raises the rate inside,
+    with the one between nodes left as it is.
+    """
+    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= inside * (1 + _FIT))
+    return max(rate, next(fits, rate)) if inside != float("inf") else rate
+
+
+def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
+    """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit."""
+    for gbs in CHANNEL_GBS[gpu]:
+        if n_gpus * gbs * 1e9 <= inside * (1 + _FIT):
+            return n_gpus, gbs * 1e9
+    return 0, 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Channels of one pattern, as NCCL's search of the topology finds them, or as it is taken to find them.
+
+    Parameters
+    ----------
+    n : int
+        How many, after doubling.
+    intra, inter : float, bytes/s
+        Bandwidth of each channel, inside a node and between nodes.
+    latency : float, s
+        Latency that the network plugin adds between nodes.
+    path_intra, path_inter : str
+        The longest kind of path between two GPUs, and between a GPU and its NIC; one of ``PATHS``.
+    same : bool
+        Whether all channels visit the GPUs in the same order.
+    """
+
+    n: int
+    intra: float
+    inter: float
+    latency: float = 0.0
+    path_intra: str = "NVL"
+    path_inter: str = "PIX"
+    same: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n <= MAX_CHANNELS:
+            raise InputError(f"there are 0..{MAX_CHANNELS} channels, got {self.n}")
+        for name in ("intra", "inter", "latency"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"channels: {name} must be 0 or more and finite, got {getattr(self, name)}")
+        for name in ("path_intra", "path_inter"):
+            if getattr(self, name) not in PATHS:
+                raise InputError(f"channels: {name} must be one of {', '.join(PATHS)}, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A communicator on its hardware.
+
+    Parameters
+    ----------
+    n_ranks, n_nodes : int
+        Ranks, and machines (or NVLink domains) that they are in.
+    gpu : str
+        The oldest generation among the GPUs, one of ``GENERATIONS``.
+    cpu : str
+        Vendor of the CPUs, one of ``CPUS``.
+    channels : mapping of str to Channels
+        Channels of ``ring``, ``tree``, and where they can be, ``nvls`` and ``collnet``.
+    collnet : bool
+        Whether a plugin lets the network reduce (SHARP), and is enabled.
+    one_nic_tree : bool
+        Whether trees go up and down through the same NIC.
+    assumed : tuple of str
+        What was not known, and what was taken instead.
+    version : (int, int)
+        Version of NCCL.
+    """
+
+    n_ranks: int
+    n_nodes: int
+    gpu: str
+    cpu: str
+    channels: dict[str, Channels]
+    collnet: bool = False
+    one_nic_tree: bool = False
+    assumed: tuple[str, ...] = field(default=())
+    version: tuple[int, int] = NEWEST
+
+    def __post_init__(self) -> None:
+        if self.n_ranks < 2:
+            raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {self.n_ranks}")
+        if not 1 <= self.n_nodes <= self.n_ranks:
+            raise InputError(f"{self.n_ranks} ranks are on 1..{self.n_ranks} nodes, got {self.n_nodes}")
+        if self.gpu not in GENERATIONS:
+            raise InputError(f"gpu must be one of {', '.join(GENERATIONS)}, got {self.gpu!r}")
+        if self.cpu not in CPUS:
+            raise InputError(f"cpu must be one of {', '.join(CPUS)}, got {self.cpu!r}")
+        for pattern in ("ring", "tree"):
+            if pattern not in self.channels or not self.channels[pattern].n:
+                raise InputError(f"the {pattern} needs at least 1 channel")
+
+    @property
+    def per_node(self) -> float:
+        """Ranks of a node, on average."""
+        return self.n_ranks / self.n_nodes
+
+    @property
+    def nodes_column(self) -> int:
+        """Column of the tables by number of nodes."""
+        return min(self.n_nodes, 3) - 1

@@ -1,0 +1,190 @@
+"""Time of one NCCL call from its chunks: what a step costs, and how steps overlap in rings and trees.
+
+A step of a ring moves one chunk of every channel to the next rank. A chunk of Simple is up to two slices, and a slice
+is passed on while the next one arrives, so that a step of two slices takes ::
+
+    one + max(hop, one)        one = slice + bytes of a slice / rate of a channel
+
+and a step of one slice, or of LL or LL128, ``one + hop``. Channels share the links of their GPU: a step takes no less
+than its chunk over the channel's share of the link. In the first loop all channels take the same steps at once and wait
+for each other: the two limits are joined as the root of the sum of squares. From the second loop on they are out of
+step, so that while one waits others have the link, and the larger limit counts. With this NVLinks need no efficiency:
+rings reach the rate that NCCL gives them. The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send)
+and 37 (receive, reduce, send) for single primitives of a GH200.
+
+References
+----------
+NCCL 2.30.7: ``src/device/all_reduce.h`` (loops of rings and trees), ``src/device/prims_simple.h`` (slices).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collectives.nccl.call import PROTOCOLS, Call
+from collectives.nccl.rules import WIDE_THREADS, cut, loops_of
+
+from .primitive_costs import Plugin, Primitives
+
+ORDER = 2
+# A ring's rank does one primitive more than there are steps: it sends first and receives last.
+MORE_PRIMITIVES = 1
+# Operations whose rings are chains: a rank passes a chunk on once.
+CHAINS = ("broadcast", "reduce")
+# A tree sends up and down at once, each with half of its threads: it always has all 640 (a ring with LL or
+# Simple has fewer). While the first chunk is under way only one direction is, bounded by its own threads; later both
+# directions share what the channel moves.
+SHARE_ALONE = {name: WIDE_THREADS / 2 / protocol.threads for name, protocol in PROTOCOLS.items()}
+SHARE_TOGETHER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Links that a call has.
+
+    Parameters
+    ----------
+    link : float, bytes/s
+        Bandwidth of a GPU to the others of its machine that rings reach.
+    primitives : Primitives
+        Primitives of its generation.
+    plugin : Plugin or None
+        Plugin of the network, with several machines.
+    nics : float, bytes/s
+        Bandwidth of all NICs of a machine that are used.
+    ll_link : float
+        Share of `link` that LL reaches besides its flags.
+    n_nics, per_node : int
+        NICs of a machine, and its ranks.
+    """
+
+    link: float
+    primitives: Primitives
+    plugin: Plugin | None = None
+    nics: float = 0.0
+    ll_link: float = 1.0
+    n_nics: int = 1
+    per_node: int = 1
+
+    def inside(self, protocol: str) -> float:
+        """Return the data rate of a GPU's links."""
+        p = PROTOCOLS[protocol]
+        return self.link * p.payload / p.wire * (self.ll_link if protocol == "ll" else 1.0)
+
+    def outside(self, protocol: str) -> float:
+        """Return the data rate of a machine's NICs."""
+        if self.plugin is None:
+            return float("inf")
+        p = PROTOCOLS[protocol]
+        flags = self.plugin.ll_efficiency if protocol == "ll" else 1.0
+        rate = min(self.nics * self.plugin.efficiency, self.plugin.copy * self.per_node)
+        return rate * flags * p.payload / p.wire
+
+    def sharing(self, n_channels: int) -> int:
+        """Return how many of so many channels leave the machine by the same rank, whose proxy serves one at a time."""
+        return -(-n_channels // min(self.n_nics, self.per_node))
+
+
+def both(a: float, b: float) -> float:
+    """Join two limits that a step has at once."""
+    return float((a**ORDER + b**ORDER) ** (1 / ORDER))
+
+
+def step_times(ways: Ways, protocol: str, chunk: float, slices: int, hop: float) -> tuple[float, float]:
+    """Return what a step takes without contention: while nothing else is under way, and one after another."""
+    p = ways.primitives
+    if protocol != "simple":
+        one = chunk / p.rate(protocol)
+        return one + hop, one + hop
+    one = p.slice + chunk / slices / p.rate_simple
+    return one + max(hop, (slices - 1) * one), slices * one
+
+
+def ring_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of a ring.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        Call with ``algorithm="ring"``.
+
+    Notes
+    -----
+    The channel with the most bytes decides. Its first loop pays each hop's latency and waits at
+    the links; later loops overlap with it.
+    """
+    parts = cut(call)
+    part, total = parts[0], ways.primitives.launch
+    n_steps = (2 if call.operation == "all_reduce" else 1) * (call.n_ranks - 1)
+    loops = [(part.chunk, part.slices, part.n_loops - 1), (part.last_chunk, part.last_slices, 1)]
+    is_first = True
+    for chunk, slices, times in loops:
+        if times:
+            first, later = _ring_loop(ways, call, len(parts), chunk, slices, n_steps)
+            if call.operation in CHAINS:  # chunks follow each other down the chain, a step apart
+                later /= n_steps
+            total += first + (times - 1) * later if is_first else times * later
+            is_first = False
+    return total
+
+
+def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
+    p, protocol = ways.primitives, call.protocol
+    first, later = step_times(ways, protocol, chunk, slices, p.hop(protocol))
+    by_link = chunk * n / ways.inside(protocol)
+    more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
+    if ways.plugin is None:
+        return n_steps * both(first, by_link) + more, n_steps * max(later, by_link) + more
+    crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
+    if call.n_nodes == call.n_ranks:
+        crossing, by_link = n_steps, 0.0
+    wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
+    hop = ways.plugin.hop(protocol, wire)
+    each = ways.plugin.post + ways.plugin.announced(protocol, wire)
+    sharing = ways.sharing(n)  # channels whose messages follow each other
+    hop += (sharing - 1) * ways.plugin.post
+    net_first, net_later = step_times(ways, protocol, chunk, slices, hop)
+    by_nic = chunk * n / ways.outside(protocol)
+    # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
+    round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
+    if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
+        return round_trip + more, n_steps * max(later, net_later, by_nic) + more
+    slowest = max(by_link, by_nic)
+    queue = n_steps * sharing * each
+    first_loop = max(both(round_trip, n_steps * slowest), queue)
+    return first_loop + more, max(n_steps * max(later, net_later, slowest), queue) + more
+
+
+def tree_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of a tree: the first chunk goes up and down, the others follow at the slowest link's pace.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        Call with ``algorithm="tree"``.
+
+    Notes
+    -----
+    Inside a machine a tree is a chain in which a GPU sends ``2 (p - 1) / p`` of the bytes on average over channels.
+    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children.
+    """
+    parts = cut(call)
+    part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
+    per_node = call.n_ranks // call.n_nodes
+    chunk = part.chunk if part.n_loops > 1 else part.last_chunk
+    cost = p.slice if protocol == "simple" else 0.0
+    one, later = (chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER))
+    by_link = chunk * n / ways.inside(protocol)
+    total = p.launch + 2 * (per_node - 1) * both(one + p.hop(protocol), by_link)
+    steady = both(later, by_link * 2 * (per_node - 1) / per_node)
+    if ways.plugin is not None:
+        by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
+        hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+        hop += (ways.sharing(n) - 1) * ways.plugin.post
+        total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
+        steady = max(steady, by_nic)
+    return total + (loops_of(part) - 1) * steady

@@ -1,0 +1,102 @@
+"""Verbs return answers: none prints, writes its own JSON, or calls the functions of tables."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import commsim.cli
+from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
+from commsim.report.render import html_of, show, tree_of
+
+CLI = Path(commsim.cli.__file__).parent
+FUNCTIONS = {
+    "print", "print_table", "print_facts", "print_remarks", "print_parts", "show", "write_results", "write_answer",
+    "write_rows",
+}  # fmt: skip
+METHODS = {"stdout.write", "config.write_json", "self.write_json"}
+PRINTING = {
+    "__init__.py": "shows the answer of a verb, and errors",
+    "place/serve.py": "a server says where it listens before it answers",
+    "switch/serve.py": "a server says where it listens before it answers",
+    "synthesize.py": "progress on one line of a terminal",
+}
+# Verbs whose own change is under way; the list only shrinks.
+WAITING = {"advise.py", "bound.py", "compare.py", "flags/__init__.py", "report.py"}
+
+
+def calls(tree):
+    """Return which of the functions and methods a module calls."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found |= {node.func.id} & FUNCTIONS
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+            found |= {f"{name}.{node.func.attr}"} & METHODS
+    return found
+
+
+def test_no_verb_prints():
+    found = {
+        str(path.relative_to(CLI)): printing
+        for path in CLI.rglob("*.py")
+        if (printing := calls(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert {name: found[name] for name in found.keys() - WAITING - PRINTING.keys()} == {}
+    assert PRINTING.keys() <= found.keys()  # what no longer prints leaves the list
+
+
+@pytest.mark.parametrize(
+    "text", ["print('x')", "sys.stdout.write('x')", "print_table([], [])", "config.write_json([])"]
+)
+def test_a_call_that_prints_is_found(text):
+    assert len(calls(ast.parse(text))) == 1
+    assert calls(ast.parse("write_json('FILE', {})")) == set()  # another file than the answer
+
+
+ANSWER = Answer(
+    [
+        Remarks(["drawn"]),
+        Table(["size(B)", "time(us)"], [["1024", "<5"]], "a title"),
+        Facts({"name": "star"}),
+        Lines(["as it is"]),
+        *remarks(["drawn", "assumed"]),
+    ],
+    [{"size_B": 1024, "why": {"how": "flow"}}],
+    {"topology": "star"},
+    {"extra": 1},
+)
+
+
+def test_an_answer_is_shown_in_order_and_its_remarks_are_in_the_json_once(capsys):
+    show(ANSWER, {})
+    assert capsys.readouterr().out.splitlines() == [
+        "# drawn", "# a title", "size(B)  time(us)", "   1024        <5", "name  star", "as it is", "# drawn",
+        "# assumed",
+    ]  # fmt: skip
+    tree = tree_of(ANSWER, {"not": "these"})
+    assert tree["config"].pop("version")
+    assert tree == {"schema": 1, "config": {"topology": "star"}, "results": [{"size_B": 1024, "why": {"how": "flow"}}],
+                    "extra": 1, "remarks": ["drawn", "assumed"]}  # fmt: skip
+
+
+def test_rows_may_have_another_name_or_none_in_the_json_and_be_others_in_the_csv(capsys):
+    rows = [{"a": 1}]
+    assert tree_of(Answer((), rows, key="candidates"), {})["candidates"] == rows
+    assert "results" not in tree_of(Answer((), rows, more={"a": 1}, key=None), {})
+    show(Answer((), rows, lines=[{"b": 2}, {"b": 3}]), {}, csv="-")
+    assert capsys.readouterr().out == "b\n2\n3\n"
+
+
+def test_an_answer_without_rows_writes_no_json(tmp_path):
+    show(Answer([Lines(["x"])]), {}, json=str(tmp_path / "x.json"))
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_html_escapes_what_it_shows():
+    page = html_of(ANSWER.parts)
+    assert "<td>&lt;5</td>" in page
+    assert "<caption>a title</caption>" in page
+    assert page.count("assumed") == 1

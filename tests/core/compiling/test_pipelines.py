@@ -1,0 +1,96 @@
+"""Plain njit where Numba's private classes are not as ours expect: one line, and the same answers."""
+
+import numpy as np
+import pytest
+from numba import types
+
+from commsim.core.compiling import kernel_cache, kernel_compiler
+from commsim.core.compiling.pipelines import PLAIN, pipelines
+from commsim.core.jit import KERNEL, Kernel, _is_disabled
+
+pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch):
+    """Decide again, with an empty cache."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "_notified", set())
+    pipelines.cache_clear()
+    yield monkeypatch
+    pipelines.cache_clear()
+
+
+def missing(patch):
+    patch.delattr(kernel_compiler, "LinkedCompiler")
+
+
+def other_arguments(patch):
+    patch.setattr(kernel_compiler.Linked, "_optimize_functions", lambda _: None)  # as in Numba 0.61
+
+
+def no_passes(patch):
+    patch.setattr(kernel_compiler, "_passes", lambda *_: None)
+
+
+def another_answer(patch):
+    patch.setattr(kernel_compiler, "widened", lambda kinds: (*kinds[:-1], types.float32))
+
+
+def share(i, x):
+    if x < 0:
+        raise ValueError("no share of ", x)
+    return x / (i + 3)
+
+
+inner = Kernel(share, KERNEL)
+
+
+def summed(a, by):
+    found = 0.0
+    for i in range(a.shape[0]):
+        found += inner(by[i], a[i])
+    return found
+
+
+VALUES, BY = np.random.default_rng(1).random(1000), np.arange(1000, dtype=np.int32)
+
+
+def answers(patch):
+    """Call both kernels as a new process would; return their values, bit by bit."""
+    within, outer = Kernel(share, KERNEL), Kernel(summed, KERNEL)
+    patch.setitem(summed.__globals__, "inner", within)
+    with pytest.raises(ValueError, match="no share") as raised:
+        outer(-VALUES, BY)
+    assert raised.value.args == ("no share of ", -VALUES[0])
+    return outer(VALUES, BY).hex(), within(BY[2], VALUES[2]).hex(), within(2.5, VALUES[2]).hex()
+
+
+@pytest.mark.parametrize("change", [missing, other_arguments, no_passes, another_answer])
+def test_plain_njit_takes_over_with_one_line_and_the_same_answers(anew, capfd, change):
+    wanted = answers(anew)
+    assert pipelines() is not PLAIN
+    pipelines.cache_clear()
+    for path in kernel_cache.cache_folder().iterdir():
+        path.unlink()
+    assert "compiling kernels, once" in capfd.readouterr().err
+    change(anew)
+    assert answers(anew) == wanted
+    assert pipelines() is PLAIN
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "is not as expected" in line
+    assert line.endswith("kernels are compiled by plain njit, which takes twice as long")
+
+
+def test_what_plain_njit_compiled_comes_from_the_disk(anew):
+    missing(anew)
+    first = answers(anew)
+    assert answers(anew) == first
+    again = Kernel(summed, KERNEL)
+    again(VALUES, BY)
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_our_compilers_are_taken_with_the_numba_that_is_installed(anew, capfd):
+    assert pipelines().called == {"pipeline_class": kernel_compiler.CalledCompiler}
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from commsim.placement.cluster import Cluster
+from commsim.placement.clusters.machines import machines_of
+from commsim.placement.clusters.models import MODELS, Assumptions, Model
+from commsim.placement.clusters.simulate import simulate_cluster
+from commsim.placement.clusters.trace_job import TraceJob
+from commsim.workload.sharing.periodic import Phase
+from topologies.leaf_spine import leaf_spine
+
+QUIET = Assumptions(models={**MODELS, "quiet": Model("quiet", 0.0, 0.1)}, restart=0.0)
+"""With a model that computes and sends nothing, and restarts that cost nothing."""
+
+
+def make_cluster(n_hosts=4, gpus=8, n_leaves=2, oversubscription=2.0, bandwidth=12.5e9):
+    network = leaf_spine(n_leaves, 2, n_hosts // n_leaves, bandwidth=bandwidth, oversubscription=oversubscription)
+    seats = np.zeros(network.n_nodes, np.int64)
+    seats[network.hosts] = gpus
+    return Cluster(network, seats)
+
+
+class Replays:
+    """Replays small traces of quiet jobs; times are seconds."""
+
+    def __init__(self):
+        self.assumed = QUIET
+
+    def job(self, name, gpus, duration, submit=0.0, **more):
+        return TraceJob(name, submit, gpus, duration, **({"model": "quiet"} | more))
+
+    def sender(self, name, gpus, duration, period, offset, length, rate, submit=0.0, **more):
+        phases = (Phase(offset, length, rate),)
+        return TraceJob(name, submit, gpus, duration, period=period, phases=phases, **more)
+
+    def machines(self, cluster=None, **assumed):
+        self.assumed = replace(self.assumed, **assumed)
+        return machines_of(cluster or make_cluster(), self.assumed)
+
+    def __call__(self, policy, jobs, machines=None, **more):
+        machines = machines or self.machines()
+        jobs = sorted(jobs, key=lambda job: job.submit)
+        outcome = simulate_cluster(machines, jobs, policy, assumed=self.assumed, **more)
+        return {job.job: job for job in outcome.jobs}, outcome
+
+
+@pytest.fixture
+def replay():
+    return Replays()
+
+
+@pytest.fixture
+def cluster_of():
+    return make_cluster

@@ -1,0 +1,80 @@
+import pytest
+
+from commsim.formats.measured import Measured
+from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
+from commsim.scenario import prepare
+
+
+def row(ratio, operation="all_reduce", n_ranks=8, algorithm=""):
+    """A measurement whose busbw is so many times 10 GB/s."""
+    factor = {"all_reduce": 2 * (n_ranks - 1) / n_ranks, "broadcast": 1.0}[operation]
+    return Measured(operation, 1e9, factor / (ratio * 10), n_ranks, algorithm)
+
+
+LINE = Line(10e9, "a link")
+
+
+def reasons(measured, line=LINE):
+    return explain_above(measured, line)[1:]
+
+
+def test_a_busbw_below_the_line_needs_no_explanation():
+    assert explain_above(row(1.004), LINE) == ()
+    assert explain_above(Measured("all_reduce", 1e9, 0.001), LINE) == ()  # nobody knows the ranks
+
+
+def test_the_factor_and_the_true_load_are_always_said():
+    head = explain_above(row(1.5), Line(10e9, "a link", load=9.5e9))[0]
+    assert "busbw 15 GB/s is 1.5 times the 10 GB/s of a link" in head
+    assert "algbw 8.571 GB/s times 1.75, the factor of all_reduce on 8 ranks" in head
+    assert "in our prediction the busiest link carries 9.5 GB/s" in head
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word"),
+    [(8.0, "Gb/s"), (7.6, "Gb/s"), (2.0, "one direction"), (1.07, "GiB/s"), (3.0, "no known reason fits")],
+)
+def test_mistaken_units_are_recognised_by_their_ratio(ratio, word):
+    assert any(word in text for text in reasons(row(ratio)))
+    assert len(reasons(row(ratio))) == 1
+
+
+def test_algorithms_that_let_the_network_add_explain_it_by_name():
+    assert "NVLS lets the network add" in reasons(row(1.3, algorithm="NVLS"))[0]
+    assert "a switch of this network can add" in reasons(row(1.3), Line(10e9, "a link", switch_adds=True))[0]
+    assert not any("can add" in text for text in reasons(row(5.0), Line(10e9, "a link", switch_adds=True)))
+
+
+def test_a_tree_on_two_hosts_and_several_nics_are_reasons_where_they_can_be():
+    two = Line(10e9, "a link", n_hosts=2, links_per_host=8)
+    assert [text[:14] for text in reasons(row(1.5), two)] == ["on two hosts a", "a host has 8 s"]
+    assert [text[:14] for text in reasons(row(1.5, algorithm="ring"), two)] == ["a host has 8 s"]
+    assert not any("two hosts" in text for text in reasons(row(3.0), two))
+    given = Line(10e9, "--line-rate", n_hosts=1, is_given=True)
+    assert any("all ranks are in one host" in text for text in reasons(row(3.0), given))
+
+
+def test_reasons_of_which_none_is_enough_alone_are_combined():
+    rails = Line(10e9, "a link", n_hosts=2, links_per_host=8, switch_adds=True)
+    # 12 times the line: 8 rails times the 1.875 of 16 ranks, not 8 rails alone, and less than 8 times a tree's 2
+    (text,) = reasons(row(12.0, n_ranks=16), rails)
+    assert text.startswith("a switch of this network can add")
+    assert "and a host has 8 such links" in text
+    assert text.endswith("together up to 15 times")
+    (named,) = reasons(row(12.0, n_ranks=16, algorithm="NVLSTree"), rails)
+    assert named.startswith("NVLSTree lets the network add")
+    assert "8 such links" in named
+    assert reasons(row(20.0, n_ranks=16), rails) == ("no known reason fits: check the line rate and the measurement",)
+
+
+def test_the_line_of_a_prediction_is_its_busiest_link():
+    ready = prepare("ring_all_reduce", "dgx-h100@star:machines=2,bandwidth=400Gbps")
+    result = ready.predict(2**30)
+    line = line_of_prediction(ready, result)
+    assert (line.n_hosts, line.ranks_per_host, line.switch_adds) == (2, 8, True)
+    assert 0 < line.load <= line.rate * (1 + 1e-9)
+    assert line.load == pytest.approx((result.link_bytes / result.time)[result.link_bytes > 0].max(), rel=1e-9) or (
+        line.load / line.rate == pytest.approx((result.link_bytes / ready.network.bandwidth).max() / result.time)
+    )
+    outside = prepare("pairwise_all_to_all", "dgx-h100@star:machines=2,bandwidth=50Gbps")
+    assert line_of_prediction(outside, outside.predict(2**26)).links_per_host == 8

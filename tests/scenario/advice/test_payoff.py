@@ -1,0 +1,98 @@
+import dataclasses
+import math
+
+import pytest
+
+from collectives.servers.byteps import byteps_split
+from commsim.scenario import predict, prepare
+from commsim.scenario.advice import Question
+from commsim.scenario.advice.payoff import TOLERANCE, at_density, can_search, density_crossover
+from commsim.scenario.advice.server_gains import GAIN, server_gains
+from commsim.scenario.inputs import load_network
+
+STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
+QUESTION = Question(8, 4 * 2**20, (0.01,))
+
+
+def crossover(specs, dense, question=QUESTION, network=STAR):
+    (data,) = {f"density={d},block=256,pattern={question.pattern}" for d in question.densities}
+    ready = {f"{spec}:{data}": prepare(f"{spec}:{data}", network, n_ranks=question.n_workers) for spec in specs}
+    time = predict(dense, network, question.size, n_ranks=question.n_workers).time
+    return density_crossover(question, ready, list(ready), dense, time), ready, time
+
+
+def test_gathering_lists_pays_until_they_are_as_long_as_what_a_ring_sends():
+    # a rank sends (p-1) 8 d n bytes, in a ring 2 (p-1)/p 4 n: as many for d = 1/p, but for latency
+    large = dataclasses.replace(QUESTION, size=2.0**27)
+    found, ready, time = crossover(["agsparse"], "ring_all_reduce", large)
+    assert found.low <= 1 / 8 * 1.001
+    assert found.high >= 1 / 8 * 0.999
+    assert found.low < found.high <= found.low * (1 + TOLERANCE)
+    (spec,) = ready
+    assert (found.sparse, found.dense) == (spec, "ring_all_reduce")
+    assert at_density(ready[spec], found.low).predict(large.size).time < time
+    assert at_density(ready[spec], found.high).predict(large.size).time >= time
+
+
+def test_of_several_ways_the_one_that_pays_longest_decides_in_whatever_order_they_are_tried():
+    ways = ["agsparse", "zen"]
+    one, ready, time = crossover(ways, "ring_all_reduce")
+    other, _, _ = crossover(ways[::-1], "ring_all_reduce")
+    alone, _, _ = crossover(["zen"], "ring_all_reduce")
+    assert one.sparse == other.sparse == alone.sparse
+    for found in (one, other, alone):
+        times = [at_density(ready[found.sparse], d).predict(QUESTION.size).time for d in (found.low, found.high)]
+        assert times[0] < time <= times[1]
+
+
+def test_sparse_may_pay_always_or_never():
+    always, _, _ = crossover(["zen"], "binomial_tree_all_reduce")
+    assert (always.low, always.high) == (1.0, math.inf)
+    small = dataclasses.replace(QUESTION, size=4096.0, densities=(0.25,))
+    never, _, _ = crossover(["agsparse"], "recursive_doubling_all_reduce", small)
+    assert (never.low, never.high, never.sparse) == (0.0, 1 / 4, "")
+
+
+def test_disjoint_data_is_no_denser_than_there_is_room_for():
+    question = dataclasses.replace(QUESTION, pattern="disjoint")
+    found, _, _ = crossover(["agsparse"], "binomial_tree_all_reduce", question)
+    assert found.low <= 1 / 8
+
+
+def test_another_density_gives_what_a_new_preparation_gives():
+    ready = prepare("zen:density=0.01,seed=3", STAR, n_ranks=8)
+    again = prepare("zen:density=0.2,seed=3", STAR, n_ranks=8)
+    assert at_density(ready, 0.2).predict(4e5) == again.predict(4e5)
+    dense = prepare("ring_all_reduce", STAR)
+    assert at_density(dense, 0.2) is dense
+
+
+def test_only_what_is_drawn_in_little_time_and_sums_all_values_is_searched():
+    large = dataclasses.replace(QUESTION, size=2.0**32)
+    lists = prepare("zen:density=0.01,block=1,run=256", STAR, n_ranks=8)
+    assert can_search(lists, QUESTION)
+    assert not can_search(lists, large)
+    assert can_search(prepare("agsparse:density=0.01,block=256", STAR, n_ranks=8), large)
+    assert not can_search(prepare("gtop_k:density=0.01", STAR, n_ranks=8), QUESTION)
+    assert not can_search(prepare("ring_all_reduce", STAR, n_ranks=8), QUESTION)
+
+
+@pytest.mark.slow
+def test_byteps_gains_by_every_server_on_equal_links_as_theorem_1_says():
+    network = load_network(STAR)
+    found = server_gains(dataclasses.replace(QUESTION, size=1e9).on(network), network)
+    assert list(found.simulated) == list(range(9))
+    assert found.enough == found.enough_in_theory == 8
+    for k, time in found.simulated.items():
+        assert found.theory[k] == float(byteps_split(8, k).time)
+        assert time == pytest.approx(found.theory[k] * 1e9 / 12.5e9, rel=0.03)
+
+
+def test_two_workers_need_no_server_and_behind_thin_uplinks_many_are_worse_than_few():
+    network = load_network(STAR)
+    assert server_gains(dataclasses.replace(QUESTION, n_workers=2).on(network), network).enough_in_theory == 0
+    thin = load_network("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=8,bandwidth=100Gbps,oversubscription=8")
+    found = server_gains(QUESTION.on(thin), thin)
+    assert found.enough < 8 == found.enough_in_theory
+    assert found.simulated[found.enough] <= min(found.simulated.values()) * (1 + GAIN)
+    assert found.simulated[8] > found.simulated[0]

@@ -1,0 +1,75 @@
+import pytest
+
+from commsim.scenario import predict, prepare, with_costs
+from commsim.scenario.contenders import SMALL, without_overhead
+from commsim.scenario.good_parameters import with_partitions_that_fit
+from commsim.scenario.inputs import load_network
+
+DGX = "rail_optimized:n_hosts=4,preset=dgx-h100"
+STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
+
+
+def test_rings_are_as_many_as_rails_and_use_them_all():
+    size = 2**28
+    ready = prepare("multi_ring_all_reduce", DGX)
+    assert ready.parameters["n_channels"] == 8
+    assert "multi_ring_all_reduce: n_channels=8, a ring for each rail of a machine" in ready.notes
+    two = predict("multi_ring_all_reduce:n_channels=2", DGX, size)
+    assert ready.predict(size).busbw == pytest.approx(8 / 2 * two.busbw, rel=0.01)
+    assert ready.predict(size).busbw < 8 * 48.5e9  # the rails' rate
+
+
+def test_rings_that_are_given_and_ranks_without_nics_are_left_alone():
+    assert prepare("multi_ring_all_reduce:n_channels=3", DGX).parameters["n_channels"] == 3
+    for network in (STAR, "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4", "dgx-h100"):
+        ready = prepare("multi_ring_all_reduce", network)
+        assert "n_channels" not in ready.parameters
+        assert ready.schedule == prepare("multi_ring_all_reduce:n_channels=2", network).schedule
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("omnireduce:density=0.1,block=256", "n_aggregators"), ("parameter_server", "n_servers")]
+)
+def test_servers_sit_on_all_hosts_that_are_free(name, key):
+    assert prepare(name, STAR, n_ranks=8).parameters[key] == 8
+    assert prepare(name, STAR, n_ranks=12).parameters[key] == 4
+    joined = f"{name}{',' if ':' in name else ':'}"
+    assert prepare(f"{joined}{key}=2", STAR, n_ranks=8).parameters[key] == 2
+    assert prepare(f"{joined}colocated=true", STAR, n_ranks=8).schedule.n_helpers == 0
+    assert prepare(name, STAR).schedule.n_helpers == 1  # as many ranks as there are hosts but one
+
+
+def test_sparse_data_through_eight_aggregators_is_no_longer_slower_than_dense_data():
+    times = {
+        spec: predict(spec, STAR, 2**24, n_ranks=8).time
+        for spec in ("omnireduce:density=0.1,block=256", "omnireduce:density=0.1,block=256,n_aggregators=1")
+    }
+    few, many = sorted(times.values())
+    assert few < predict("ring_all_reduce", STAR, 2**24, n_ranks=8).time < many
+    assert many > 6 * few  # one aggregator's port carries what eight share
+
+
+def test_a_ranking_of_small_sizes_without_overheads_says_so():
+    network = load_network(STAR)
+    (said,) = without_overhead(network, [1024, 2**20])
+    assert "below 64 KiB the overhead per message decides, and here it is zero" in said
+    assert without_overhead(network, [SMALL, 2**20]) == []
+    assert without_overhead(with_costs(network, overhead=1e-6), [1024]) == []
+
+
+def test_with_a_usual_overhead_servers_are_not_best_at_every_size():
+    network = with_costs(load_network(STAR), overhead=1e-6)
+    small = {name: predict(name, network, 4096, n_ranks=8).time for name in ("byteps", "recursive_doubling_all_reduce")}
+    assert small["recursive_doubling_all_reduce"] < small["byteps"]
+
+
+@pytest.mark.parametrize("size", [2**12, 2**18, 2**20, 2**24])
+def test_servers_get_the_partitions_that_are_fastest_at_a_size(size):
+    network = with_costs(load_network(STAR), overhead=1e-6)
+    fitted = with_partitions_that_fit(prepare("parameter_server", network, n_ranks=8))
+    every = [predict(f"parameter_server:n_partitions={k}", network, size, n_ranks=8).time for k in range(1, 65)]
+    assert fitted.predict(size).time <= 1.02 * min(every)
+    given = prepare("parameter_server:n_partitions=64", network, n_ranks=8)
+    assert with_partitions_that_fit(given) is given
+    free = prepare("parameter_server", STAR, n_ranks=8)
+    assert with_partitions_that_fit(free) is free  # pieces cost nothing there

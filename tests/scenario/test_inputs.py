@@ -1,0 +1,77 @@
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.core.placement import Placement, place
+from commsim.files.store import SUFFIXES, save
+from commsim.scenario.inputs import load_network, load_placement
+from topologies.leaf_spine import leaf_spine
+from topologies.star import star
+
+
+def test_a_registered_topology_is_built_from_its_arguments():
+    text = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=400Gbps,oversubscription=2,latency=1us"
+    assert load_network(text) == leaf_spine(4, 2, 8, 50e9, oversubscription=2.0, latency=1e-6)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_name_that_ends_as_a_file_does_is_a_file(tmp_path, suffix):
+    path = str(tmp_path / f"my:star{suffix}")
+    save(star(3), path)
+    assert load_network(path) == star(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fat_tre:k=4", r"unknown topology 'fat_tre'; did you mean fat_tree\? \d+ are known \(commsim topo list\)"),
+        ("fat_tree:k=3", "fat_tree needs an even k of at least 2, got k=3"),
+        ("fat_tree:k=4,bandwidth=100Gb", "fat_tree: bandwidth must be a rate .* did you mean 100Gbps"),
+        ("fat_tree", "fat_tree needs k"),
+        ("star:n_hosts=4,n_hosts=5", "n_hosts is given twice"),
+        ("none.toml", "none.toml: No such file"),
+        ("some/where.dat", r"a network file ends with \.toml, \.json, \.npz"),
+        ("", "expected name:key=value"),
+    ],
+)
+def test_what_is_no_network_is_refused_in_one_line(text, message):
+    with pytest.raises(InputError, match=message) as refusal:
+        load_network(text)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_with_another_suffix_is_not_taken_for_a_topology(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.dat").write_text("")
+    with pytest.raises(InputError, match=r"net\.dat: a network file ends with"):
+        load_network("net.dat")
+
+
+def test_a_strategy_places_as_place_does():
+    network = leaf_spine(3, 1, 4)
+    assert load_placement("spread", network, 6) == place(network, 6, "spread")
+    assert load_placement("random", network, 6, seed=7) == place(network, 6, "random", 7)
+
+
+def test_a_file_places_as_it_says_if_the_number_is_right(tmp_path):
+    save(Placement([2, 0]), tmp_path / "x.json", network=star(3))
+    assert load_placement(str(tmp_path / "x.json"), star(3), 2) == Placement([2, 0])
+    with pytest.raises(InputError, match=r"x\.json: places 2 participants, but there are 3"):
+        load_placement(str(tmp_path / "x.json"), star(3), 3)
+
+
+@pytest.mark.parametrize("text", ["tight", "", "x.txt"])
+def test_an_unknown_placement_lists_the_known_ones(text):
+    with pytest.raises(InputError, match=f"unknown placement '{text}'; known: .*muri, packed, .*or a file"):
+        load_placement(text, star(3), 2)
+
+
+def test_a_network_of_astra_sim_is_read_as_it_is(tmp_path):
+    pytest.importorskip("yaml")
+    path = tmp_path / "net.yml"
+    path.write_text("topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
+    network = load_network(str(path))
+    assert len(network.endpoints) == 4
+    assert set(network.bandwidth.tolist()) == {50 * 2**30}  # GB/s of ASTRA-sim
+    assert set(network.latency.tolist()) == {500e-9}
+    with pytest.raises(InputError, match="No such file"):
+        load_network(str(tmp_path / "none.yml"))

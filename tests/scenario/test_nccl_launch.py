@@ -1,0 +1,78 @@
+"""What runs where a collective of NCCL is named: NCCL's choice at each size, its switches, its bytes on the wire."""
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.scenario import prepare
+from commsim.software.nccl.choice import cell_time, cells
+from commsim.software.nccl.of_network import Given, setting_of
+
+H100 = "dgx-h100"
+
+
+@pytest.mark.parametrize("size", [2**10, 2**18, 2**22, 2**28])
+def test_algorithm_and_protocol_are_those_of_the_least_estimate(size):
+    ready = prepare("nccl_all_reduce", H100)
+    setting = setting_of(ready.network, ready.placement, 8, Given())
+    times = {(c.algorithm, c.protocol): cell_time(setting, "all_reduce", c, size) for c in cells(setting, "all_reduce")}
+    best = min((time, cell) for cell, time in times.items() if time is not None)[1]
+    parameters = ready.at(size).parameters
+    assert (parameters["algorithm"], parameters["protocol"]) == best
+
+
+def test_what_is_given_is_what_runs():
+    ready = prepare("nccl_all_reduce:algorithm=tree,protocol=ll128,channels=6", H100).at(2**26)
+    assert [ready.parameters[key] for key in ("algorithm", "protocol", "channels")] == ["tree", "ll128", 6]
+    assert ready.schedule.n_helpers == 0
+
+
+@pytest.mark.parametrize(("protocol", "on_wire"), [("ll", 2.0), ("ll128", 128 / 120), ("simple", 1.0)])
+def test_flags_of_the_protocol_are_on_the_wire(protocol, on_wire):
+    """A ring sends 2(p-1) parts of S/p from every rank, and each byte with the flags beside it."""
+    result = prepare(f"nccl_all_reduce:algorithm=ring,protocol={protocol}", H100).predict(2**26)
+    assert result.bytes_on_wire == pytest.approx(2 * 7 * 2**26 * on_wire, rel=0.01)
+
+
+def test_the_switch_of_the_machine_adds():
+    ready = prepare("nccl_all_reduce:algorithm=nvls", H100).at(2**26)
+    (helper,) = ready.placement.nodes[8:]
+    assert ready.network.aggregates[helper]
+    assert ready.network.machine[helper] == ready.network.machine[ready.placement.nodes[0]]
+
+
+def test_nvlink_sharp_sends_less_than_a_ring_and_both_stay_below_what_the_links_carry():
+    """A GPU sends S(1 + 1/p) to the switch, and 2 S (p-1)/p round a ring; whose GPUs they are is not said here."""
+    size, rate, bare = 2**30, 450e9, "nvswitch_host:nvls=true"
+    ring, nvls = (
+        prepare(f"nccl_all_reduce:algorithm={a},protocol=simple", bare).predict(size) for a in ("ring", "nvls")
+    )
+    assert 2 * 7 / 8 * size / rate < ring.time < 1.1 * 2 * 7 / 8 * size / rate
+    assert 9 / 8 * size / rate < nvls.time < 1.1 * 9 / 8 * size / rate
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet", "alpha-beta"])
+def test_every_engine_runs_what_is_launched(engine):
+    result = prepare("nccl_all_gather:channels=2", "star:n_hosts=4").predict(2**16, engine=engine)
+    assert result.time > 3 / 4 * 2**16 / 12.5e9
+
+
+def test_a_chunk_is_two_slices_so_that_reducing_overlaps_sending():
+    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=simple,channels=1", "star:n_hosts=4").at(2**23)
+    first = next(ready.schedule.rounds())
+    assert ((first["src"] == 0) & (first["channel"] == 0)).sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "network", "message"),
+    [
+        ("nccl_all_reduce:version=2.40", H100, r"the rules of NCCL 2.40 are not known; version is 2\.8 to 2\.30"),
+        ("nccl_all_reduce:algorithm=nvls", "dgx-a100", "needs a switch in each machine that reduces"),
+        ("nccl_all_reduce:algorithm=collnet", "star:n_hosts=4", "needs a switch in the network that reduces"),
+        ("nccl_all_reduce:algorithm=pat", H100, "NCCL has no all_reduce with algorithm=pat"),
+        ("nccl_all_reduce:protocol=ll,algorithm=nvls", H100, "algorithm=nvls has protocol=simple only"),
+        ("nccl_all_reduce:channels=65", H100, r"has 1\.\.64 channels, got channels=65"),
+    ],
+)
+def test_what_cannot_run_is_refused(spec, network, message):
+    with pytest.raises(InputError, match=message):
+        prepare(spec, network).predict(2**20)

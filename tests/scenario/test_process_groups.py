@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.scenario import predict
+from commsim.scenario.plans.groups import prepare_groups
+
+STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
+
+
+def test_groups_on_ports_of_their_own_do_not_disturb_each_other():
+    alone = predict("ring_all_reduce", STAR, 1e6, n_ranks=4).time
+    found = prepare_groups("ring_all_reduce", STAR, [[0, 2, 4, 6], [1, 3, 5, 7]]).predict(1e6)
+    np.testing.assert_allclose([r.time for r in found], alone, rtol=1e-9)
+    assert [r.n_ranks for r in found] == [4, 4]
+
+
+def test_groups_that_share_a_link_share_its_bandwidth():
+    network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=100Gbps,latency=0s"
+    one, two = (prepare_groups("ring_send_recv", network, g).predict(1e6) for g in ([[0, 2]], [[0, 2], [1, 3]]))
+    fair = max(r.time for r in two) / one[0].time
+    assert fair == pytest.approx(2, rel=1e-9)
+
+
+def test_a_rank_in_two_groups_shares_its_port():
+    found = prepare_groups("binomial_broadcast", STAR, [[0, 1], [0, 2]]).predict(1e9)
+    np.testing.assert_allclose([r.time for r in found], 2e9 / 12.5e9, rtol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [[], [[]], [[0, 0]], [[0, 8]], [[-1]]])
+def test_groups_of_no_such_ranks_are_refused(groups):
+    with pytest.raises(InputError, match=r"group must be different ranks 0\.\.7, got|at least one group"):
+        prepare_groups("ring_all_reduce", STAR, groups)
+
+
+def test_the_closed_form_knows_no_groups():
+    with pytest.raises(InputError, match="by flow, alpha-beta or packet, got engine 'closed"):
+        prepare_groups("ring_all_reduce", STAR, [[0, 1]]).predict(1e6, engine="closed-form")

@@ -1,0 +1,248 @@
+"""Predicted times: limits that the hardware sets, what steps add up to, and published rates of one machine."""
+
+import itertools
+import math
+
+import pytest
+
+from collectives.nccl.call import Call
+from commsim.core.errors import InputError
+from commsim.software.nccl.in_switch import loop_time, nvls_time
+from commsim.software.nccl.prediction import Site, chosen, predict
+from commsim.software.nccl.primitive_costs import PATH, Plugin, Primitives, costs, read_costs
+from commsim.software.nccl.search import Channels, Setting
+from commsim.software.nccl.site import efa_of
+from commsim.software.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time
+
+US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
+# Costs without any latency: only rates are left.
+FREE = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
+WIRE = Plugin(0, 0, 0, 1.0)
+
+
+def one_machine(n=8, gpu="hopper", rings=(12, 30e9), nvls=(8, 40e9), link=370.8e9, **more):
+    ring = Channels(rings[0], rings[1], 0.0)
+    channels = {"ring": ring, "tree": ring} | ({"nvls": Channels(nvls[0], nvls[1], 60e9)} if nvls else {})
+    return Site(Setting(n, 1, gpu, "intel", channels), link, **more)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 72])
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "reduce_scatter"])
+def test_without_latency_a_ring_takes_its_bytes_over_the_link(n, operation):
+    call = Call(operation, GIB, n, 1, "ring", "simple", 24)
+    passes = 2 if operation == "all_reduce" else 1
+    time = ring_time(Ways(300 * GB, FREE), call)
+    assert time == pytest.approx(passes * (n - 1) / n * GIB / (300 * GB), rel=0.01)
+
+
+@pytest.mark.parametrize(("protocol", "share"), [("ll", 1 / 2), ("ll128", 120 / 128), ("simple", 1.0)])
+def test_flags_take_their_part_of_the_link(protocol, share):
+    call = Call("all_gather", GIB, 8, 1, "ring", protocol, 24)
+    assert ring_time(Ways(300 * GB, FREE), call) == pytest.approx(7 / 8 * GIB / (300 * GB * share), rel=0.01)
+
+
+@pytest.mark.parametrize(("n_nodes", "times"), [(2, 1), (4, 2), (64, 2)])
+def test_a_nic_carries_a_tree_once_between_two_machines_and_twice_with_more(n_nodes, times):
+    call = Call("all_reduce", 16 * GIB, n_nodes, n_nodes, "tree", "simple", 2)
+    seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
+    assert seconds == pytest.approx(times * 16 * GIB / (50 * GB), rel=0.02)
+
+
+@pytest.mark.parametrize("operation", ["broadcast", "reduce"])
+def test_chunks_follow_each_other_down_a_chain(operation):
+    """A large array passes every link once, whatever the number of ranks."""
+    for n in (2, 8, 16):
+        call = Call(operation, 16 * GIB, n, 1, "ring", "simple", 16)
+        assert ring_time(Ways(300 * GB, FREE), call) == pytest.approx(16 * GIB / (300 * GB), rel=0.02)
+
+
+def test_a_small_ring_takes_its_hops():
+    costs_of_hops = Primitives(5 * US, 1 * US, 0, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
+    call = Call("all_reduce", 1024, 8, 1, "ring", "ll", 24)
+    assert ring_time(Ways(1e15, costs_of_hops), call) == pytest.approx(5 * US + 14 * US)
+    plugin = Plugin(4 * US, 0, 0, 1.0, post=0.0)
+    call = Call("all_reduce", 1024, 16, 2, "ring", "ll", 16)
+    assert ring_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx((5 + 28 * 1 + 2 * 4) * US)
+    call = Call("all_reduce", 1024, 32, 4, "tree", "ll", 16)  # up and down: 7 hops inside, 2 between
+    assert tree_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx(
+        (5 + 2 * (7 + 2 * 4)) * US, rel=1e-4
+    )
+
+
+def test_the_second_slice_of_a_chunk_hides_the_hop():
+    p = Primitives(0, 0, 0, 3 * US, 4 * US, 1e15, 1e15, 100 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ways = Ways(1e15, p)
+    one = 4 * US + 1e5 / (100 * GB)
+    assert step_times(ways, "simple", 1e5, 1, 3 * US) == pytest.approx((one + 3 * US, one))
+    half = 4 * US + 5e4 / (100 * GB)
+    assert step_times(ways, "simple", 1e5, 2, 3 * US) == pytest.approx((2 * half, 2 * half))
+    assert step_times(ways, "simple", 1e5, 2, 30 * US) == pytest.approx((half + 30 * US, 2 * half))
+
+
+def test_channels_wait_for_each_other_in_the_first_loop_only():
+    # 24 channels, chunks of 2 MiB: a loop of 8 ranks has 24 x 16 MiB; alone, a channel takes 2/3 of the link's time.
+    p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 15 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    one, four = (
+        ring_time(Ways(240 * GB, p), Call("all_reduce", n * 24 * 16 * MIB, 8, 1, "ring", "simple", 24)) for n in (1, 4)
+    )
+    by_link, alone = 14 * 48 * MIB / (240 * GB), 14 * 2 * MIB / (15 * GB)
+    a_primitive_more = 2 * MIB / (15 * GB)
+    assert one == pytest.approx(math.hypot(by_link, alone) + a_primitive_more, rel=1e-3)
+    assert four - one == pytest.approx(3 * (by_link + a_primitive_more), rel=1e-3)
+
+
+def test_nvlink_sharp_sends_all_bytes_and_the_results_of_its_own_part():
+    call = Call("all_reduce", 16 * GIB, 8, 1, "nvls", "simple", 16)
+    assert nvls_time(Ways(0, FREE), call, 400 * GB) == pytest.approx((1 + 1 / 8) * 16 * GIB / (400 * GB), rel=0.01)
+
+
+def test_times_grow_with_the_size_but_for_the_choice_of_an_algorithm():
+    site = one_machine()
+    for forced in (("ring", "simple"), ("ring", "ll128"), ("tree", "simple")):
+        times = [predict(site, "all_reduce", 2**k, *forced).seconds for k in range(10, 35)]
+        assert all(later > 0.97 * earlier for earlier, later in itertools.pairwise(times))
+
+
+@pytest.mark.parametrize(
+    ("site", "how", "busbw"),
+    [
+        (one_machine(), "nvls", 480 * GB),  # 8 H100 with NVLink SHARP, published by NVIDIA
+        (one_machine(), "ring", 370 * GB),
+    ],
+)
+def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
+    time = predict(site, "all_reduce", 16 * GIB, how, "simple").seconds
+    # The search's rate and the protocol's efficiency alone, then with what steps cost.
+    if how == "nvls":
+        of_rules = 8 * 40 * GB * 0.85 * (8 - 1) / 8 * 2
+        assert of_rules == pytest.approx(busbw, rel=0.05)
+    else:
+        assert site.link == pytest.approx(busbw, rel=0.05)
+    assert 14 / 8 * 16 * GIB / time == pytest.approx(busbw, rel=0.05)
+
+
+def test_a_prediction_has_the_interval_of_its_generation_and_size():
+    site, known = one_machine(), costs()
+    for size in (64 * 1024, 64 * MIB):
+        p = predict(site, "all_reduce", size)
+        low, high = known.spread["hopper", size >= MIB]
+        assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
+        assert 0.5 < low < 1.05 < high < 3
+
+
+def test_protocols_that_a_network_does_not_leave_are_not_chosen():
+    ring = Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    sites = {name: Site(where, 370.8e9, nics=100e9, network=name) for name in ("infiniband", "slingshot")}
+    taken = {name: {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 30)} for name, site in sites.items()}
+    assert taken["infiniband"] == {"ll", "ll128", "simple"}
+    assert taken["slingshot"] == {"ll", "simple"}
+
+
+def test_what_has_no_constants_is_refused_with_what_has():
+    ring = Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    with pytest.raises(InputError, match=r"known for infiniband, roce, .*, not for 'tofu'"):
+        predict(Site(where, 370.8e9, nics=100e9, network="tofu"), "all_reduce", MIB)
+    with pytest.raises(InputError, match="ampere, hopper, blackwell, volta, not for pascal"):
+        costs().of_gpu("pascal")
+    with pytest.raises(InputError, match="no all_reduce with nvls/ll here"):
+        predict(one_machine(), "all_reduce", MIB, "nvls", "ll")
+
+
+def test_constants_are_of_three_kinds_and_name_their_tables():
+    known = read_costs(PATH.read_text(encoding="utf-8"))
+    assert {"ampere", "hopper", "blackwell"} <= known.primitives.keys()
+    assert len(known.fitted_on) == len(set(known.fitted_on)) >= 10
+    for p in known.primitives.values():
+        assert 0.5 < p.p2p_efficiency <= 1
+        # A channel moves more with Simple than with LL128, and with LL128 than with LL; latencies are the other way.
+        assert p.rate_ll < p.rate_ll128 < p.rate_simple
+        assert p.hop_ll < p.hop_ll128 < p.hop_simple + p.slice
+    assert all(0 < plugin.efficiency <= 1 and math.isfinite(plugin.hop_simple) for plugin in known.plugins.values())
+
+
+def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
+    # MareNostrum 5, 4 GPUs and 4 NDR200 NICs a machine: at 8 MiB a ring takes 1.06, 2.1 and 3.5 times as long as a tree
+    # on 4, 16 and 64 machines, and at 64 MiB it is the faster one on 4.
+    def ratio(n_nodes, size):
+        ring = Channels(4, 24e9, 24e9)
+        setting = Setting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
+        site = Site(setting, 370.8e9, nics=100e9, network="infiniband")
+        ring_seconds, tree_seconds = (predict(site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
+        return ring_seconds / tree_seconds
+
+    assert ratio(4, 8 * MIB) < ratio(16, 8 * MIB) < ratio(64, 8 * MIB)
+    assert ratio(16, 8 * MIB) > 1 > ratio(4, 64 * MIB)
+
+
+def test_announced_messages_of_a_nic_follow_each_other():
+    """16 channels of 2 x 4 ranks, 4 of them on each NIC, 14 steps: so many announcements, however fast the rest is."""
+    plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=12 * US, post=0.0)
+    call = Call("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
+    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    assert ring_time(ways, call) == pytest.approx(14 * 4 * 12 * US, rel=1e-3)
+    small = Call("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
+    assert ring_time(ways, small) < 1 * US
+
+
+def test_messages_of_channels_that_leave_by_one_rank_are_posted_one_after_another():
+    ways = Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=2 * US), 1e15)
+    posts = [ring_time(ways, Call("all_gather", size, 2, 2, "ring", "ll", 4)) for size in (2**13, 2**15)]
+    assert posts == pytest.approx([0, 3 * 2 * US], abs=1e-9)  # 1 channel, then 4
+
+
+def test_a_ring_of_one_gpu_in_each_machine_waits_for_its_nic_once():
+    call = Call("all_gather", 8 * MIB, 2, 2, "ring", "simple", 2)
+    assert ring_time(Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=0.0), 10 * GB), call) == pytest.approx(
+        4 * MIB / (10 * GB), rel=1e-3
+    )
+
+
+def test_a_cpu_that_copies_bounds_each_rank():
+    plugin = Plugin(0, 0, 0, 1.0, copy=3 * GB)
+    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=1).outside("simple") == 3 * GB
+    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
+    assert Ways(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
+    assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
+    assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
+
+
+def test_a_loop_of_nvlink_sharp_is_as_long_as_its_heads_or_its_own_part_s_way():
+    p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0, 0, 0, 1.0)
+    assert loop_time(p, 1, 0) == pytest.approx(10 * US, rel=0.01)
+    assert loop_time(p, 100, 1e5) == pytest.approx(200 * US, rel=0.01)
+
+
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+def test_halves_by_nvlink_sharp_take_their_bytes_over_the_link(operation):
+    call = Call(operation, 16 * GIB, 8, 1, "nvls", "simple", 16)
+    assert nvls_time(Ways(0, FREE), call, 400 * GB) == pytest.approx(16 * GIB / (400 * GB), rel=0.01)
+
+
+def test_nvlink_sharp_over_a_network_that_adds_sends_each_byte_once():
+    tree, plain = (
+        nvls_time(Ways(1e15, FREE, WIRE, 50 * GB), Call("all_reduce", 16 * GIB, 64, 8, name, "simple", 16), 1e15)
+        for name in ("nvls_tree", "nvls")
+    )
+    assert plain == pytest.approx(16 * GIB / (50 * GB), rel=0.01)
+    assert tree == pytest.approx(2 * plain, rel=0.01)
+
+
+def test_one_rank_of_a_machine_sends_by_its_own_nic():
+    ring = Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    site = Site(where, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
+    reached = 2**30 / predict(site, "send_recv", 2**30).seconds
+    assert reached == pytest.approx(25e9 * costs().of_network("infiniband").efficiency, rel=0.02)
+
+
+def test_a_pair_has_its_link_alone():
+    pair, all_eight = one_machine(n=2), one_machine()
+    rate = 2**32 / predict(pair, "send_recv", 2**32).seconds
+    assert rate == pytest.approx(pair.link, rel=0.02)
+    assert 7 / 8 * 2**32 / predict(all_eight, "all_to_all", 2**32).seconds < 0.9 * pair.link
+
+
+def test_trees_take_the_threads_that_rings_do_not_have():
+    assert SHARE_ALONE == {"ll": 320 / 512, "ll128": 320 / 640, "simple": 320 / 512}
