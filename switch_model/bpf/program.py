@@ -19,7 +19,7 @@ import numpy as np
 
 from commsim.core.errors import BackendError, InputError
 from switch_model import slot_kernel
-from switch_model.live import frame_kernel
+from switch_model.live import frame_fields_kernel
 from switch_model.live.data_plane import MAX_WORKERS
 from switch_model.live.frame_fields_kernel import COUNTERS
 from switch_model.live.frames import HEADER_BYTES, MAX_SLOTS, type_and_size
@@ -101,7 +101,7 @@ def _parameters(system: System) -> dict[str, int]:
     facts = {"ELEMENTS": system.elements, "POOL_SIZE": system.pool_size, "MAX_WORKERS": MAX_WORKERS,
              "MAX_JOBS": MAX_JOBS, "TYPE_AND_SIZE": type_and_size(system.elements)}  # fmt: skip
     actions = {name: getattr(slot_kernel, name) for name in _ACTIONS}
-    counted = {name: getattr(frame_kernel, name) for name in _COUNTED}
+    counted = {name: getattr(frame_fields_kernel, name) for name in _COUNTED}
     return {**facts, **actions, **counted, "N_COUNTERS": len(COUNTERS)}
 
 
