@@ -106,14 +106,14 @@ def check_page(path: str) -> None:
     require_library()
 
 
-def report_run(config: RunConfig, results: list[Any], path: str, said: Sequence[str]) -> list[str]:
+def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[str]) -> list[str]:
     """Write the page of what ``commsim run`` has just predicted, and return what it leaves out.
 
     Parameters
     ----------
     config : Config
         Flags of the run.
-    results : list of Result
+    results : sequence of Result
         What it predicted.
     path : str
         Page to write.

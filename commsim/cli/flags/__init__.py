@@ -103,9 +103,9 @@ class Flags:
         return {name: getattr(self, name) for name in names}
 
     def given(self, *names: str) -> list[str]:
-        """Return those of the named flags that have a value, as they are written on the command line."""
-        values = {name: getattr(self, name) for name in names}
-        return [f"--{k.replace('_', '-')}" for k, v in values.items() if v is not None and v is not False and v != ()]
+        """Return those of the named flags that have another value than their default, as on the command line."""
+        usual = {name: self.DEFAULTS.get(name, self.__dataclass_fields__[name].default) for name in names}
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != usual[name]]
 
 
 class Verb(NamedTuple):
