@@ -8,7 +8,7 @@ import numpy as np
 
 from commsim.report.answer import Table, remarks
 
-from .tables import Answered
+from .tables import Answered, Row, json_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,10 +36,8 @@ def answer_jobs(config: Config) -> Answered:
     composition = read_composition(config.jobs or "")
     solution = solve(config.scenario("", jobs=composition), [0.0])
     shared, network = solution.details, solution.plan.network
-    rows = [
-        _row(entry, result, alone)
-        for entry, result, alone in zip(composition.jobs, solution.results, shared.alone, strict=True)
-    ]
+    jobs = zip(composition.jobs, solution.plan.prepared, solution.results, shared.alone, strict=True)
+    rows = [_row(entry, Row(result, network, plan.schedule), alone) for entry, plan, result, alone in jobs]
     engine = solution.scenario.wish.engine
     title = f"{len(rows)} jobs and {len(shared.took)} background messages on {network.name}, engine {engine}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
@@ -52,9 +50,9 @@ def answer_jobs(config: Config) -> Answered:
     return Answered(parts, rows, solution.results, network, {"background": background}, chosen=chosen)
 
 
-def _row(entry: JobEntry, result: Any, alone: float) -> dict[str, Any]:
-    row: dict[str, Any] = result.row()
-    return row | {
+def _row(entry: JobEntry, row: Row, alone: float) -> dict[str, Any]:
+    result = row.result
+    return json_row(row) | {
         "job": entry.name, "ranks": list(entry.ranks), "start_s": entry.start, "alone_s": alone,
         "slowdown": result.time / alone if alone else 1.0,
         "exact": bool(result.counters["exact"]) if "exact" in result.counters else None,

@@ -64,6 +64,12 @@ def test_the_json_of_jobs_has_the_network_and_the_engine(commsim, folder):
     assert tree["remarks"] == ["-n: no effect, a simulation without jitter gives the same time every time"]
 
 
+def test_a_page_of_jobs_has_their_rows_and_no_timeline(commsim, folder):
+    assert commsim(*ASKED["jobs"][0], "--json", "j.json").code == 0
+    assert commsim("report", "j.json", "-o", "r.html").code == 0
+    assert "messages: ring_all_reduce: --jobs has no timeline" in commsim.out
+
+
 def test_what_is_synthesized_has_a_table_beside_all_algorithms(commsim):
     asked = (*STAR, "--operation", "all_gather", "--synthesized")
     all_of_them = commsim.results(*asked, "--algorithm", "all")["results"]
