@@ -192,10 +192,12 @@ def _left_out(config: Config, reasons: Mapping[str, str]) -> list[str]:
     InputError
         If one of them was asked for by name.
     """
+    from commsim.scenario.contenders import skipped
+
     for spec, why in reasons.items():
         if spec in (config.algorithm, *config.collective):
             raise InputError(why)
-    return [f"left out: {spec}: {why}" for spec, why in reasons.items()]
+    return skipped(reasons)
 
 
 def _bounds(prepared: Mapping[str, Plan]) -> dict[str, LowerBound]:
