@@ -15,6 +15,7 @@ from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import format_size
+from commsim.core.value import Shown
 from commsim.scenario.contenders import (
     about_assumed,
     algorithms_for,
@@ -55,7 +56,7 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Shown):
     """What :func:`rank_algorithms` found.
 
     Parameters
