@@ -16,7 +16,7 @@ from .run.config import Prediction
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.real.comparison.above_line_rate import Line
     from commsim.real.comparison.pairs import Pair, Summary
     from commsim.scenario import Plan
