@@ -1,13 +1,15 @@
 """The way of one simple question through the house: files, functions, and the frames from its door to the kernel.
 
-``python -m benchmarks.house.path`` asks ``commsim run`` and ``cs.predict`` for a ring all-reduce on a star of 8 hosts. Each
-is asked once, which imports modules and fills caches, and then again while every call of Python is seen. What is counted:
+``python -m benchmarks.house.path`` asks ``commsim run`` and ``cs.predict`` for a ring all-reduce on a star of 8 hosts.
+Each is asked once, which imports modules and fills caches, and then again while every call of Python is seen.
 
 - A function is a function, method or lambda of the shipped packages that is entered at least once. Comprehensions and
-  generator expressions belong to the function in which they are written; methods that ``dataclasses`` writes are in no file.
+  generator expressions belong to the function in which they are written; methods that ``dataclasses`` writes are in no
+  file.
 - A file is one with such a function. Kernels count too: this work is so little that they run as plain Python.
-- The frames are those of the shipped packages on the stack, from the door to ``Kernel.__call__``, which runs the compiled
-  kernel. Of the kernels of the engine it is the last: those before it lay out the work, this one finds the times.
+- The frames are those of the shipped packages on the stack, from the door to ``Kernel.__call__``, which runs the
+  compiled kernel. Of the kernels of the engine it is the last: those before it lay out the work, this one finds the
+  times.
 """
 
 from __future__ import annotations
@@ -68,11 +70,13 @@ class Walk:
         file, name = _place(frame)
         self.functions.setdefault(file, set()).add(f"{name}:{frame.f_code.co_firstlineno}")
         if name == "Kernel.__call__" and frame.f_locals["self"].__module__.startswith("commsim.engine."):
-            self.to_kernel = _stack(frame)
+            stack = _stack(frame)
+            if " ".join(stack).count(name) == 1:  # not a kernel that a kernel calls
+                self.to_kernel = stack
 
 
 def walk(question: Callable[[], object]) -> Walk:
-    """Ask a question twice, and return what the second time went through, as in a process that has asked nothing else."""
+    """Ask a question twice, as if nothing had been asked before, and return what the second time went through."""
     found = Walk()
     Kernel.steps_left = MAX_INTERPRETED
     with contextlib.redirect_stdout(io.StringIO()):

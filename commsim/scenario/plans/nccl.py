@@ -9,6 +9,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.ways.known_paths import KnownPaths
 from commsim.engine.ways.known_time import KnownTime
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.plans.dense import Plan
@@ -55,7 +56,7 @@ class NcclPlan(Plan):
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
                 loops = launch.loops(schedule, parameters, job)
                 known = KnownTime(costs.seconds - costs.launch, costs.reference, framing, loops)
-                paths = dataclasses.replace(paths, network=costs.network, job=job, known=known)
+                paths = KnownPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
                 before=0.0 if costs is None else costs.launch, spread=(1.0, 1.0) if costs is None else costs.spread,
