@@ -11,6 +11,7 @@ from commsim.core.operations import operation as known_operation
 
 from .measurement import MAX_BYTES, Asked, Measured
 
+Reader = Callable[[Path, Asked], Sequence[Measured]]
 # How JSON begins; a log may begin with [1,0]<stdout>: instead.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
 
@@ -57,9 +58,6 @@ def read_measured(
         if n_ranks is not None and row.n_ranks not in (None, n_ranks):
             raise InputError(f"{path}, line {row.line}: was measured on {row.n_ranks} ranks, got --ranks {n_ranks}")
     return tuple(rows)
-
-
-Reader = Callable[[Path, Asked], Sequence[Measured]]
 
 
 def _reader(path: Path) -> Reader:
