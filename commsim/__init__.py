@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .questions import synthesize as synthesize
     from .questions import write_report as write_report
     from .real.comparison.comparison import Comparison as Comparison
-    from .scenario.bind import prepare as prepare
+    from .scenario.build import prepare as prepare
     from .scenario.inputs import load_network as load_network
     from .scenario.inputs import load_placement as load_placement
     from .sparse.compressors import compressor_of as compressor_of
@@ -102,7 +102,7 @@ _MODULES = {
     "commsim.questions": (
         "advise_for", "compare_with", "lower_bound", "synthesize", "write_report",
     ),
-    "commsim.scenario.bind": ("prepare",),
+    "commsim.scenario.build": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),

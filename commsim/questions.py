@@ -19,10 +19,10 @@ from commsim.report.rows.study_files import read_study
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice, Question, advise
+from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, placement_of, size_of, sizes_of
+from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import solve as solve_scenario
-from commsim.scenario.usual import usual_collective
-from commsim.scenario.wish import Wish
 from commsim.synthesis import LowerBound, bound
 from commsim.synthesis import synthesize as methods
 from commsim.synthesis.synthesize import Synthesis

@@ -91,8 +91,8 @@ def fake_osu(
 def _results(
     network: NetworkLike, collective: str | None, operation: str, sizes: Sequence[SizeLike], n_ranks: int | None
 ) -> list[Result]:
+    from commsim.scenario.collective_names import usual_collective
     from commsim.scenario.given import network_of
-    from commsim.scenario.usual import usual_collective
 
     where = network_of(network)
     spec = collective or usual_collective(where, operation)[0]

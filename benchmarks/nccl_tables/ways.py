@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.networks import prepared_for
+from commsim.engine.ways.known_paths import KnownPaths
 from commsim.report.table import print_table
 
 # Messages up to which a call is simulated event by event.
@@ -61,14 +62,15 @@ def compared(table: Table) -> list[Compared]:
     for size, _ in table.rows:
         here = ready.at(size)
         how = f"{here.parameters.get('algorithm', 'p2p')}/{here.parameters.get('protocol', '')}"
-        assert here.paths.known is not None
-        closed = here.paths.known.seconds + here.before
+        paths = here.paths
+        assert isinstance(paths, KnownPaths)
+        closed = paths.known.seconds + here.before
         events = rest = float("nan")
         if here.schedule.n_transfers <= MAX_MESSAGES:
             events = ready.predict(size, method="events").time
-            reference = here.paths.on_reference(size)
-            rest = here.paths.known.seconds - reference
-        rows.append(Compared(table.id, size, how, here.paths.proof.full < 0, closed, events, rest))
+            reference = paths.on_reference(size)
+            rest = paths.known.seconds - reference
+        rows.append(Compared(table.id, size, how, paths.proof.full < 0, closed, events, rest))
     return rows
 
 

@@ -216,8 +216,10 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
     from commsim.real.calibrate import machine_name
     from commsim.real.validate import summary_of
 
-    name = network.name if network else "no network, one rank alone"
-    title = f"{transport.size} ranks over {transport.name}, against {name}"
+    if network is None:
+        title = f"a single rank over {transport.name}, which sends nothing: nothing is predicted"
+    else:
+        title = f"{transport.size} ranks over {transport.name}, against {network.name}"
     said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)

@@ -17,7 +17,7 @@ from .run.config import Prediction
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.real.comparison.above_line_rate import Line
     from commsim.real.comparison.pairs import Pair
     from commsim.scenario import Plan
@@ -80,8 +80,8 @@ def _with_collective(config: Config, measured: Sequence[Measured], notes: list[s
     """Put the usual collective of the measured operation where none is named, and the usual engine."""
     import dataclasses
 
+    from commsim.scenario.collective_names import spelled_out, usual_collective
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.usual import spelled_out, usual_collective
 
     operations = sorted({row.operation for row in measured if row.size > 0})
     operation = config.operation or (operations[0] if len(operations) == 1 else None)

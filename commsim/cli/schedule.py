@@ -107,7 +107,7 @@ def _wrapped(indent: str, text: str) -> list[str]:
 
 
 def _load(config: OneConfig, size: float | None = None) -> Any:
-    from commsim.scenario.inputs import load_schedule
+    from commsim.scenario.collective_names import load_schedule
 
     schedule = load_schedule(config.collective, config.ranks, size)
     if config.ranks is not None and schedule.n_ranks != config.ranks:
@@ -165,7 +165,7 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
         return []
     from collectives import found_parameters
     from collectives.pieces import sized_parameters
-    from commsim.scenario.inputs import collective_entry, read_collective
+    from commsim.scenario.collective_names import collective_entry, read_collective
 
     entry, _ = collective_entry(spec)
     given = read_collective(spec, schedule.n_ranks)[1]
@@ -211,7 +211,7 @@ def check_schedule(config: CheckConfig) -> Answer:
     """Prove that the schedule does what its operation requires."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
-    from commsim.scenario.inputs import read_collective
+    from commsim.scenario.collective_names import read_collective
 
     report: Any
     if config.collective.endswith(SUFFIX):

@@ -138,7 +138,7 @@ def _costs(
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:
     """Write the best that NCCL has at each size, and say how many rules that is; the rest cannot be asked of it."""
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.formats.nccl_plans import rules_of_rows, write_tuner
     from commsim.scenario.plans.nccl import NcclPlan
 

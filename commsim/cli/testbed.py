@@ -190,7 +190,7 @@ def run_shared(config: ShareConfig) -> Answer:
     if config.iterations < 1:
         raise InputError(f"--iterations must be at least 1, got {config.iterations}")
     from commsim.real.testbed.share import share
-    from commsim.scenario.inputs import load_schedule
+    from commsim.scenario.collective_names import load_schedule
 
     with testbed_of(config) as (place, layout):
         hosts = _hosts_of(config.jobs, layout)

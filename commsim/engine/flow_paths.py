@@ -1,7 +1,7 @@
 """Which way the flow engine computes: the one that is expected to be the cheapest of those that give the same answer.
 
 The ways are records of :mod:`commsim.engine.ways.catalog`. Each lays out what does not depend on the size, or declines;
-then it simulates a size, or declines when it turns out not to apply to these starts and this size. They never guess.
+what it lays out simulates a size, or declines where it does not apply to these starts and this size. They never guess.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.ways.known_time import KnownTime, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps
 
+from .flow import simulate_flows
 from .flow_plan import FlowPlan, Job
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
 from .ways.catalog import EVENTS, choose, named, refuse_too_many
 from .ways.catalog import METHODS as WAYS
-from .ways.way import Task, Way
+from .ways.way import Simulation, Task, Way
 
-# A way for jobs whose time is known where no link is in the way; and what is no way, since it extrapolates.
+# Methods of jobs whose time is known (``ways.known_paths``): proved where no link is in the way, and extrapolated.
 KNOWN, LOOPS = "closed-form", "loops"
 METHODS = (*WAYS, KNOWN, LOOPS)
 __all__ = ["METHODS", "FlowPaths"]
@@ -49,8 +49,6 @@ class FlowPaths:
         What runs.
     routing, seed : str or None, int
         Same as in :func:`commsim.routing.routing.find_routes`.
-    known : KnownTime, optional
-        Time of the job on a reference network, for one size.
     """
 
     network: Network
@@ -59,7 +57,6 @@ class FlowPaths:
     seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
-    known: KnownTime | None = None
 
     @functools.cached_property
     def task(self) -> Task:
@@ -70,19 +67,20 @@ class FlowPaths:
     def plan(self) -> FlowPlan:
         """Tables of the event engine; they take memory for every transfer."""
         with self._sized(EVENTS):
-            plan: FlowPlan = self._plan(EVENTS)
-        return plan
+            return self.task.tables
 
     def with_messages(self, messages: Callable[[float], NDArray[np.float64]]) -> FlowPaths:
         """Return the same with other payloads; routes and dependencies do not change."""
-        job = dataclasses.replace(self.job, messages=messages)
-        kept = {EVENTS: dataclasses.replace(self.plan, jobs=(job,))} if EVENTS in self._plans else {}
-        return FlowPaths(self.network, job, self.routing, self.seed, kept)
+        paths = FlowPaths(self.network, dataclasses.replace(self.job, messages=messages), self.routing, self.seed)
+        if "tables" in vars(self.task):
+            vars(paths.task)["tables"] = dataclasses.replace(self.plan, jobs=(paths.job,))
+        return paths
 
     def on(self, network: Network) -> FlowPaths:
         """Return the same on a network whose curves alone differ; routes and dependencies do not change."""
-        kept = {EVENTS: dataclasses.replace(self.plan, network=network)}
-        return FlowPaths(network, self.job, self.routing, self.seed, kept)
+        paths = FlowPaths(network, self.job, self.routing, self.seed)
+        vars(paths.task)["tables"] = dataclasses.replace(self.plan, network=network)
+        return paths
 
     def simulate(
         self,
@@ -114,86 +112,9 @@ class FlowPaths:
         """
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
-        if method in ("auto", KNOWN) and flaps is None and not trace:
-            found = self._known(size, starts, framing)
-            if found is not None:
-                return found
-        if method == KNOWN:
-            raise InputError(
-                f"method {method!r} does not apply to {self.job.schedule.name} on {self.network.name}: it needs a "
-                f"closed form and {self._in_the_way()}; use auto"
-            )
-        loops = None if self.known is None or trace or flaps is not None else self.known.loops
-        if method == LOOPS and loops is None:
-            raise InputError(f"method {method!r} is for NCCL's calls of many loops, and no traces or flaps; use auto")
-        if loops is not None and method in ("auto", LOOPS):
-            return self._with_rest(self._looped(self.network, size, starts, framing), size)
-        return self._with_rest(self._computed(size, starts, framing, trace, method, flaps), size)
-
-    def _looped(self, network: Network, size: float, starts: ArrayLike, framing: Framing | None) -> Result:
-        """Simulate some loops of a job of many, on its network or the reference."""
-        assert self.known is not None
-        assert self.known.loops is not None
-
-        def time(where: Network, job: Job, part: float) -> float:
-            paths = FlowPaths(where, job, self.routing, self.seed)
-            return paths.simulate(part, starts=starts, framing=framing).time
-
-        found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
-        return dataclasses.replace(found, method=LOOPS)
-
-    def _known(self, size: float, starts: ArrayLike, framing: Framing | None) -> Result | None:
-        """Return the known time where it is proved to be that of the simulation."""
-        if self.known is None or not applies(self.network, self.job, self.known, starts, framing):
-            return None
-        if self.proof.full >= 0:
-            return None
-        found = simulate_known(self.network, self.job, self.known, self.proof, size)
-        return None if found is None else dataclasses.replace(found, method=KNOWN)
-
-    @property
-    def proof(self) -> Proof:
-        """Whether a link may be in the way of a job whose time is known."""
-        if "proof" not in self._plans:
-            assert self.known is not None
-            self._plans["proof"] = prove(self.network, self.job, self.known, self.routing, self.seed)
-        found: Proof = self._plans["proof"]
-        return found
-
-    def _in_the_way(self) -> str:
-        if self.known is None or self.proof.full < 0:
-            return "no late starters, headers, traces or flaps"
-        return f"no link in the way, and {self.network.link_name(self.proof.full)} may be"
-
-    def _with_rest(self, found: Result, size: float) -> Result:
-        """Add what the known time has beyond the messages, where nothing is in their way."""
-        if self.known is None:
-            return found
-        key = f"rest {found.method == LOOPS}"  # of the same kind, so that what loops leave out cancels
-        if key not in self._plans:
-            reference, framing = self.known.reference, self.known.framing
-            looped = found.method == LOOPS
-            alone = self._looped(reference, size, 0.0, framing).time if looped else self.on_reference(size)
-            self._plans[key] = self.known.seconds - alone
-        rest: float = self._plans[key]
-        if rest < 0:  # no more than leaves the busiest link its time
-            busiest = float((found.link_bytes / self.network.bandwidth).max(initial=0.0))
-            rest = max(rest, min(0.0, busiest - found.time_from_last_start))
-        last = found.time_from_last_start + rest
-        return dataclasses.replace(found, time=found.time + rest, time_from_last_start=last)
-
-    def on_reference(self, size: float) -> float:
-        """Simulate a job whose time is known on the reference network, and return what its messages take."""
-        assert self.known is not None
-        paths = FlowPaths(self.known.reference, self.job, self.routing, self.seed)
-        return paths.simulate(size, framing=self.known.framing).time
-
-    def _computed(
-        self, size: float, starts: ArrayLike, framing: Framing | None, trace: bool | TraceFile, method: str,
-        flaps: Flaps | None,
-    ) -> Result:  # fmt: skip
-        """Simulate by one of the ways that are proved for any job."""
-        if method not in ("auto", "events"):
+        if method in (KNOWN, LOOPS):
+            raise self._refusal(method)
+        if method not in ("auto", EVENTS.name):
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
             if flaps is not None:
                 raise InputError(f"method {method!r} knows no flaps; use auto or events")
@@ -203,8 +124,8 @@ class FlowPaths:
             if way is EVENTS:
                 refuse_too_many(self.task, bool(trace))
             with self._sized(way):
-                plan = self._plan(way)
-                found = None if plan is None else way.simulate(plan, size, starts=starts, framing=framing, trace=trace)
+                simulation = self._laid_out(way)
+                found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
             if found is not None:
                 return dataclasses.replace(found, method=way.name)
         raise self._refusal(method)
@@ -213,18 +134,24 @@ class FlowPaths:
         """Simulate with flaps, and without them, to say what they cost."""
         refuse_too_many(self.task, bool(options["trace"]))
         with self._sized(EVENTS):
-            found = EVENTS.simulate(self.plan, size, flaps=flaps, **options)
-        whole = self._computed(size, options["starts"], options["framing"], False, method, None)
-        assert found is not None
+            (found,) = simulate_flows(self.plan, size, flaps=flaps, **options)
+        whole = FlowPaths.simulate(self, size, method=method, **options | {"trace": False})
         counters = {**found.counters, "flap_lost_s": found.time - whole.time}
         return dataclasses.replace(found, method="events", counters=counters)
 
     def _refusal(self, method: str) -> InputError:
-        needs = named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
+        if method == LOOPS:
+            return InputError(f"method {method!r} is for NCCL's calls of many loops, and no traces or flaps; use auto")
         return InputError(
             f"method {method!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
-            f"it needs {needs}; use auto"
+            f"it needs {self._needs(method)}; use auto"
         )
+
+    def _needs(self, method: str) -> str:
+        """Return what a method that does not apply needs."""
+        if method == KNOWN:
+            return "a closed form and no late starters, headers, traces or flaps"
+        return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
         return expected_work(way.steps * self.job.schedule.n_transfers + self.network.n_links)
@@ -234,9 +161,11 @@ class FlowPaths:
             self._chosen[trace] = choose(self.task, trace=trace)
         return self._chosen[trace]
 
-    def _plan(self, way: Way) -> Any:
+    def _laid_out(self, way: Way) -> Simulation | None:
+        """Return the simulation of a way, laid out when it is first asked for; None where the way does not apply."""
         if not way.general and not self.task.is_regular:
             return None
         if way not in self._plans:
             self._plans[way] = way.plan(self.task)
-        return self._plans[way]
+        simulation: Simulation | None = self._plans[way]
+        return simulation

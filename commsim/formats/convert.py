@@ -7,7 +7,8 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_head, read_json, read_tree
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 
 from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, Sized

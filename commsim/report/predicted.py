@@ -10,8 +10,8 @@ from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.result import Result
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import Solution
-from commsim.scenario.wish import Wish
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

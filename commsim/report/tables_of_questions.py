@@ -11,7 +11,7 @@ from commsim.scenario.contenders import skipped
 from .answer import Part, Table, remarks
 
 if TYPE_CHECKING:
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.real.comparison.comparison import Comparison
     from commsim.real.comparison.pairs import Pair, Summary
     from commsim.scenario.advice import Advice

@@ -1,4 +1,4 @@
-"""Build a collective for the ranks, groups and machines that a network and a placement give it, and place it."""
+"""From a collective and a network to a plan: built for the ranks, groups and machines that are there, and placed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
 from commsim.core.placement import Placement, helper_nodes
 from commsim.core.registry import Entry
+from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
+from commsim.core.units import parse_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
-from commsim.scenario.good_parameters import count_rails, servers_that_fit, with_partitions_that_fit
+from commsim.scenario.collective_names import collective_entry, load_schedule
+from commsim.scenario.good_parameters import PARTITIONS, count_rails, servers_that_fit, with_partitions_that_fit
 from commsim.scenario.helper_placement import (
     machines_of,
     on_memories,
@@ -28,19 +31,101 @@ from commsim.scenario.helper_placement import (
     where_helpers_sit,
     with_helpers,
 )
-from commsim.scenario.inputs import collective_entry, load_placement
+from commsim.scenario.inputs import PACKED, load_network, load_placement
 from commsim.scenario.plans.cut_by_size import CutBySize
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
     from commsim.scenario.plans.aggregation import Aggregation
-    from commsim.scenario.plans.nccl_files import Decided
     from commsim.scenario.plans.nccl_launch import NcclLaunch
     from commsim.scenario.plans.sparse_data import SparseData
 
 
-def build_named(
+def prepare(
+    collective: str | Schedule,
+    network: str | Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> Plan:
+    """Build and place a collective, and lay out its simulation.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a registered collective, the .npz file of a schedule, or a schedule.
+    network : str or Network
+        ``name:key=value,...`` of a registered topology, a file, or a network.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all hosts less those that helpers need.
+    placement : str or Placement, optional
+        ``packed``, ``spread``, ``random``, a file, or a placement. Default: what a file of a schedule says that it was
+        made for, else ``packed``.
+    routing : str, optional
+        Routing in place of the network's own.
+    seed : int
+        Seed of random placement and of ECMP's hash.
+    assume_programmable : bool
+        Whether aggregators may sit on switches of a network that says of none that it can aggregate.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a parameter is wrong, or the placement does not fit.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    notes: tuple[str, ...] = ()
+    if isinstance(collective, str) and collective.endswith(".npz"):
+        path = collective
+        if placement is None:
+            from commsim.files.schedule_file import read_placed_schedule
+
+            collective, placement = read_placed_schedule(path, network)
+            if placement is not None and placement.routes is not None:
+                notes = (f"{path}: {len(placement.routes)} connections take the routes that it pins",)
+        else:
+            collective = load_schedule(path)
+    placement = PACKED if placement is None else placement
+    if isinstance(collective, Schedule):
+        ready = laid_out(collective, network, placed(placement, network, collective, seed), routing, seed, {})
+        ready = dataclasses.replace(ready, notes=notes)
+    else:
+        ready = _named(collective, network, n_ranks, placement, routing, seed, assume_programmable)
+    if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
+        raise InputError(f"the schedule has {ready.schedule.n_ranks} ranks, got n_ranks={n_ranks}")
+    return ready
+
+
+def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:
+    """Predict how long a collective takes.
+
+    Parameters
+    ----------
+    collective, network
+        Same as in :func:`prepare`.
+    size : float or str
+        Bytes, or text such as ``64MiB``.
+    **options
+        The other parameters of :func:`prepare` and of :meth:`Plan.predict`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB").time  # doctest: +SKIP
+    """
+    placing = {k: options.pop(k) for k in ("n_ranks", "placement", "routing") if k in options}
+    ready = prepare(collective, network, seed=options.get("seed", 0), **placing)
+    return ready.predict(parse_size(size) if isinstance(size, str) else size, **options)
+
+
+def _named(
     text: str,
     network: Network,
     n_ranks: int | None,
@@ -56,7 +141,9 @@ def build_named(
         from commsim.scenario.plans.sparse_data import split_data
 
         raw, given = split_data(entry, raw)
-    raw, spec = split_system(entry, raw)
+    spec = None
+    if entry.metadata["systems"]:
+        raw, spec = split_system(entry, raw)
     decided = None
     if "nccl" in entry.metadata["needs"]:
         from commsim.scenario.plans.nccl_files import split_files
@@ -68,7 +155,9 @@ def build_named(
     notes: list[str] = []
     aggregation = launch = None
     if decided is not None:
-        schedule, where, launch = _launched(entry, parameters, decided, network, n_ranks, placement, seed)
+        from commsim.scenario.plans.nccl import launched
+
+        schedule, where, launch = launched(entry, parameters, decided, network, n_ranks, placement, seed)
         notes += launch.notes
     elif not entry.metadata["systems"]:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
@@ -94,7 +183,7 @@ def build_named(
     data = _data(entry, schedule, parameters, given, notes)
     ready = laid_out(schedule, network, where, routing, seed, parameters, data)
     plan = dataclasses.replace(_of_kind(ready, entry, aggregation, launch), notes=tuple(notes))
-    return with_partitions_that_fit(plan)
+    return with_partitions_that_fit(plan) if PARTITIONS in entry.parameters else plan
 
 
 def _of_kind(plan: Plan, entry: Entry[Schedule], aggregation: Aggregation | None, launch: NcclLaunch | None) -> Plan:
@@ -182,29 +271,6 @@ def _build_and_place(
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
     return schedule, where
-
-
-def _launched(
-    entry: Entry[Schedule],
-    parameters: dict[str, Any],
-    decided: Decided,
-    network: Network,
-    n_ranks: int | None,
-    placement: str | Placement,
-    seed: int,
-) -> tuple[Schedule, Placement, NcclLaunch]:
-    """Build and place what NCCL launches; adds to `parameters` what it takes for the array that is usual."""
-    from commsim.scenario.plans.nccl_launch import nccl_launch
-
-    if n_ranks is None:
-        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    if n_ranks < 1:
-        raise InputError(f"ranks must be at least 1, got {n_ranks}")
-    where = placement if isinstance(placement, Placement) else load_placement(placement, network, n_ranks, seed)
-    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
-    parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
-    schedule = _build_checked(entry.build, n_ranks, parameters)
-    return schedule, launch.placed(schedule, parameters), launch
 
 
 def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:

@@ -13,12 +13,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
-from commsim.scenario.bind import prepare
-from commsim.scenario.inputs import collective_entry, load_schedule
+from commsim.scenario.build import prepare
+from commsim.scenario.collective_names import collective_entry, load_schedule, runs_here
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
-from commsim.scenario.usual import runs_here
 
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536

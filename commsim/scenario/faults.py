@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.result import Result
 from commsim.core.units import parse_time
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
-__all__ = ["DETECTION", "draws_faults", "flap_remarks", "flaps_of", "with_faults"]
+__all__ = ["DETECTION", "draws_faults", "flaps_of", "with_faults"]
 
 
 def with_faults(
@@ -93,22 +92,6 @@ def flaps_of(
         for name, value in ((name, usual[name] if value is None else value) for name, value in given.items())
     ]
     return read_flaps(flap, network, detection=times[0], rto=times[1])
-
-
-def flap_remarks(results: Sequence[Result]) -> list[str]:
-    """Describe what flaps cost, and how many connections they met."""
-    return [
-        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; {_met(r.counters)}, connections "
-        f"that were rerouted: {r.counters['rerouted']:.0f}"
-        for r in results
-        if "flap_lost_s" in r.counters
-    ]
-
-
-def _met(counters: Mapping[str, float]) -> str:
-    if "stalled" in counters:
-        return f"connections that waited: {counters['stalled']:.0f}"
-    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
 
 
 def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:

@@ -28,8 +28,7 @@ from commsim.scenario.contenders import (
 )
 from commsim.scenario.plans.dense import Plan
 
-from .scenario import Scenario
-from .wish import AUTO
+from .scenario import AUTO, Scenario
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
+from commsim.scenario.collective_names import spelled_out, usual_collective
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
-from commsim.scenario.given_costs import with_costs
 from commsim.scenario.inputs import load_network
 from commsim.scenario.packet_options import FABRIC, TRANSPORT, framing_of, packet_notes, packets_of
-from commsim.scenario.scenario import Scenario
-from commsim.scenario.usual import spelled_out, usual_collective
-from commsim.scenario.wish import AUTO, Wish
+from commsim.scenario.scenario import AUTO, Scenario, Wish
+from commsim.software.presets import software as software_named
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
     from commsim.scenario.together.composition import Composition
 
 Quantity = float | str | None
-__all__ = ["network_of", "scenario_of"]
+__all__ = ["network_of", "scenario_of", "with_costs"]
 
 
 def network_of(
@@ -61,8 +63,10 @@ def network_of(
     Network, list of str
         And what was drawn or assumed.
     """
-    loaded = load_network(network) if isinstance(network, str) else network
-    found, notes = with_faults(loaded, fail, scale, seed)
+    found = load_network(network) if isinstance(network, str) else network
+    notes: list[str] = []
+    if fail or scale:
+        found, notes = with_faults(found, fail, scale, seed)
     rate = _number(reduce_rate, parse_bandwidth, "--reduce-rate")
     if rate is not None and not rate > 0:
         raise InputError(f"--reduce-rate must be above 0, got {reduce_rate}")
@@ -74,10 +78,32 @@ def network_of(
         software=software,
     )
     if software is not None:
-        from commsim.software.presets import software as software_named
-
         notes = [*notes, software_named(software).told]
     return found, notes
+
+
+def with_costs(
+    network: Network,
+    *,
+    overhead: float | None = None,
+    recv_overhead: float | None = None,
+    gamma: float | None = None,
+    software: str | None = None,
+) -> Network:
+    """Return the network with other costs of messages at every node; None leaves one as it is.
+
+    Software is a preset of :mod:`commsim.software.presets`, which slows ports down.
+
+    Gamma is left as it is at switches: one that aggregates adds as fast as its links bring, unless the network says
+    otherwise.
+    """
+    if software is not None:
+        network = software_named(software).on(network)
+    given = {"overhead": overhead, "recv_overhead": recv_overhead}
+    changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    if gamma is not None:
+        changes["gamma"] = np.where(network.kind == SWITCH, network.gamma, gamma)
+    return dataclasses.replace(network, **changes) if changes else network
 
 
 def scenario_of(
@@ -132,7 +158,7 @@ def scenario_of(
     flap, detection, rto
         Same as in :func:`commsim.scenario.faults.flaps_of`.
     engine, tolerance, method, start_jitter, iterations, framing, fabric, trace
-        Same as in :class:`commsim.scenario.wish.Wish`; the engine is ``flow`` unless another is named.
+        Same as in :class:`commsim.scenario.scenario.Wish`; the engine is ``flow`` unless another is named.
     payload, header : float, bytes, or str, optional
         Bytes of packets, in place of `framing`.
     transport : str or Transport, optional
@@ -160,14 +186,15 @@ def scenario_of(
         spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
         notes = [*([told] if told else []), *notes]
     name = engine or "flow"
-    cut = framing or framing_of(payload, header)
+    if framing is None and (payload, header) != (None, None):
+        framing = framing_of(payload, header)
     given = {key: value for key, value in (packets or {}).items() if value is not None}
     if isinstance(transport, str):
         given, transport = {"transport": transport, **given}, None
     if unknown := given.keys() - TRANSPORT.keys() - FABRIC.keys():
         raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join((*TRANSPORT, *FABRIC))}")
     if name == "packet":
-        notes += packet_notes(given, cut)
+        notes += packet_notes(given, framing)
         made, meets = packets_of(given, where)
         transport, fabric = transport or made, fabric or meets
     elif given and (name, *given) != (AUTO, "transport"):
@@ -177,9 +204,9 @@ def scenario_of(
         transport, _ = packets_of(given, where)
     jitter = _number(start_jitter, parse_time, "--start-jitter") or 0.0
     wish = Wish(
-        engine=name, start_jitter=jitter, iterations=iterations or 1, seed=drawn, framing=cut, trace=trace,
+        engine=name, start_jitter=jitter, iterations=iterations or 1, seed=drawn, framing=framing, trace=trace,
         transport=transport, fabric=fabric, method=method, tolerance=tolerance,
-        flaps=flaps_of(flap, where, detection, rto),
+        flaps=flaps_of(flap, where, detection, rto) if flap or (detection, rto) != (None, None) else None,
     )  # fmt: skip
     random = placement == "random" or jitter or name == "packet" or is_hashed(routing or where.routing)
     if seed is not None and not random and not draws_faults((*fail, *scale)) and jobs is None:

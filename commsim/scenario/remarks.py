@@ -1,8 +1,8 @@
-"""What a prediction says of itself: contention and headers that are not counted, density, rates above a link's."""
+"""What a prediction says of itself: what it does not count, density of data, cost of flaps, rates above a link's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def remarks_of_results(
         Whether to say in what the flow engine differs from the packet engine.
     """
     lines = [*_intervals(results), *_contention(results), *_sparse(results)]
-    return [*lines, *_in_network(prepared, results, has_framing, verbose)]
+    return [*lines, *_in_network(prepared, results, has_framing, verbose), *_flaps(results)]
 
 
 def _intervals(results: Sequence[Result]) -> list[str]:
@@ -53,6 +53,22 @@ def _sparse(results: Sequence[Result]) -> list[str]:
         for r in results
         if "union_density" in r.counters
     ]
+
+
+def _flaps(results: Sequence[Result]) -> list[str]:
+    """Describe what flaps cost, and how many connections they met."""
+    return [
+        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; {_met(r.counters)}, connections "
+        f"that were rerouted: {r.counters['rerouted']:.0f}"
+        for r in results
+        if "flap_lost_s" in r.counters
+    ]
+
+
+def _met(counters: Mapping[str, float]) -> str:
+    if "stalled" in counters:
+        return f"connections that waited: {counters['stalled']:.0f}"
+    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
 
 
 def _in_network(prepared: Any, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:

@@ -12,14 +12,12 @@ from commsim.core.frames import frame_of
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.services import service
-from commsim.scenario.bind import prepare
-from commsim.scenario.faults import flap_remarks
+from commsim.scenario.build import prepare
 from commsim.scenario.packet_options import name_of
 from commsim.scenario.plans.several import Several
 from commsim.scenario.remarks import remarks_of_results
-from commsim.scenario.scenario import Scenario
+from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.scenario.together.predict import Together
-from commsim.scenario.wish import AUTO, Wish
 
 # How the names of what is synthesized for an operation begin.
 SYNTHESIZED = "synthesized_"
@@ -140,7 +138,7 @@ def solve(
             results.append(found)
     derived = dict.fromkeys((*scenario.remarks, *_without_effect(scenario), *said, *plan.notes))
     framed = scenario.wish.framing is not None
-    remarks = (*remarks_of_results(plan, results, has_framing=framed), *flap_remarks(results))
+    remarks = remarks_of_results(plan, results, has_framing=framed)
     return Solution(scenario, plan, tuple(results), tuple(derived), tuple(dict.fromkeys(remarks)), details)
 
 

@@ -182,7 +182,7 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
         return  # what these take is known when they are built
     name, raw = split_spec(text)
     if table == "collective":
-        from commsim.scenario.inputs import check_collective
+        from commsim.scenario.collective_names import check_collective
         from commsim.synthesis.ready import operation_of
 
         if operation_of(text) is None:

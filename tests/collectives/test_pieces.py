@@ -9,7 +9,8 @@ from collectives.pieces import OVERHEAD_BYTES, USUAL, count_pieces, sized_parame
 from commsim.core.cost import LogGP
 from commsim.real.comparison.under_mpirun import build_schedules
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.groups import prepare_groups
 
 CUT = ("chain_broadcast", "chain_reduce", "double_tree_all_reduce")

@@ -20,7 +20,8 @@ from commsim.formats.astra.recognise import dimensions_of
 from commsim.formats.astra.schedule_choice import schedule_of_system, system_of
 from commsim.formats.astra.system_layer import System, read_system, write_system
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 
 EXAMPLE = """topology: [ Switch, Switch ]
 npus_count: [ 8, 16 ]

@@ -20,7 +20,8 @@ from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Progr
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 from commsim.workload.task_graph import simulate_graph
 
 EXAMPLE = """num_ranks 2

@@ -17,7 +17,8 @@ from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 
 COLLECTIVES = (
     "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce:n_chunks=2", "ring_all_gather",

@@ -18,7 +18,8 @@ from commsim.formats.htsim import write_htsim
 from commsim.formats.htsim_flows import write_flows
 from commsim.formats.ns3 import read_ns3, read_simai, write_ns3, write_simai
 from commsim.scenario import prepare
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 
 
 @st.composite

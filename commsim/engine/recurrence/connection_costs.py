@@ -71,20 +71,23 @@ class ConnectionCosts:
         """Rows of links of each connection, and the parts that it asks for: what kernels take."""
         return self.routes.first, self.routes.link, self.part
 
-    def link_bytes(self, per_connection: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bytes that each link of the given network carries when each connection carries `per_connection`.
+    def carried(self, per_connection: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Bytes that each link of the given network carries, and that left their senders' nodes.
+
+        Parameters
+        ----------
+        per_connection : float64[n_connections], bytes
+            Bytes of each connection.
 
         Returns
         -------
-        float64[n_links], bytes
+        float64[n_links], float, bytes
         """
-        weights = np.repeat(per_connection, np.diff(self.routes.first)) * self.routes.share
-        carried = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
-        return carried if self.merged is None else self.merged.share_out(carried)
-
-    def bytes_on_wire(self, per_connection: NDArray[np.float64]) -> float:
-        """Bytes that left their senders' nodes."""
-        return float(per_connection[np.diff(self.routes.first) > 0].sum())
+        length = np.diff(self.routes.first)
+        weights = np.repeat(per_connection, length) * self.routes.share
+        of_links = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
+        on_wire = float(per_connection[length > 0].sum())
+        return of_links if self.merged is None else self.merged.share_out(of_links), on_wire
 
 
 def find_connection_costs(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from commsim.core.jit import expected_work
 
 from .connection_costs import FULL, SLACK, LockstepGroups
 from .ring_phases import RingPhase
@@ -40,6 +41,40 @@ def simulate_ring_phase(
     sent, done : int64[n], ticks
         When each connection's last message had left, and was complete; None if a group was not in step.
     """
+    from .ring_phase_kernel import pass_on, pass_on_and_reduce
+
+    table, alike = _alike(phase, start, last, costs)
+    n_cycles = table.shape[2]
+    start, done, send, latency, reduction = (a.ravel() for a in table)
+    pairs = _pairs_in_step(groups.group, alike, send)
+    if pairs is None:
+        return None
+    adds = any(reduces for _, reduces in phase.rounds) and bool(reduction.any())
+    if not adds and (done <= start + send + latency).all():  # then what arrives is complete, and in order
+        rounds = functools.partial(pass_on, start, send, send + latency, pairs, n_cycles)
+        if not (_advance((start,), phase.n_rounds - 1, rounds) and _in_step(start, pairs)):
+            return None
+        sent = start + send
+        return sent[alike], (sent + latency)[alike]
+    sent = np.zeros_like(start)
+    for n_rounds, reduces in phase.rounds:
+        taken = (send, latency, reduction if reduces else np.zeros_like(reduction))
+        rounds = functools.partial(pass_on_and_reduce, start, done, sent, taken, pairs, n_cycles)
+        if not _advance((start, done, sent), n_rounds, rounds):
+            return None
+    return sent[alike], done[alike]
+
+
+def _alike(
+    phase: RingPhase, start: Ticks, last: Ticks, costs: Sequence[Ticks]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Find the connections that go through the same: a row of a table for each kind, and the kind of each connection.
+
+    Returns
+    -------
+    int64[5, length, n_cycles], int64[n]
+        Start, last, and the three costs; which connection of the table each connection is like.
+    """
     shape = phase.src.shape
     table = np.stack([a.reshape(shape) for a in (start, last, *costs)])
     which: NDArray[np.intp] = np.zeros(1, np.intp)
@@ -50,11 +85,8 @@ def simulate_ring_phase(
     if phase.n_rounds > 1:
         table = table[:, : _period(table)]
     length, n_cycles = table.shape[1:]
-    flat = [a.ravel() for a in table]
     alike = (np.arange(shape[0]) % length)[:, np.newaxis] * n_cycles + which.ravel()
-    pairs = _pairs_in_step(groups.group, alike.ravel(), flat[2])
-    times = None if pairs is None else _simulate(phase.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
-    return None if times is None else (times[0][alike.ravel()], times[1][alike.ravel()])
+    return table.copy(), alike.ravel()
 
 
 def _pairs_in_step(group: NDArray[np.int32], alike: NDArray[np.intp], send: Ticks) -> NDArray[np.intp] | None:
@@ -75,46 +107,11 @@ def _period(table: NDArray[np.int64]) -> int:
     return next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
 
 
-def _simulate(
-    rounds: tuple[tuple[int, bool], ...],
-    start: Ticks,
-    last: Ticks,
-    send: Ticks,
-    latency: Ticks,
-    reduction: Ticks,
-    *,
-    pairs: NDArray[np.intp],
-    n_cycles: int,
-) -> tuple[Ticks, Ticks] | None:
-    from .ring_phase_kernel import pass_on, pass_on_and_reduce
-
-    start, done, sent = start.copy(), last.copy(), np.zeros_like(start)
-    adds = any(reduces for _, reduces in rounds) and bool(reduction.any())
-    if not adds and (last <= start + send + latency).all():  # then what arrives is complete, and in order
-        simulate = functools.partial(_simulated, pass_on, start, send, send + latency, pairs, n_cycles)
-        in_step = _advance((start,), sum(n for n, _ in rounds) - 1, simulate)
-        return (start + send, start + send + latency) if in_step and _in_step(start, pairs) else None
-    for n_rounds, reduces in rounds:
-        costs = (send, latency, reduction if reduces else np.zeros_like(reduction))
-        simulate = functools.partial(_simulated, pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
-        if not _advance((start, done, sent), n_rounds, simulate):
-            return None
-    return sent, done
-
-
-def _simulated(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
-    """Simulate rounds, whose number is the last of what is given, compiled unless they are few."""
-    from commsim.core.jit import expected_work
-
-    with expected_work(4 * len(start) * given[-1]):
-        return rounds(start, *given)
-
-
 def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
     return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
 
 
-def _advance(state: tuple[Ticks, ...], n_rounds: int, simulate: Callable[[int], bool]) -> bool:
+def _advance(state: tuple[Ticks, ...], n_rounds: int, rounds: Callable[[int], bool]) -> bool:
     """Simulate rounds, until all of the state advances by the same number of ticks: then the rest is a product.
 
     What comes after a round depends only on differences, so what advances all alike once does so for ever.
@@ -126,14 +123,17 @@ def _advance(state: tuple[Ticks, ...], n_rounds: int, simulate: Callable[[int], 
     """
     look = FIRST_LOOK
     while n_rounds > 0:
-        if not simulate(min(look, n_rounds)):
-            return False
+        look = min(look, n_rounds)
+        with expected_work(4 * len(state[0]) * look):
+            if not rounds(look):
+                return False
         n_rounds -= look
         look *= 2
         if n_rounds > 1:
             before = [a.copy() for a in state]
-            if not simulate(1):
-                return False
+            with expected_work(4 * len(state[0])):
+                if not rounds(1):
+                    return False
             n_rounds -= 1
             gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])
             if (gain == gain[0]).all():

@@ -14,10 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_plan import Job
+from commsim.engine.trace_files import TraceFile
 
 from .connection_costs import (
     SLACK,
@@ -38,13 +42,34 @@ MAX_MEETINGS = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Waits:
+    """Pairs of connections of two phases, where the later one may wait for the earlier one.
+
+    Parameters
+    ----------
+    mine, theirs : int64[n]
+        Wires of the later and of the earlier phase, in rows.
+    sent : bool[n]
+        Whether the earlier one need only have been sent, not be complete.
+    certain : bool[n]
+        Whether the first message of `mine` waits for the last message of `theirs`. Else some message of the one may
+        wait for some message of the other.
+    """
+
+    mine: Whole
+    theirs: Whole
+    sent: NDArray[np.bool_]
+    certain: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Rings:
     """A schedule of phases, and its connections.
 
     Parameters
     ----------
-    job : Job
-        What runs.
+    network, job
+        Same as in :func:`commsim.engine.flow_plan.plan_flows`.
     costs : ConnectionCosts
         All connections.
     phases : tuple of RingPhase
@@ -59,6 +84,7 @@ class Rings:
         Wires of each phase that share links.
     """
 
+    network: Network
     job: Job
     costs: ConnectionCosts
     phases: tuple[RingPhase, ...]
@@ -66,6 +92,31 @@ class Rings:
     waits: tuple[tuple[Waits, ...], ...]
     claims: tuple[Claims, ...]
     groups: tuple[LockstepGroups, ...]
+
+    def seconds(self, n_bytes: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64], ...]]:
+        """Return what sending, arriving and reducing take on each connection of each phase.
+
+        Parameters
+        ----------
+        n_bytes : sequence of float64[n], bytes
+            Size of a message of each connection of each phase, headers included.
+        """
+        costs = self.costs
+        return [
+            (
+                costs.overhead[w] + b * shared.pace,
+                costs.latency[w],
+                b * costs.gamma[w] * any(adds for _, adds in phase.rounds),
+            )
+            for phase, w, b, shared in zip(self.phases, self.connection, n_bytes, self.groups, strict=True)
+        ]
+
+    def carried(self, n_bytes: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], float]:
+        """Return the bytes of each link, and of all messages that use one; parameters as in `seconds`."""
+        per_connection = np.zeros(len(self.costs.ends))
+        for phase, w, each in zip(self.phases, self.connection, n_bytes, strict=True):
+            per_connection[w] += phase.n_rounds * each
+        return self.costs.carried(per_connection)
 
 
 def plan_rings(
@@ -96,7 +147,7 @@ def plan_rings(
     if waits is None:
         return None
     claims = tuple(_claims(costs, w, c.pace, shared) for w, c in zip(connection, sharing, strict=True))
-    return Rings(job, costs, phases, connection, waits, claims, sharing)
+    return Rings(network, job, costs, phases, connection, waits, claims, sharing)
 
 
 def _units_shared(costs: ConnectionCosts, connection: NDArray[np.int64]) -> bool:
@@ -126,77 +177,77 @@ def _claims(
     )
 
 
-def simulate_rings(rings: Rings, n_bytes: tuple[NDArray[np.float64], ...], starts: NDArray[np.float64]) -> float | None:
-    """Find when everything is complete.
+def simulate_rings(
+    rings: Rings,
+    size: float,
+    *,
+    starts: ArrayLike = 0.0,
+    framing: Framing | None = None,
+    trace: bool | TraceFile = False,
+) -> Result | None:
+    """Simulate one size.
 
     Parameters
     ----------
     rings : Rings
         Rings from :func:`plan_rings`.
-    n_bytes : tuple of float64[n], bytes
-        Size of a message of each connection of each phase, headers included.
-    starts : float64[n_participants], s
-        Time at which each participant enters.
+    size : float, bytes
+        Size of the collective.
+    starts, framing, trace
+        Same as in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
     -------
-    float or None, s
-        None if a link might have been shared, or something other than what was assumed might have had to be waited for.
+    Result or None
+        None if a link might have been shared, or something other than what was assumed might have had to be waited for;
+        or if times of every transfer are wanted.
+
+    Raises
+    ------
+    InputError
+        If the size is not positive and finite, or a start is negative or not finite.
+    PhysicsError
+        If a link carried more than it can. This is a bug in commsim.
     """
+    if trace:
+        return None
     costs = rings.costs
-    phase_costs = [
-        (costs.overhead[w] + b * c.pace, costs.latency[w], b * costs.gamma[w] * any(adds for _, adds in phase.rounds))
-        for phase, w, b, c in zip(rings.phases, rings.connection, n_bytes, rings.groups, strict=True)
-    ]
+    entered = np.broadcast_to(not_negative("start", starts), rings.job.schedule.n_participants)
+    chunk, cut = chunk_bytes(rings.job, size), framing or Framing()
+    n_bytes = [cut.on_wire(phase.count.ravel() * chunk) for phase in rings.phases]
+    phase_costs = rings.seconds(n_bytes)
     chain = sum(t.n_rounds * float((a + b + c).max()) for t, (a, b, c) in zip(rings.phases, phase_costs, strict=True))
-    scale = scale_for(float(starts.max()) + chain)
-    free = np.floor(starts[costs.ends].max(axis=1, initial=0.0) * scale).astype(np.int64)
+    scale = scale_for(float(entered.max()) + chain)
+    free = np.floor(entered[costs.ends].max(axis=1, initial=0.0) * scale).astype(np.int64)
     last = np.zeros(len(free), np.int64)
-    sent: list[Ticks] = []
-    done: list[Ticks] = []
+    times: list[tuple[Ticks, Ticks]] = []
     load = Load(costs.n_resources if any(len(c.connection) for c in rings.claims) else 0)
     for i, phase in enumerate(rings.phases):
-        w, waits = rings.connection[i], rings.waits[i]
-        start = free[w]
-        ends = [np.where(p.sent, sent[i][p.theirs], done[i][p.theirs]) for i, p in enumerate(waits)]
-        for p, end in zip(waits, ends, strict=True):
-            np.maximum.at(start, p.mine[p.certain], end[p.certain])
-        if any((start[p.mine] + SLACK < end).any() for p, end in zip(waits, ends, strict=True)):
+        w = rings.connection[i]
+        start = _start(free[w], rings.waits[i], times)
+        if start is None:
             return None
-        simulated = simulate_ring_phase(
-            phase, rings.groups[i], start, last[w], [_ticks(c, scale) for c in phase_costs[i]]
-        )
+        ticks = [np.rint(seconds * scale).astype(np.int64) for seconds in phase_costs[i]]
+        simulated = simulate_ring_phase(phase, rings.groups[i], start, last[w], ticks)
         if simulated is None or not load.add(rings.claims[i], start, *simulated):
             return None
         free[w], last[w] = simulated
-        sent.append(simulated[0])
-        done.append(simulated[1])
-    return float(max((d.max(initial=0) for d in done), default=0) / scale)
+        times.append(simulated)
+    end = float(max((done.max(initial=0) for _, done in times), default=0) / scale)
+    return one_job_result(
+        rings.network, rings.job.schedule, size, entered=entered, last=end, carried=rings.carried(n_bytes),
+        counters={"events": 0.0},
+    )  # fmt: skip
 
 
-def _ticks(seconds: NDArray[np.float64], scale: float) -> Ticks:
-    return np.rint(seconds * scale).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Waits:
-    """Pairs of connections of two phases, where the later one may wait for the earlier one.
-
-    Parameters
-    ----------
-    mine, theirs : int64[n]
-        Wires of the later and of the earlier phase, in rows.
-    sent : bool[n]
-        Whether the earlier one need only have been sent, not be complete.
-    certain : bool[n]
-        Whether the first message of `mine` waits for the last message of `theirs`. Else some message of the one may
-        wait for some message of the other.
-    """
-
-    mine: Whole
-    theirs: Whole
-    sent: NDArray[np.bool_]
-    certain: NDArray[np.bool_]
+def _start(free: Ticks, waits: Sequence[Waits], times: Sequence[tuple[Ticks, Ticks]]) -> Ticks | None:
+    """Return when each connection of a phase may start; None if one may have to wait for what was not foreseen."""
+    start = free.copy()
+    ends = [np.where(p.sent, sent[p.theirs], done[p.theirs]) for p, (sent, done) in zip(waits, times, strict=True)]
+    for p, end in zip(waits, ends, strict=True):
+        np.maximum.at(start, p.mine[p.certain], end[p.certain])
+    late = any((start[p.mine] + SLACK < end).any() for p, end in zip(waits, ends, strict=True))
+    return None if late else start
 
 
 def find_all_waits(phases: Sequence[RingPhase], n_addresses: int) -> tuple[tuple[Waits, ...], ...] | None:

@@ -1,27 +1,22 @@
 """The ways of the flow engine, what each is expected to take, and which of them are tried.
 
-A way is added by a record in ``WAYS``. Its estimate takes counts of the job alone; planning and simulating import what
-they need when the way is first tried.
+A way is added by a record in ``WAYS``. Its estimate takes counts of the job alone; laying out imports what it needs
+when the way is first tried.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.engine.flow_plan import FlowPlan, plan_flows
+from commsim.engine.flow import simulate_flows
 
 from . import costs
-from .way import MAX_TRANSFERS, Cost, Task, Way
-
-if TYPE_CHECKING:
-    from commsim.engine.recurrence.recurrence import RecurrencePlan
-    from commsim.engine.simultaneous.simultaneous import SimultaneousPlan
-    from commsim.engine.streamed import Streamed
-    from commsim.engine.symmetry.symmetry import SymmetricPlan
+from .way import MAX_TRANSFERS, Cost, Simulation, Task, Way
 
 ALONE = "every message alone on its links, or sharing them with others that start and end when it does"
 
@@ -90,15 +85,12 @@ def _estimate_rings(task: Task) -> Cost | None:
     return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * task.n_transfers)
 
 
-def _plan_rings(task: Task) -> RecurrencePlan | None:
-    from commsim.engine.recurrence.recurrence import plan_recurrence
+def _plan_rings(task: Task) -> Simulation | None:
+    from commsim.engine.recurrence.rings import plan_rings, simulate_rings
 
-    if not task.ring_phases:
-        return None
-    plan = plan_recurrence(
-        task.network, task.job, routing=task.routing, seed=task.seed, phases=task.ring_phases, by_moves=False
-    )
-    return None if plan.rings is None else plan
+    phases = task.ring_phases
+    plan = plan_rings(task.network, task.job, phases, routing=task.routing, seed=task.seed) if phases else None
+    return None if plan is None else partial(simulate_rings, plan)
 
 
 def _estimate_moves(task: Task) -> Cost | None:
@@ -110,16 +102,11 @@ def _estimate_moves(task: Task) -> Cost | None:
     return Cost(decline, task.move_cost)
 
 
-def _plan_moves(task: Task) -> RecurrencePlan:
-    from commsim.engine.recurrence.recurrence import plan_recurrence
+def _plan_moves(task: Task) -> Simulation:
+    from commsim.engine.recurrence.recurrence import RecurrencePlan, simulate_recurrence
 
-    return plan_recurrence(task.network, task.job, routing=task.routing, seed=task.seed, shared=task.shared, phases=())
-
-
-def _simulate_recurrence(plan: RecurrencePlan, size: float, **options: Any) -> Result | None:
-    from commsim.engine.recurrence.recurrence import simulate_recurrence
-
-    return simulate_recurrence(plan, size, **options)
+    plan = RecurrencePlan(task.network, task.job, task.routing, task.seed, task.shared)
+    return partial(simulate_recurrence, plan)
 
 
 def _estimate_simultaneous(task: Task) -> Cost | None:
@@ -131,16 +118,11 @@ def _estimate_simultaneous(task: Task) -> Cost | None:
     return Cost(begin / 5 + costs.UNROLL * task.n_transfers, begin + costs.SIMULTANEOUS_FLOW * task.n_transfers)
 
 
-def _plan_simultaneous(task: Task) -> SimultaneousPlan | None:
-    from commsim.engine.simultaneous.simultaneous import plan_simultaneous
+def _plan_simultaneous(task: Task) -> Simulation | None:
+    from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 
-    return plan_simultaneous(task.network, task.job, routing=task.routing, seed=task.seed)
-
-
-def _simulate_simultaneous(plan: SimultaneousPlan, size: float, **options: Any) -> Result | None:
-    from commsim.engine.simultaneous.simultaneous import simulate_simultaneous
-
-    return simulate_simultaneous(plan, size, **options)
+    plan = plan_simultaneous(task.network, task.job, routing=task.routing, seed=task.seed)
+    return None if plan is None else partial(simulate_simultaneous, plan)
 
 
 def _estimate_symmetric(task: Task) -> Cost | None:
@@ -158,16 +140,11 @@ def _estimate_symmetric(task: Task) -> Cost | None:
     return Cost(costs.SYMMETRIC_BEGIN / 5 + costs.CLASS_DECLINED * n_pattern, answer)
 
 
-def _plan_symmetric(task: Task) -> SymmetricPlan | None:
-    from commsim.engine.symmetry.symmetry import plan_symmetric
+def _plan_symmetric(task: Task) -> Simulation | None:
+    from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 
-    return plan_symmetric(task.network, task.job, routing=task.routing, seed=task.seed, shared=task.shared)
-
-
-def _simulate_symmetric(plan: SymmetricPlan, size: float, **options: Any) -> Result | None:
-    from commsim.engine.symmetry.symmetry import simulate_symmetric
-
-    return simulate_symmetric(plan, size, **options)
+    plan = plan_symmetric(task.network, task.job, routing=task.routing, seed=task.seed, shared=task.shared)
+    return None if plan is None else partial(simulate_symmetric, plan)
 
 
 def _estimate_streamed(task: Task) -> Cost | None:
@@ -180,31 +157,24 @@ def _estimate_streamed(task: Task) -> Cost | None:
     return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.STREAMED_MESSAGE * task.n_transfers)
 
 
-def _plan_streamed(task: Task) -> Streamed | None:
-    from commsim.engine.streamed import plan_streamed
+def _plan_streamed(task: Task) -> Simulation | None:
+    from commsim.engine.streamed import plan_streamed, simulate_streamed
 
-    return plan_streamed(task.network, task.job, routing=task.routing, seed=task.seed, phases=task.ring_phases)
-
-
-def _simulate_streamed(plan: Streamed, size: float, **options: Any) -> Result | None:
-    from commsim.engine.streamed import simulate_streamed
-
-    return simulate_streamed(plan, size, **options)
+    plan = plan_streamed(task.network, task.job, routing=task.routing, seed=task.seed, phases=task.ring_phases)
+    return None if plan is None else partial(simulate_streamed, plan)
 
 
 def _estimate_events(task: Task) -> Cost:
     return Cost(task.event_cost, task.event_cost)
 
 
-def _plan_events(task: Task) -> FlowPlan:
-    return plan_flows(task.network, [task.job], routing=task.routing, seed=task.seed, shared=task.shared)
+def _plan_events(task: Task) -> Simulation:
+    plan = task.tables
 
+    def simulate(size: float, **options: Any) -> Result:
+        return simulate_flows(plan, size, **options)[0]
 
-def _simulate_events(plan: FlowPlan, size: float, **options: Any) -> Result:
-    from commsim.engine.flow import simulate_flows
-
-    (found,) = simulate_flows(plan, size, **options)
-    return found
+    return simulate
 
 
 def refuse_too_many(task: Task, trace: bool) -> None:
@@ -223,32 +193,17 @@ def refuse_too_many(task: Task, trace: bool) -> None:
         )
 
 
-RINGS = Way("recurrence", ALONE, _estimate_rings, _plan_rings, _simulate_recurrence, traces=False)
-MOVES = Way("recurrence", ALONE, _estimate_moves, _plan_moves, _simulate_recurrence)
-SIMULTANEOUS = Way(
-    "simultaneous",
-    "messages that all start together",
-    _estimate_simultaneous,
-    _plan_simultaneous,
-    _simulate_simultaneous,
-)
+RINGS = Way("recurrence", ALONE, _estimate_rings, _plan_rings, traces=False)
+MOVES = Way("recurrence", ALONE, _estimate_moves, _plan_moves)
+SIMULTANEOUS = Way("simultaneous", "messages that all start together", _estimate_simultaneous, _plan_simultaneous)
 SYMMETRIC = Way(
-    "symmetric",
-    "transfers and links that fall into few classes of equals",
-    _estimate_symmetric,
-    _plan_symmetric,
-    _simulate_symmetric,
+    "symmetric", "transfers and links that fall into few classes of equals", _estimate_symmetric, _plan_symmetric,
     steps=5000,
-)
+)  # fmt: skip
 STREAMED = Way(
-    "streamed",
-    "rings of at most 2^32 messages, and no trace",
-    _estimate_streamed,
-    _plan_streamed,
-    _simulate_streamed,
-    traces=False,
+    "streamed", "rings of at most 2^32 messages, and no trace", _estimate_streamed, _plan_streamed, traces=False
 )
-EVENTS = Way("events", "nothing", _estimate_events, _plan_events, _simulate_events, general=True)
+EVENTS = Way("events", "nothing", _estimate_events, _plan_events, general=True)
 
 # The last one applies to everything. A way is added here; the order of methods is that of the messages about them.
 WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, EVENTS)

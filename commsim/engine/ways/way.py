@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
 
 from . import costs
 
@@ -23,6 +23,9 @@ MAX_SHARED = 2**20
 # Part of the event engine's time that ways may take that turn out not to apply, all together; and seconds beside that,
 # which nobody notices.
 RISK, UNNOTICED = 0.12, 1e-3
+
+# Function from ``(size, *, starts, framing, trace)`` to a result; None where a way does not apply to these.
+Simulation: TypeAlias = Callable[..., Result | None]
 
 
 class Cost(NamedTuple):
@@ -45,9 +48,8 @@ class Way:
     estimate : callable
         Function from a task to its cost; None where it surely does not apply. It does not expand the schedule.
     plan : callable
-        Function from a task to what does not depend on the size; None where it does not apply.
-    simulate : callable
-        Function from ``(plan, size, *, starts, framing, trace)`` to a result; None where it does not apply to these.
+        Function from a task to its simulation, with what does not depend on the size laid out; None where the way does
+        not apply.
     steps : int
         Steps in kernels per transfer, where there are few transfers; or more.
     traces : bool
@@ -59,8 +61,7 @@ class Way:
     name: str
     needs: str
     estimate: Callable[[Task], Cost | None]
-    plan: Callable[[Task], Any]
-    simulate: Callable[..., Result | None]
+    plan: Callable[[Task], Simulation | None]
     steps: int = 300
     traces: bool = True
     general: bool = False
@@ -149,3 +150,8 @@ class Task:
         """What several ways begin with; None where keeping it would take too much memory."""
         few = self.n_transfers <= MAX_SHARED
         return JobConnections(self.network, self.job, self.routing, self.seed) if few else None
+
+    @functools.cached_property
+    def tables(self) -> FlowPlan:
+        """Tables of the event engine, with a row for every transfer."""
+        return plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed, shared=self.shared)

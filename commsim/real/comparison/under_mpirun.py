@@ -13,7 +13,7 @@ from commsim.core.spec import read_arguments
 from commsim.files.store import read_network
 from commsim.real.execute import for_processes
 from commsim.scenario import Plan, prepare
-from commsim.scenario.inputs import collective_entry, load_schedule
+from commsim.scenario.collective_names import collective_entry, load_schedule
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -14,10 +14,10 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.routing.aggregator_placement import able_switches
+from commsim.scenario.collective_names import runs_here
 from commsim.scenario.good_parameters import partitions_that_fit
 from commsim.scenario.helper_placement import machines_of
 from commsim.scenario.systems import usual_system
-from commsim.scenario.usual import runs_here
 
 from .question import Question
 

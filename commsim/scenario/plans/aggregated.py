@@ -12,7 +12,7 @@ from commsim.core.network import SWITCH
 from commsim.core.result import Result
 from commsim.scenario.plans.aggregation import Aggregation, FlowView
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.wish import Wish
+from commsim.scenario.scenario import Wish
 
 __all__ = ["AggregatedPlan", "as_messages"]
 

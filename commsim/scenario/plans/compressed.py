@@ -14,7 +14,7 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.wish import Wish
+from commsim.scenario.scenario import Wish
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Compressor, Summed
 
@@ -84,7 +84,7 @@ class Compressed:
         )
 
     def predict(self, size: float, **options: Any) -> Result:
-        """Predict one size; options are fields of :class:`commsim.scenario.wish.Wish`."""
+        """Predict one size; options are fields of :class:`commsim.scenario.scenario.Wish`."""
         return self.run(size, Wish(**options))
 
     def run(self, size: float, wish: Wish) -> Result:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,12 +21,14 @@ from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 from commsim.scenario.bounds.floor import floor_of
-from commsim.scenario.wish import Wish
+from commsim.scenario.scenario import Wish
 
 if TYPE_CHECKING:
     from commsim.scenario.plans.sparse_data import SparseData
 
 Starts = NDArray[np.float64]
+# Function from ``(size, *, starts, framing)`` to a result.
+Simulation = Callable[..., Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class Plan:
         size : float, bytes
             Size of the operation, as nccl-tests counts it.
         **options
-            Fields of :class:`commsim.scenario.wish.Wish`.
+            Fields of :class:`commsim.scenario.scenario.Wish`.
 
         Raises
         ------
@@ -145,10 +148,8 @@ class Plan:
         )
         if wish.engine == "closed-form":
             return self.finished(self._closed_form(sent, wish, framing), size)
-        from commsim.scenario.engines import SIMULATORS
-
-        simulate = SIMULATORS[wish.engine]
-        runs = [simulate(self, sent, wish, framing, starts) for starts in self._starts(wish)]
+        simulation = SIMULATIONS[wish.engine](self.paths, wish)
+        runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
         found = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
         if len(runs) > 1:
             found = dataclasses.replace(found, samples=np.array([r.time for r in runs]))
@@ -180,8 +181,6 @@ class Plan:
 
     def _interval(self, size: float, wish: Wish, framing: Framing | None) -> tuple[float, float]:
         """Predict again as if all steps took what only a tenth of those measured went below, and above."""
-        from commsim.scenario.engines import SIMULATORS
-
         curves = self.network.curves
         assert curves is not None
         for which in ("low", "high"):
@@ -189,8 +188,8 @@ class Plan:
                 network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
                 self._bounds[which] = self.paths.on(network)
         plain, nobody = Wish(wish.engine), np.zeros(self.schedule.n_participants)
-        bounded = (dataclasses.replace(self, paths=self._bounds[which]) for which in ("low", "high"))
-        low, high = (SIMULATORS[wish.engine](one, size, plain, framing, nobody).time for one in bounded)
+        simulations = (SIMULATIONS[wish.engine](self._bounds[which], plain) for which in ("low", "high"))
+        low, high = (simulation(size, starts=nobody, framing=framing).time for simulation in simulations)
         return low, high
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
@@ -211,3 +210,41 @@ class Plan:
             COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,
             routing=paths.routing, seed=paths.seed,
         )  # fmt: skip
+
+
+def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Simulate flows that share links max-min."""
+    return functools.partial(paths.simulate, trace=wish.trace, method=wish.method, flaps=wish.flaps)
+
+
+def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Simulate packets and queues; packets have the rates of links, and no cap of their job."""
+    from commsim.engine.packet.messages import simulate_messages
+
+    if np.isfinite(paths.job.rate_cap):
+        job = dataclasses.replace(paths.job, rate_cap=np.inf)
+        paths = FlowPaths(paths.network, job, paths.routing, paths.seed)
+
+    def simulate(size: float, **options: Any) -> Result:
+        return simulate_messages(
+            paths.plan, size, transport=wish.transport, fabric=wish.fabric, seed=wish.seed, flaps=wish.flaps,
+            watch=wish.watch, trace=wish.trace, **options,
+        )[0]  # fmt: skip
+
+    return simulate
+
+
+def _alpha_beta(paths: FlowPaths, wish: Wish) -> Simulation:
+    """Follow the critical path under LogGP; links are not shared."""
+    from commsim.engine.alpha_beta import simulate_alpha_beta
+
+    def simulate(size: float, **options: Any) -> Result:
+        return simulate_alpha_beta(paths.plan, size, trace=wish.trace, **options)[0]
+
+    return simulate
+
+
+# The engines that simulate messages, by name.
+SIMULATIONS: Mapping[str, Callable[[FlowPaths, Wish], Simulation]] = {
+    "flow": _flow, "packet": _packet, "alpha-beta": _alpha_beta,
+}  # fmt: skip

@@ -22,8 +22,8 @@ from commsim.routing.flaps import Flaps
 from commsim.scenario import Plan, prepare
 from commsim.scenario.inputs import PACKED, load_network, load_placement
 from commsim.scenario.plans.several import Several
+from commsim.scenario.scenario import Wish
 from commsim.scenario.together.predict import framed
-from commsim.scenario.wish import Wish
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport

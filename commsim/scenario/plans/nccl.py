@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.registry import Entry
 from commsim.core.result import Result
+from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.ways.known_paths import KnownPaths
 from commsim.engine.ways.known_time import KnownTime
 from commsim.scenario.bounds.floor import floor_of
+from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.nccl_launch import NcclLaunch
-from commsim.scenario.wish import Wish
+from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
+from commsim.scenario.scenario import Wish
 
-__all__ = ["NcclPlan"]
+if TYPE_CHECKING:
+    from commsim.scenario.plans.nccl_files import Decided
+
+__all__ = ["NcclPlan", "launched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ class NcclPlan(Plan):
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
                 loops = launch.loops(schedule, parameters, job)
                 known = KnownTime(costs.seconds - costs.launch, costs.reference, framing, loops)
-                paths = dataclasses.replace(paths, network=costs.network, job=job, known=known)
+                paths = KnownPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
                 before=0.0 if costs is None else costs.launch, spread=(1.0, 1.0) if costs is None else costs.spread,
@@ -90,3 +100,24 @@ class NcclPlan(Plan):
                 raise InputError("NCCL's closed form has neither late starters nor packet headers; use --engine flow")
             return self.checked(nccl_time(self.at(size), size))
         return self.checked(self.at(size).play(size, wish))
+
+
+def launched(
+    entry: Entry[Schedule],
+    parameters: dict[str, Any],
+    decided: Decided,
+    network: Network,
+    n_ranks: int | None,
+    placement: str | Placement,
+    seed: int,
+) -> tuple[Schedule, Placement, NcclLaunch]:
+    """Build and place what NCCL launches; adds to `parameters` what it takes for the array that is usual."""
+    if n_ranks is None:
+        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    where = placement if isinstance(placement, Placement) else load_placement(placement, network, n_ranks, seed)
+    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
+    parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
+    schedule = entry.build(n_ranks, **parameters)
+    return schedule, launch.placed(schedule, parameters), launch

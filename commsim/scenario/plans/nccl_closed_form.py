@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
+from commsim.engine.ways.known_paths import KnownPaths
 from commsim.engine.ways.known_time import carried
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ def nccl_time(here: NcclPlan, size: float) -> Result:
     InputError
         If the costs of the GPUs' primitives or of the network are not known, or a link alone needs longer.
     """
-    name, launch, known = here.schedule.name, here.launch, here.paths.known
-    if known is None:
+    name, launch, paths = here.schedule.name, here.launch, here.paths
+    if not isinstance(paths, KnownPaths):
         raise InputError(f"{name}: {launch.why_links_only(size, here.parameters)}; use --engine flow")
-    network, job = here.paths.network, here.paths.job
+    network, known = paths.network, paths.known
     time = known.seconds + here.before
-    on_links, on_wire = carried(network, job, here.paths.proof, size, known.framing)
+    on_links, on_wire = carried(network, paths.job, paths.proof, size, known.framing)
     needs = on_links / network.bandwidth
     if needs.max(initial=0.0) > time:
         worst = int(needs.argmax())

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.sparse_data import SparseData
-from commsim.scenario.wish import Wish
+from commsim.scenario.scenario import Wish
 
 __all__ = ["SparsePlan"]
 

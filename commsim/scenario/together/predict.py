@@ -18,12 +18,12 @@ from commsim.core.result import Result
 from commsim.engine.flow import chunk_bytes, simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.flow_tables import rates_alone
-from commsim.scenario.bind import prepare
+from commsim.scenario.build import prepare
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.several import Several
-from commsim.scenario.wish import Wish
+from commsim.scenario.scenario import Wish
 
 from .background import Messages, draw_messages
 from .composition import Composition, JobEntry

@@ -3,7 +3,7 @@
 import pytest
 
 from collectives import COLLECTIVES
-from commsim.scenario.inputs import check_collective
+from commsim.scenario.collective_names import check_collective
 from commsim.scenario.systems import register_systems
 from switch_model.system import System
 from switch_model.systems import SYSTEMS, system

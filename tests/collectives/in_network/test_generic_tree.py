@@ -2,7 +2,7 @@ import pytest
 
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.scenario.inputs import load_schedule
+from commsim.scenario.collective_names import load_schedule
 from commsim.scenario.systems import every_collective
 
 SHARP = every_collective()["sharp"]

@@ -23,7 +23,8 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.recurrence.recurrence import plan_recurrence, simulate_recurrence
+from commsim.engine.ways.catalog import MOVES, RINGS
+from commsim.engine.ways.way import Task
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
@@ -32,12 +33,24 @@ HELPED = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["systems"]]
 WITHOUT_HELPERS = [name for name in COLLECTIVES if name not in HELPED]
 
 
+def recurrence(
+    network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
+) -> Result | None:
+    """By rounds of rings, or else transfer by transfer."""
+    task = Task(network, job, routing, seed)
+    for way in (RINGS, MOVES):
+        simulation = way.plan(task)
+        found = None if simulation is None else simulation(size, **options)
+        if found is not None:
+            return found
+    return None
+
+
 def both(
     network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
 ) -> tuple[Result | None, Result]:
     """By rounds, and by the full engine."""
-    plan = plan_recurrence(network, job, routing=routing, seed=seed)
-    ours = simulate_recurrence(plan, size, **options)  # type: ignore[arg-type]
+    ours = recurrence(network, job, size, routing=routing, seed=seed, **options)
     full = plan_flows(network, [job], routing=routing, seed=seed)
     return ours, simulate_flows(full, size, **options)[0]  # type: ignore[arg-type]
 
@@ -171,12 +184,12 @@ def test_sprayed_messages_over_a_folded_network_load_every_link_of_it_alike() ->
 def test_messages_that_share_a_link_out_of_step_are_refused() -> None:
     network = star(8, 1e9, 1e-6)
     job = Job(double_tree_all_reduce(8, 4), place(network, 8))
-    assert simulate_recurrence(plan_recurrence(network, job), 1e6) is None
+    assert recurrence(network, job, 1e6) is None
 
 
 def test_what_costs_the_receiver_time_is_refused() -> None:
     network = dataclasses.replace(star(4, 1e9, 1e-6), recv_overhead=1e-6)
-    assert simulate_recurrence(plan_recurrence(network, Job(ring_all_reduce(4), place(network, 4))), 1e6) is None
+    assert recurrence(network, Job(ring_all_reduce(4), place(network, 4)), 1e6) is None
 
 
 @pytest.mark.nojit
@@ -215,8 +228,10 @@ def test_tiny_messages_do_not_lose_their_digits() -> None:
 
 def test_a_ring_of_thousands_needs_no_table_of_its_transfers() -> None:
     network = star(4096, 1e9, 1e-6)
-    plan = plan_recurrence(network, Job(ring_all_reduce(4096), place(network, 4096)))
-    result = simulate_recurrence(plan, 2.0**30)
+    task = Task(network, Job(ring_all_reduce(4096), place(network, 4096)))
+    simulation = RINGS.plan(task)
+    assert simulation is not None
+    result = simulation(2.0**30)
     assert result is not None
-    assert "moves" not in vars(plan)
+    assert not {"shared", "tables"} & vars(task).keys()
     assert result.time == pytest.approx(8190 * (2.0**18 / 1e9 + 2e-6), rel=1e-12)

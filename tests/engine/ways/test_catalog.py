@@ -119,7 +119,7 @@ def test_only_the_event_engine_takes_weights_and_curves() -> None:
 
 def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = FlowPaths(star(4), task("ring_all_reduce", star(4), 4).job).simulate(1e6)
-    quick = Way("quick", "nothing", lambda _: Cost(0.0, 0.0), lambda _: "plan", lambda *_, **__: answer)
+    quick = Way("quick", "nothing", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
     monkeypatch.setattr(catalog, "WAYS", (quick, *WAYS))
     assert FlowPaths(star(8), task("ring_all_reduce", star(8), 8).job).simulate(1e6).method == "quick"
 

@@ -19,7 +19,8 @@ from commsim.real.testbed.places import Place
 from commsim.real.testbed.runs import run_cells
 from commsim.real.testbed.share import share
 from commsim.real.testbed.switch import measure_switch
-from commsim.scenario.inputs import load_network, load_schedule
+from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.inputs import load_network
 
 pytestmark = pytest.mark.needs_kernel("testbed")
 SIZE = 1 << 20

@@ -2,8 +2,8 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
+from commsim.scenario.collective_names import LIBRARIES, RINGS, runs_here, spelled_out, usual_collective
 from commsim.scenario.inputs import load_network
-from commsim.scenario.usual import LIBRARIES, RINGS, runs_here, spelled_out, usual_collective
 
 
 @pytest.mark.parametrize("operation", [name for name in RINGS if f"nccl_{name}" in COLLECTIVES])

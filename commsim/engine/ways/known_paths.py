@@ -1,0 +1,107 @@
+"""The flow engine for a job whose time on a reference network is known: NCCL's calls, which have a closed form."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from commsim.core.cost import Framing
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.engine.flow_paths import KNOWN, LOOPS, FlowPaths
+from commsim.engine.flow_plan import Job
+from commsim.engine.trace_files import TraceFile
+from commsim.engine.ways.known_time import KnownTime, Proof, applies, prove, simulate_known, simulate_loops
+from commsim.routing.flaps import Flaps
+
+__all__ = ["KnownPaths"]
+
+
+@dataclass(eq=False)
+class KnownPaths(FlowPaths):
+    """A job with a known time, which stands where no link can be in the way; elsewhere its messages are simulated.
+
+    Parameters
+    ----------
+    known : KnownTime
+        Time of the job on a reference network, for one size.
+    """
+
+    known: KnownTime = dataclasses.field(kw_only=True)
+
+    def simulate(
+        self,
+        size: float,
+        *,
+        starts: ArrayLike = 0.0,
+        framing: Framing | None = None,
+        trace: bool | TraceFile = False,
+        method: str = "auto",
+        flaps: Flaps | None = None,
+    ) -> Result:
+        """Return the known time where it is proved, else simulate; the parameters are those of any job."""
+        plain = flaps is None and not trace
+        if method in ("auto", KNOWN) and plain:
+            found = self._known(size, starts, framing)
+            if found is not None:
+                return found
+        if method == KNOWN:
+            raise self._refusal(method)
+        if method in ("auto", LOOPS) and plain and self.known.loops is not None:
+            return self._with_rest(self._looped(self.network, size, starts, framing), size)
+        found = super().simulate(size, starts=starts, framing=framing, trace=trace, method=method, flaps=flaps)
+        return self._with_rest(found, size)
+
+    @property
+    def proof(self) -> Proof:
+        """Whether a link may be in the way."""
+        if "proof" not in self._plans:
+            self._plans["proof"] = prove(self.network, self.job, self.known, self.routing, self.seed)
+        found: Proof = self._plans["proof"]
+        return found
+
+    def on_reference(self, size: float) -> float:
+        """Simulate the job on the reference network, and return what its messages take."""
+        paths = FlowPaths(self.known.reference, self.job, self.routing, self.seed)
+        return paths.simulate(size, framing=self.known.framing).time
+
+    def _known(self, size: float, starts: ArrayLike, framing: Framing | None) -> Result | None:
+        """Return the known time where it is proved to be that of the simulation."""
+        if not applies(self.network, self.job, self.known, starts, framing) or self.proof.full >= 0:
+            return None
+        found = simulate_known(self.network, self.job, self.known, self.proof, size)
+        return None if found is None else dataclasses.replace(found, method=KNOWN)
+
+    def _looped(self, network: Network, size: float, starts: ArrayLike, framing: Framing | None) -> Result:
+        """Simulate some loops of a job of many, on its network or the reference."""
+        assert self.known.loops is not None
+
+        def time(where: Network, job: Job, part: float) -> float:
+            paths = FlowPaths(where, job, self.routing, self.seed)
+            return paths.simulate(part, starts=starts, framing=framing).time
+
+        found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
+        return dataclasses.replace(found, method=LOOPS)
+
+    def _with_rest(self, found: Result, size: float) -> Result:
+        """Add what the known time has beyond the messages, where nothing is in their way."""
+        key = f"rest {found.method == LOOPS}"  # of the same kind, so that what loops leave out cancels
+        if key not in self._plans:
+            reference, framing = self.known.reference, self.known.framing
+            looped = found.method == LOOPS
+            alone = self._looped(reference, size, 0.0, framing).time if looped else self.on_reference(size)
+            self._plans[key] = self.known.seconds - alone
+        rest: float = self._plans[key]
+        if rest < 0:  # no more than leaves the busiest link its time
+            busiest = float((found.link_bytes / self.network.bandwidth).max(initial=0.0))
+            rest = max(rest, min(0.0, busiest - found.time_from_last_start))
+        last = found.time_from_last_start + rest
+        return dataclasses.replace(found, time=found.time + rest, time_from_last_start=last)
+
+    def _needs(self, method: str) -> str:
+        """Return what a method that does not apply needs."""
+        if method != KNOWN or self.proof.full < 0:
+            return super()._needs(method)
+        return f"a closed form and no link in the way, and {self.network.link_name(self.proof.full)} may be"

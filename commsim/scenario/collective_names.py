@@ -1,0 +1,189 @@
+"""Which collective a text means: a registered one, a file's, a library's; and what runs where none is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from collectives import COLLECTIVES, found_parameters
+from collectives.pieces import sized_parameters
+from commsim.core.errors import InputError
+from commsim.core.machines.hardware import maker_of
+from commsim.core.network import Network
+from commsim.core.operations import operation as known_operation
+from commsim.core.own_files import blamed, is_own_file, own_entry
+from commsim.core.registry import Entry
+from commsim.core.schedule import Schedule
+from commsim.core.spec import read_arguments, split_spec
+from commsim.files.whole_files import SUFFIXES
+
+# By who makes the GPUs, what their library and its collectives are called.
+LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
+OPERATION = "all_reduce"
+TEXTBOOK = "ring_all_reduce"
+RINGS = {
+    "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
+    "broadcast": "chain_broadcast", "reduce": "chain_reduce", "all_to_all": "pairwise_all_to_all",
+}  # fmt: skip
+
+
+def usual_collective(network: Network, operation: str = OPERATION, *, textbook: bool = False) -> tuple[str, str]:
+    """Return what runs on a network unless an algorithm is named, and what to say of it; empty if it is a plain ring.
+
+    Parameters
+    ----------
+    network : Network
+        Network that it runs on.
+    operation : str
+        Name of the operation.
+    textbook : bool
+        Whether the library of the GPUs is left aside: groups at once, compressed gradients and known errors are of
+        textbook algorithms.
+
+    Raises
+    ------
+    InputError
+        If the operation has no usual algorithm.
+    """
+    known_operation(operation)
+    library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
+    spec = f"{library}_{operation}"
+    if library and spec in COLLECTIVES:
+        return spec, f"{spec}: what {library.upper()} runs on these GPUs; --collective names another algorithm"
+    if operation not in RINGS:
+        raise InputError(f"{operation} has no usual algorithm here; name one with --collective")
+    ring = RINGS[operation]
+    told = f"{ring}: {library.upper()} is not modelled for {operation}, a ring is taken" if library else ""
+    return ring, told
+
+
+def spelled_out(spec: str, operation: str | None) -> str:
+    """Return a collective with the alias of a library, as in ``nccl:version=2.27``, spelled out by the operation.
+
+    Parameters
+    ----------
+    spec : str
+        ``name:key=value,...``; any that is no alias is returned as it is.
+    operation : str or None
+        Name of the operation; all-reduce by default.
+
+    Raises
+    ------
+    InputError
+        If the library has no such operation.
+    """
+    name, colon, rest = spec.partition(":")
+    if name.strip() not in LIBRARIES.values():
+        return spec
+    library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
+    if named not in COLLECTIVES:
+        known = ", ".join(found.removeprefix(f"{library}_") for found in COLLECTIVES if found.startswith(f"{library}_"))
+        raise InputError(f"{library.upper()} has no {operation}; it has {known}")
+    return f"{named}{colon}{rest}"
+
+
+def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:
+    """Whether a collective may run on a network's GPUs: that of a library only on those of who makes it."""
+    if "nccl" not in metadata["needs"]:
+        return True
+    return LIBRARIES.get(maker_of(network.hardware), "") == name.partition("_")[0]
+
+
+def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:
+    """Build ``name:key=value,...`` from the registered collectives, or read an .npz file.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote. It is a path when it ends with .npz.
+    n_ranks : int, optional
+        Needed for a collective that is named.
+    size : float, optional, bytes
+        Size of the operation, where it is known: a pipeline is then cut into the pieces that suit it.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong or missing, or the file does not hold a schedule.
+    """
+    if Path(text).suffix in SUFFIXES:
+        from commsim.files.schedule_file import read_schedule
+
+        return read_schedule(text)
+    build, parameters = read_collective(text, n_ranks)
+    if size is not None and n_ranks is not None:
+        parameters = sized_parameters(collective_entry(text)[0], n_ranks, size, parameters)
+    return build(n_ranks, **parameters)
+
+
+def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Schedule], dict[str, Any]]:
+    """Read ``name:key=value,...`` as the function that builds the collective, and its parameters.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong, or the number of ranks is missing.
+    """
+    entry, raw = collective_entry(text)
+    if n_ranks is None:
+        raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
+    from .systems import split_system
+
+    raw, _ = split_system(entry, raw)
+    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
+
+
+def check_collective(text: str) -> None:
+    """Read ``name:key=value,...`` of a collective, its data and its switch system, as far as that needs no network.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown or an argument is wrong.
+    """
+    from commsim.scenario.plans.sparse_data import split_data
+
+    from .systems import split_system
+
+    entry, raw = collective_entry(text)
+    raw, _ = split_system(entry, split_data(entry, raw)[0])
+    read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
+
+
+def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    What a file's function builds is checked whenever it is built, as ``commsim schedule check`` does.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, or the file does not register it.
+    """
+    if not is_own_file(text):
+        name, raw = split_spec(text)
+        return COLLECTIVES[name], raw
+    entry, raw = own_entry(COLLECTIVES, text)
+    if next(iter(entry.parameters), None) != "n_ranks":
+        raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
+    return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
+    """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
+    from commsim.core.checking.check_compact import check_builder
+
+    @functools.wraps(build)
+    def call(n_ranks: int, **parameters: Any) -> Schedule:
+        with blamed(Path(inspect.getfile(inspect.unwrap(build)))):
+            check_builder(build, n_ranks, **parameters)
+            schedule = build(n_ranks, **parameters)
+            if schedule.n_ranks != n_ranks:
+                raise InputError(f"{build.__name__} was called for {n_ranks} ranks and made {schedule.n_ranks}")
+        return schedule
+
+    return call
