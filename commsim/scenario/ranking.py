@@ -28,7 +28,7 @@ from commsim.scenario.contenders import (
 )
 from commsim.scenario.plans.dense import Plan
 
-from .scenario import AUTO, Scenario
+from .scenario import Scenario
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
@@ -126,8 +126,7 @@ def rank(
     InputError
         If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
     """
-    if scenario.wish.engine == AUTO:
-        raise InputError("--operation: no errors are known with it; choose an engine by hand, such as --engine flow")
+    scenario.wish.require_engine("--operation")
     network, sizes = scenario.network, _legal_sizes(operation, sizes)
     for spec in named:
         require_operation(spec, operation)

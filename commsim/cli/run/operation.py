@@ -61,6 +61,7 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
 
     scenario, operation = config.scenario(""), config.operation or ""
+    scenario.wish.require_engine("--operation")
     named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
     for spec in named:
         require_operation(spec, operation)
