@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.report.answer import remarks
+from commsim.report.table import progress
 
 from .config import Config
-from .tables import Answered, Row, answered_of, solved
+from .tables import Answered, Row, answered_by, answered_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -59,6 +60,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
 def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
+    from commsim.scenario.solve import solve
 
     scenario, operation = config.scenario(""), config.operation or ""
     scenario.wish.require_engine("--operation")
@@ -77,9 +79,9 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
             raise InputError(left_out[spec])
     plans |= {name: make(scenario.network) for name, make in _synthesized(config, scenario).items()}
     said = remarks((*scenario.remarks, *skipped(left_out)))
-    of_one = ((dataclasses.replace(scenario, collective=spec, remarks=()), plan) for spec, plan in plans.items())
-    answered = solved(config, of_one, sizes)
-    return dataclasses.replace(answered, parts=[*said, *answered.parts], more={"left_out": left_out})
+    of_one = {spec: dataclasses.replace(scenario, collective=spec, remarks=()) for spec in plans}
+    solutions = [solve(of_one[spec], sizes, plan=plan) for spec, plan in progress(list(plans.items()), operation)]
+    return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
 
 
 def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Network], Plan]]:
