@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.engine.flow_plan import Job, JobConnections
-from commsim.engine.flow_tables import rates_alone
 from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
@@ -124,7 +123,7 @@ def find_connection_costs(
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
         return None
     most = network.bandwidth[routes.link] / routes.share
-    rate = rates_alone(network, routes)
+    rate = routes.rates(network)
     rate[crosses] = np.minimum(rate[crosses], job.rate_cap)
     part = np.repeat(rate, length)
     part /= most

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_plan import Job
+from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile
 
 from .connection_costs import (
