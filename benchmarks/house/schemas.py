@@ -24,7 +24,7 @@ from typing import Any
 from commsim.cli import main as commsim
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = ROOT / "commsim" / "data" / "schemas"
+SCHEMAS = ROOT / "commsim" / "cli" / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ANSWERS = ROOT / "tests" / "answers"  # holds the files that examples read
 TYPES = {str: "string", bool: "boolean", type(None): "null"}

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from commsim.report.answer import Answer
+
     from .flags import Flags, Verb
 
 # Verbs under the question that they answer.
@@ -24,7 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
         "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
         "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
-        "synthesize": "make the fastest schedule for a network, with the proof of how fast any can be",
+        "synthesize": "make the fastest schedule for a network, with a proven lower bound",
     },
     "compare with reality": {
         "calibrate": "measure this machine under mpirun, and write it as a network",
@@ -172,12 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _shown(answer: Any, config: Flags) -> int:
-    """Show the answer of a verb, and return its exit code; a verb that printed for itself returns the code."""
-    from commsim.report.answer import Answer
-
-    if not isinstance(answer, Answer):
-        return answer or 0
+def _shown(answer: Answer, config: Flags) -> int:
+    """Show the answer of a verb, and return its exit code."""
     from commsim.report.render import show
 
     show(answer, config.flags(), getattr(config, "json", None), getattr(config, "csv", None))
@@ -254,11 +252,11 @@ def sentence(text: str) -> str:
 
 def _report(message: str) -> None:
     """Print one line on standard error; of the ranks that a launcher started, only the first does."""
-    from commsim.core.errors import printable
+    from commsim.report.render import tell
 
     if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
         shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
-        print(printable(shown), file=sys.stderr)
+        tell(shown)
 
 
 def _listed(verb: str, what: str, width: int) -> str:

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
-from commsim.report.table import print_remarks, print_table
+from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
@@ -34,32 +34,33 @@ MAX_ROWS = 40
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
-def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any] | None:
-    """Find from which density on dense ways are faster, print it, and return it for the JSON."""
+def density_of_crossover(question: Question, advice: Advice) -> tuple[dict[str, Any] | None, list[str]]:
+    """Find from which density on dense ways are faster; return it for the JSON, and remarks."""
     from commsim.scenario.advice.payoff import can_search, density_crossover
 
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
     dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
     if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
-        return None
+        return None, []
     first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do
     specs = [spec for group in reversed(first.values()) for spec in advice.partitioned[group]]
     tried = [spec for spec in specs if can_search(advice.ready[spec], question)]
     untried = sorted({spec.partition(":")[0] for spec in specs if spec not in tried})
+    said = []
     if untried:
-        print(f"# crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
+        said.append(f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
     if not tried:
-        return None
+        return None, said
     crossover = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
     labels = {spec: group[0] for group in first.values() for spec in advice.partitioned[group]}
-    print(f"# {_density_sentence(crossover, labels.get(crossover.sparse, ''), dense.candidate.label)}")
+    said.append(_density_sentence(crossover, labels.get(crossover.sparse, ""), dense.candidate.label))
     return {
         "low": crossover.low,
         "high": crossover.high if crossover.high < float("inf") else None,
         "before": crossover.sparse or None,
         "after": crossover.dense,
         "without": untried,
-    }
+    }, said
 
 
 def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
@@ -70,20 +71,19 @@ def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
     return f"sparse pays up to a density of about {crossover.low:.3g}: until then {sparse}, then {dense} is faster"
 
 
-def print_server_gains(question: Question, network: Network) -> dict[str, Any] | None:
-    """Find after how many CPU servers BytePS stops gaining, print it, and return it for the JSON."""
+def gains_of_servers(question: Question, network: Network) -> tuple[dict[str, Any] | None, list[str]]:
+    """Find after how many CPU servers BytePS stops gaining; return it for the JSON, and a remark."""
     from commsim.scenario.advice.server_gains import server_gains
 
     if not question.n_servers or question.n_workers < 2:
-        return None
+        return None, []
     servers = server_gains(question, network)
-    print(f"# {servers_sentence(servers)}")
     return {
         "simulated_s": {str(k): time for k, time in servers.simulated.items()},
         "theory_S_over_B": {str(k): time for k, time in servers.theory.items()},
         "enough": servers.enough,
         "enough_in_theory": servers.enough_in_theory,
-    }
+    }, [servers_sentence(servers)]
 
 
 def servers_sentence(servers: Servers) -> str:
@@ -128,11 +128,10 @@ class Config(Faults, WithJson):
     jobs: int | None = flag(metavar="N", help="with --sweep: number of worker processes (default: all processors)")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """Rank, say why, and find the crossovers."""
     if config.sweep is not None:
-        advise_sweep(config, config.sweep)
-        return
+        return advise_sweep(config, config.sweep)
     if config.topology is None or config.output is not None or config.jobs is not None:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
@@ -151,22 +150,24 @@ def run(config: Config) -> None:
     costly = with_assumed_overhead(network) if assume else network
     advice = advise(question, network, assume_overhead=assume)
     before = None if network is whole else _times_of(advise(question, whole, assume_overhead=assume))
-    print_remarks((*drawn, *_about(question, advice), *advice.notes))
-    print_remarks(skipped(advice.left_out))
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     columns = COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"])
-    print_table(columns, _rows(advice, before), title, LEAST)
-    if config.software is not None:
-        print_remarks([software_named(config.software).told])
     ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
-    print_remarks(about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size]))
-    crossover, servers = print_density_crossover(question, advice), print_server_gains(question, costly)
+    said = [] if config.software is None else [software_named(config.software).told]
+    said += about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
+    crossover, about_density = density_of_crossover(question, advice)
+    servers, about_servers = gains_of_servers(question, costly)
+    parts = [
+        *remarks((*drawn, *_about(question, advice), *advice.notes, *skipped(advice.left_out))),
+        Table(columns, _rows(advice, before), title, LEAST),
+        *remarks((*said, *about_density, *about_servers)),
+    ]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
     rows = [ranked.row() for ranked in advice.ranked]
     if before is not None:
         for row, ranked in zip(rows, advice.ranked, strict=True):
             row["whole_s"] = before.get(ranked.candidate.label)
-    config.write_json(rows, config.flags("sweep", "output", "jobs"), **more)
+    return Answer(parts, rows, config.flags("sweep", "output", "jobs"), more)
 
 
 def _question(config: Config, network: Network) -> Question:
@@ -253,8 +254,8 @@ def _cost_of_faults(time: float, before: dict[str, float] | None, label: str) ->
     return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
 
 
-def advise_sweep(config: Config, path: str) -> None:
-    """Run the sweep, rank its topologies, and print."""
+def advise_sweep(config: Config, path: str) -> Answer:
+    """Run the sweep, and rank its topologies."""
     from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
     from commsim.sweep.config import read_config
     from commsim.sweep.price import read_prices
@@ -271,13 +272,12 @@ def advise_sweep(config: Config, path: str) -> None:
         directory = config.output or scratch
         run_sweep(sweep, directory, jobs=config.jobs, say=say)
         offers = rank_offers(read_table(directory), sweep, bills, goal)
-    _print_offers(offers, prices, goal)
     flags = {"sweep": config.sweep, "config_hash": sweep.hash}
-    goal_row = {"keep": goal.keep, "bound": goal.bound}
-    config.write_json(map(_offer_row, offers), flags, goal=goal_row, currency=prices.currency)
+    more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}
+    return Answer(_parts_of_offers(offers, prices, goal), [_offer_row(offer) for offer in offers], flags, more)
 
 
-def _print_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:
+def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
     columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
                "front", "ports", "cables", "switches", "with"]  # fmt: skip
     rows = [
@@ -289,17 +289,21 @@ def _print_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:
         for i, offer in enumerate(offers[:MAX_ROWS], 1)
     ]  # fmt: skip
     side = "at least" if goal.more_is_better else "within"
-    print_table(columns, rows, f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
-                "with what is best for it; * no other is cheaper and as good")  # fmt: skip
-    if len(offers) > MAX_ROWS:
-        print(f"# {len(offers) - MAX_ROWS} more are in the JSON")
+    title = (
+        f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
+        "with what is best for it; * no other is cheaper and as good"
+    )
+    more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
+    return [Table(columns, rows, title), *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
+
+
+def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:
+    """Return what the cheapest offer is made of, or that none keeps the goal."""
     best = offers[0]
-    if best.keeps:
-        print(f"# cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip())
-        for line in best.bill:
-            print(f"#   {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}")
-    else:
-        print(f"# none of the {len(offers)} topologies keeps {goal.keep} {side} {_written(goal.bound, goal)}")
+    if not best.keeps:
+        return [f"none of the {len(offers)} topologies keeps {kept} {_written(goal.bound, goal)}"]
+    bill = [f"  {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}" for line in best.bill]
+    return [f"cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip(), *bill]
 
 
 def _count(offer: Offer, *items: str) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
-from commsim.report.answer import Part, remarks
-from commsim.report.table import print_remarks, print_table, progress
+from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.table import progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes
@@ -46,60 +45,81 @@ class Config(Faults, Sizes, Placing, WithJson):
         return {"placement": self.placement, "seed": self.seed or 0}
 
 
-def run(config: Config) -> None:
-    """Bound, predict and print."""
+def run(config: Config) -> Answer:
+    """Bound, and predict the algorithms beside it."""
+    from commsim.scenario.contenders import without_overhead
+    from commsim.scenario.inputs import load_network
+
+    sizes, said = _sizes(config)
+    whole = load_network(config.topology)
+    network, drawn = with_faults(whole, config)
+    _check(config, network)
+    plans, left_out = _prepared(config, network)
+    said += [*drawn, *_left_out(config, left_out)]
+    title, rows, predicted = f"{config.operation} on {network.name}", list[dict[str, Any]](), list[Part]()
+    if not plans:
+        bounds = _bounds_without_plans(config, network)
+    else:
+        before = _prepared(config, whole)[0] if network is not whole else {}
+        if config.root:
+            said.append("--root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
+        of_plan = _bounds(plans)
+        bounds = _with_both_kinds(plans, list(dict.fromkeys(of_plan.values())))
+        rows, predicted = _predicted(config, plans, before, of_plan, sizes)
+        predicted += remarks(without_overhead(network, sizes))
+    more = {"bounds": [_bound_row(bound, size) for bound in bounds for size in sizes]}
+    return Answer([*remarks(said), *_parts_of_bounds(title, bounds, sizes), *predicted], rows, more=more)
+
+
+def _sizes(config: Config) -> tuple[list[int], list[str]]:
+    """Return the sizes that the operation can have, and a remark where those of the flags have no effect."""
     sizes = config.sizes()
-    from commsim.scenario.inputs import PACKED, load_network, load_placement
+    if not operation(config.operation).signals:
+        return sizes, []
+    return [0], [f"-b, -e, -f: no effect, a {config.operation} carries no bytes"]
+
+
+def _bounds_without_plans(config: Config, network: Network) -> list[LowerBound]:
+    """Return the bounds of the operation on the ranks' nodes, without and with servers or switches."""
+    from commsim.scenario.inputs import PACKED, load_placement
     from commsim.synthesis import lower_bound
 
-    if operation(config.operation).signals:
-        print(f"# -b, -e, -f: no effect, a {config.operation} carries no bytes")
-        sizes = [0]
-    whole = load_network(config.topology)
-    network, notes = with_faults(whole, config)
-    print_remarks(notes)
-    _check(config, network)
-    prepared = _prepared(config, network)
-    before = _prepared(config, whole, tell=False) if prepared and network is not whole else {}
+    p = len(network.endpoints) if config.ranks is None else config.ranks
+    nodes = load_placement(config.placement or PACKED, network, p, config.seed or 0).nodes
+    bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
+    return [bound_of(anywhere=anywhere) for anywhere in (False, True)]
+
+
+def _predicted(
+    config: Config, plans: Mapping[str, Plan], before: Mapping[str, Plan], bounds: Mapping[str, LowerBound],
+    sizes: Sequence[int],
+) -> tuple[list[dict[str, Any]], list[Part]]:  # fmt: skip
+    """Predict all algorithms, and on the network without faults those of `before`; return rows and what is shown."""
     rows: list[dict[str, Any]] = []
-    if prepared and config.root:
-        print("# --root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
-    if not prepared:
-        p = len(network.endpoints) if config.ranks is None else config.ranks
-        nodes = load_placement(config.placement or PACKED, network, p, config.seed or 0).nodes
-        bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
-        shown = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
-    else:
-        bounds = _bounds(prepared)
-        shown = _with_both_kinds(prepared, list(dict.fromkeys(bounds.values())))
-    _print_bounds(f"{config.operation} on {network.name}", shown, sizes)
-    if prepared:
-        sys.stdout.flush()  # predictions may take long
-        for name in progress(sorted(prepared, key=lambda name: prepared[name].schedule.n_transfers), ""):
-            try:
-                found = [_row(name, prepared[name], bounds[name], size, config.engine) for size in sizes]
-                if name in before:
-                    for row in found:
-                        _add_cost_of_faults(row, before[name], config.engine)
-                rows += found
-            except InputError as error:
-                _leave_out(config, name, error)
-        rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
-        columns = COLUMNS + (["whole(us)", "faults_cost"] if before else [])
-        print_table(columns, [_cells(row, bool(before)) for row in rows], f"engine {config.engine}")
-        from commsim.scenario.contenders import without_overhead
-
-        print_remarks(without_overhead(network, sizes))
-    config.write_json(rows, bounds=[_bound_row(b, size) for b in shown for size in sizes])
+    left_out: dict[str, str] = {}
+    for name in progress(sorted(plans, key=lambda name: plans[name].schedule.n_transfers), ""):
+        try:
+            found = [_row(name, plans[name], bounds[name], size, config.engine) for size in sizes]
+            if name in before:
+                for row in found:
+                    _add_cost_of_faults(row, before[name], config.engine)
+            rows += found
+        except InputError as error:
+            left_out[name] = str(error)
+    rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
+    columns = COLUMNS + (["whole(us)", "faults_cost"] if before else [])
+    table = Table(columns, [_cells(row, bool(before)) for row in rows], f"engine {config.engine}")
+    return rows, [*remarks(_left_out(config, left_out)), table]
 
 
-def _print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> None:
-    """Print the lower bound and what limits it, at every size."""
+def _parts_of_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> list[Part]:
+    """Return the lower bound and what limits it, at every size."""
     columns = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
     rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
-    print_table(columns, rows, f"{title}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule")
-    print_remarks(dict.fromkeys(note for bound in bounds for note in bound.notes))
-    print_remarks(_attained(bound) for bound in bounds if best_trees_of(bound) is not None)
+    said = [note for bound in bounds for note in bound.notes]
+    said += [_attained(bound) for bound in bounds if best_trees_of(bound) is not None]
+    title = f"{title}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule"
+    return [Table(columns, rows, title), *remarks(said)]
 
 
 @functools.cache
@@ -147,10 +167,11 @@ def _check(config: Config, network: Network) -> None:
         raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {config.ranks}")
 
 
-def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, Plan]:
+def _prepared(config: Config, network: Network) -> tuple[dict[str, Plan], dict[str, str]]:
+    """Return the plans of the algorithms that are asked for and can run on a network, and why the others cannot."""
     own = config.collective
     if config.algorithm == "none" and not own:
-        return {}
+        return {}, {}
     from collectives import COLLECTIVES
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation
 
@@ -160,23 +181,21 @@ def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, 
         require_operation(spec, config.operation)
     every = [one for one in algorithms_for(config.operation) if one in ours] if config.algorithm == "all" else []
     specs = dict.fromkeys([*every, *named])
-    prepared, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **config.placing)
-    for spec, reason in left_out.items() if tell else ():
-        _leave_out(config, spec, InputError(reason))
-    return prepared
+    return prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **config.placing)
 
 
-def _leave_out(config: Config, spec: str, error: InputError) -> None:
-    """Print why an algorithm is left out, unless it was asked for by name.
+def _left_out(config: Config, reasons: Mapping[str, str]) -> list[str]:
+    """Describe which algorithms are left out.
 
     Raises
     ------
     InputError
-        If it was.
+        If one of them was asked for by name.
     """
-    if spec in (config.algorithm, *config.collective):
-        raise error
-    print(f"# left out: {spec}: {error}")
+    for spec, why in reasons.items():
+        if spec in (config.algorithm, *config.collective):
+            raise InputError(why)
+    return [f"left out: {spec}: {why}" for spec, why in reasons.items()]
 
 
 def _bounds(prepared: Mapping[str, Plan]) -> dict[str, LowerBound]:

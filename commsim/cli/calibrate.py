@@ -48,13 +48,13 @@ class Config(WithJson):
     passes: int = flag(metavar="N", default=10, help="times that all steps are timed; more where others disturb them")
 
 
-def run(config: Config) -> Answer | None:
+def run(config: Config) -> Answer:
     """Measure, and write the network; only rank 0 has an answer."""
     with reported_once():
         return _calibrate(config)
 
 
-def _calibrate(config: Config) -> Answer | None:
+def _calibrate(config: Config) -> Answer:
     from commsim.files.store import SUFFIXES
 
     if config.output and Path(config.output).suffix not in SUFFIXES:
@@ -70,7 +70,7 @@ def _calibrate(config: Config) -> Answer | None:
         calibration.run(config.passes, _progress(transport, "calibrate"))
         network = calibration.network()
         if transport.rank:
-            return None
+            return Answer()
         assert network.curves is not None
         said = _quality(calibration, network.curves)
         if config.output:
@@ -216,8 +216,10 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
     from commsim.real.calibrate import machine_name
     from commsim.real.validate import summary_of
 
-    name = network.name if network else "no network, one rank alone"
-    title = f"{transport.size} ranks over {transport.name}, against {name}"
+    if network is None:
+        title = f"a single rank over {transport.name}, which sends nothing: nothing is predicted"
+    else:
+        title = f"{transport.size} ranks over {transport.name}, against {network.name}"
     said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
-from commsim.report.table import print_remarks, print_table, progress
+from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.table import progress
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
@@ -16,7 +17,7 @@ from .run.config import Prediction
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.real.comparison.above_line_rate import Line
     from commsim.real.comparison.pairs import Pair, Summary
     from commsim.scenario import Plan
@@ -27,19 +28,19 @@ COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)
 FULL_BAR = 0.5
 
 
-def _print_comparison(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:
-    """Print all pairs, how far apart they are, and what was measured but not predicted."""
-    print_table(COLUMNS, [_cells(pair) for pair in pairs], title)
-    print(
-        f"# error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
+def _parts(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> list[Part]:
+    """Return all pairs, how far apart they are, and what was measured but not predicted."""
+    said = [
+        f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
         f"{summary.worst_size:.0f} B; median signed error {summary.bias:+.1%}"
-    )
+    ]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
-        print(f"# {sum(within)} of {len(within)} predictions lie between low and high")
+        said.append(f"{sum(within)} of {len(within)} predictions lie between low and high")
     if alone:
-        print(f"# without a prediction: {', '.join(f'{row.operation} {row.size:.0f} B' for row in alone[:6])}"
-              + (f" and {len(alone) - 6} more" if len(alone) > 6 else ""))  # fmt: skip
+        named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:6])
+        said.append(f"without a prediction: {named}" + (f" and {len(alone) - 6} more" if len(alone) > 6 else ""))
+    return [Table(COLUMNS, [_cells(pair) for pair in pairs], title), *remarks(said)]
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -83,8 +84,8 @@ class Config(Prediction, WithJson):
     plot: str | None = flag(metavar="FILE", help="draw both times and the errors: .svg or .png")
 
 
-def run(config: Config) -> None:
-    """Compare and print."""
+def run(config: Config) -> Answer:
+    """Set predicted and measured times side by side."""
     from commsim.formats.measured import read_measured
     from commsim.real.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
 
@@ -105,18 +106,17 @@ def run(config: Config) -> None:
     if not pairs:
         raise InputError(f"{config.files[0]} has none of the {len(alone)} sizes of {config.files[-1]}")
     summary = summarise(pairs)
-    print_remarks(notes)
-    _print_comparison(f"{config.files[-1]} against {_predictor(config)}", pairs, alone, summary)
     reasons = _explanations(config, pairs, run)
-    print_remarks(reasons)
+    title = f"{config.files[-1]} against {_predictor(config)}"
+    parts = [*remarks(notes), *_parts(title, pairs, alone, summary), *remarks(reasons)]
     if config.plot:
         _draw_comparison(pairs, config.plot)
-        print(f"{config.plot}: written")
+        parts.append(Lines([f"{config.plot}: written"]))
     more: dict[str, Any] = {
         "summary": {name: getattr(summary, name) for name in summary.__slots__},
         "explanations": reasons,
     }
-    config.write_json([pair.row() for pair in pairs], **more)
+    return Answer(parts, [pair.row() for pair in pairs], config.flags(), more)
 
 
 def _with_collective(config: Config, measured: Sequence[Measured], notes: list[str]) -> Config:

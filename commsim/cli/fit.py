@@ -14,7 +14,7 @@ from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.real.comparison.hockney import Fit
     from commsim.real.comparison.sampling import Estimate
 

@@ -13,7 +13,6 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.answer import Answer, remarks
-from commsim.report.table import print_remarks
 
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 
@@ -84,8 +83,8 @@ def run(config: Config) -> Answer:
     if config.timeline is not None:
         raise InputError("--timeline is of two results: commsim report A B; of one: commsim trace")
     check_page(config.output)
-    study = read_data(config, detail=not config.no_detail)
-    return Answer(remarks(write_report(study, config.output)))
+    study, notes = read_data(config, detail=not config.no_detail)
+    return Answer(remarks((*notes, *write_report(study, config.output))))
 
 
 def check_page(path: str) -> None:
@@ -107,14 +106,14 @@ def check_page(path: str) -> None:
     require_library()
 
 
-def report_run(config: RunConfig, results: list[Any], path: str, said: Sequence[str]) -> list[str]:
+def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[str]) -> list[str]:
     """Write the page of what ``commsim run`` has just predicted, and return what it leaves out.
 
     Parameters
     ----------
     config : Config
         Flags of the run.
-    results : list of Result
+    results : sequence of Result
         What it predicted.
     path : str
         Page to write.
@@ -165,7 +164,7 @@ class PlotConfig(Data, Kind):
     run: str | None = flag(metavar="NAME", help="which of several runs of a result to draw (default: the first)")
 
 
-def plot(config: PlotConfig) -> None:
+def plot(config: PlotConfig) -> Answer:
     """Read, draw, write."""
     from commsim.report.plots.plot import check_plot, write_plot
     from commsim.report.plots.plot_axes import read_width
@@ -175,7 +174,7 @@ def plot(config: PlotConfig) -> None:
     from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
     from commsim.report.figure import NothingToDraw
 
-    study = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw")
+    study, notes = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw")
     try:
         of_rows = OF_ROWS.get(config.kind)
         figure = of_rows(study) if of_rows is not None else RUN_FIGURES[config.kind](_chosen(study, config.run))
@@ -183,11 +182,8 @@ def plot(config: PlotConfig) -> None:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, config.output, width, {**study.provenance, "figure": config.kind})
-    print(f"# {config.output}: drawn; the numbers: {csv}")
-    print_remarks(study.remarks)
-    if of_rows is not None and (mixed := _mixed(study, figure)):
-        what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
-        print_remarks([f"{what} {', '.join(mixed)}"])
+    mixed = [] if of_rows is None else _mixed(study, figure)
+    return Answer(remarks((*notes, f"{config.output}: drawn; the numbers: {csv}", *study.remarks, *mixed)))
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
@@ -209,12 +205,15 @@ def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
 
 
 def _mixed(study: Study, figure: Figure) -> list[str]:
-    """Parameters that vary among the rows that one point of a figure is made of."""
+    """Name the parameters that vary among the rows that one point of a figure is made of."""
     if figure.kind == "scatter":
         return []
     shown = set(figure.roles.values())
     how = "collective" in shown
-    return [name for name in study.parameters if name not in shown and not (how and name.startswith("collective."))]
+    own = "collective." if how else None
+    names = [name for name in study.parameters if name not in shown and not (own and name.startswith(own))]
+    what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
+    return [f"{what} {', '.join(names)}"] if names else []
 
 
 def _chosen(study: Study, name: str | None) -> SimulatedRun:
@@ -227,8 +226,13 @@ def _chosen(study: Study, name: str | None) -> SimulatedRun:
     return known[name] if name is not None else study.runs[0]
 
 
-def read_data(config: Data, *, detail: bool) -> Study:
+def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
     """Read the input and the measurements; with detail, simulate the runs of a result again.
+
+    Returns
+    -------
+    Study, list of str
+        And what of the measurements was left out.
 
     Raises
     ------
@@ -286,12 +290,12 @@ def _with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -
     return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out))
 
 
-def _with_measured(study: Study, config: Data) -> Study:
-    """Add measurements, and say what of them was left out."""
+def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:
+    """Add measurements; return what of them was left out too."""
     if not config.measured:
         for name in config.given("operation", "ranks"):
             raise InputError(f"{name} is about measurements; it goes with --measured")
-        return study
+        return study, []
     from commsim.formats.measured import read_measured
 
     notes: list[str] = []
@@ -300,8 +304,7 @@ def _with_measured(study: Study, config: Data) -> Study:
         for path in config.measured
         for row in read_measured(path, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
     ]
-    print_remarks(notes)
-    return dataclasses.replace(study, measured=_measured_table(rows, study))
+    return dataclasses.replace(study, measured=_measured_table(rows, study)), notes
 
 
 def _measured_table(rows: Sequence[Any], study: Study) -> Table:

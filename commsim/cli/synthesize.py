@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.render import show_step
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY, Costs, Placing, Sizes
@@ -84,10 +84,9 @@ def run(config: Config) -> Answer:
         time_limit=limit,
         max_messages=config.max_messages,
         textbook=not config.no_textbook,
-        report=_progress if sys.stderr.isatty() else None,
+        report=_progress,
     )
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    show_step()
     title = f"{op.name} on {network.name}, {p} ranks"
     parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
     faults, costs = ([], []) if network is whole else _costs(found, whole, placement, config)
@@ -139,7 +138,7 @@ def _costs(
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:
     """Write the best that NCCL has at each size, and say how many rules that is; the rest cannot be asked of it."""
-    from commsim.formats.measured import Measured
+    from commsim.formats.measurement import Measured
     from commsim.formats.nccl_plans import rules_of_rows, write_tuner
     from commsim.scenario.plans.nccl import NcclPlan
 
@@ -165,8 +164,7 @@ def _write(network: Network, candidate: Candidate, path: str) -> str:
 
 def _progress(what: str, done: int, of: int) -> None:
     """Show what is being done, on a terminal."""
-    share = f" {done}/{of}" if of > 1 else ""
-    print(f"\r\033[K# {what}{share}", end="", file=sys.stderr, flush=True)
+    show_step(f"{what} {done}/{of}" if of > 1 else what)
 
 
 def _proof(certificate: Certificate) -> str:

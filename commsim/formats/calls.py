@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
-from .measured import Asked, Measured
+from .measurement import Asked, Measured
 
 MAX_REASONS = 5
 # Of a group: more than any machine has, and few enough to write down.

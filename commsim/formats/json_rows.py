@@ -23,7 +23,7 @@ from commsim.files.whole_files import parse_json, read_text
 from commsim.opening import check_regular
 
 from .kineto import is_kineto, kineto_tree
-from .measured import MAX_BYTES, Asked, Measured, check_count
+from .measurement import MAX_BYTES, Asked, Measured, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")

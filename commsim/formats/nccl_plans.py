@@ -23,7 +23,7 @@ from commsim.formats.markup import Element, read_xml
 from commsim.software.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
 from commsim.software.nccl.tuner_rules import COLLECTIVES, Rule
 
-from .measured import Measured
+from .measurement import Measured
 
 COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
 MAX_BYTES = 2**20

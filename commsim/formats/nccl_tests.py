@@ -30,7 +30,7 @@ from commsim.core.operations import operation
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_text
 
-from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {

@@ -17,7 +17,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_text
 
-from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
 from .nccl_tests import without_prefix
 
 _TITLE = re.compile(

@@ -22,7 +22,7 @@ from commsim.files.whole_files import parse_json, read_bytes, read_text, refused
 
 from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, measured_calls, operation_of, whole_array
 from .kineto import is_kineto, kineto_calls, kineto_tree, step_times
-from .measured import MAX_BYTES, Asked, Measured
+from .measurement import MAX_BYTES, Asked, Measured
 from .plain_pickle import MAX_PICKLE_BYTES, load_plain_pickle
 
 MAX_ENTRIES = 1_000_000

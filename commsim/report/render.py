@@ -12,7 +12,7 @@ from commsim.core.errors import printable
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .table import print_facts, print_table, write_answer, write_rows
 
-__all__ = ["html_of", "print_parts", "show", "tell", "tree_of"]
+__all__ = ["announce", "html_of", "print_parts", "show", "show_step", "tell", "tree_of"]
 
 
 def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None) -> None:
@@ -64,6 +64,17 @@ def print_parts(parts: Sequence[Part]) -> None:
 def tell(text: str) -> None:
     """Show a line at once, on standard error: progress, or what cannot wait for the answer."""
     print(printable(text), file=sys.stderr, flush=True)
+
+
+def announce(text: str) -> None:
+    """Show a remark at once, on standard output: what a server says before it serves."""
+    print(f"# {printable(text)}", flush=True)
+
+
+def show_step(text: str = "") -> None:
+    """Show on one line of a terminal, on standard error, what is under way; without a text, clear the line."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{f'# {printable(text)}' if text else ''}", end="", file=sys.stderr, flush=True)
 
 
 def html_of(parts: Sequence[Part]) -> str:

@@ -139,12 +139,6 @@ def _total(widths: Iterable[int]) -> int:
     return sum(each) + len(GAP) * (len(each) - 1)
 
 
-def print_remarks(remarks: Iterable[str]) -> None:
-    """Print remarks as comments, one to a line."""
-    for remark in remarks:
-        print(f"# {printable(remark)}")
-
-
 def print_facts(facts: Mapping[str, str]) -> None:
     """Print names and values, values aligned; on a terminal a value that is too wide goes on below itself."""
     indent = max((len(name) for name in facts), default=0) + len(GAP)

@@ -7,22 +7,13 @@ import pytest
 
 import commsim.cli
 from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
-from commsim.report.render import html_of, show, tree_of
+from commsim.report.render import announce, html_of, show, show_step, tree_of
 
 CLI = Path(commsim.cli.__file__).parent
 FUNCTIONS = {
-    "print", "print_table", "print_facts", "print_remarks", "print_parts", "show", "write_results", "write_answer",
-    "write_rows",
+    "print", "print_table", "print_facts", "print_parts", "show", "write_results", "write_answer", "write_rows",
 }  # fmt: skip
-METHODS = {"stdout.write", "config.write_json", "self.write_json"}
-PRINTING = {
-    "__init__.py": "shows the answer of a verb, and errors",
-    "place/serve.py": "a server says where it listens before it answers",
-    "switch/serve.py": "a server says where it listens before it answers",
-    "synthesize.py": "progress on one line of a terminal",
-}
-# Verbs whose own change is under way; the list only shrinks.
-WAITING = {"advise.py", "bound.py", "compare.py", "flags/__init__.py", "report.py"}
+METHODS = {"stdout.write", "stderr.write"}
 
 
 def calls(tree):
@@ -38,22 +29,29 @@ def calls(tree):
     return found
 
 
-def test_no_verb_prints():
+def test_no_verb_prints_and_one_place_shows_answers():
     found = {
         str(path.relative_to(CLI)): printing
         for path in CLI.rglob("*.py")
         if (printing := calls(ast.parse(path.read_text(encoding="utf-8"))))
     }
-    assert {name: found[name] for name in found.keys() - WAITING - PRINTING.keys()} == {}
-    assert PRINTING.keys() <= found.keys()  # what no longer prints leaves the list
+    assert found == {"__init__.py": {"show"}}
 
 
-@pytest.mark.parametrize(
-    "text", ["print('x')", "sys.stdout.write('x')", "print_table([], [])", "config.write_json([])"]
-)
+@pytest.mark.parametrize("text", ["print('x')", "sys.stdout.write('x')", "print_table([], [])", "show(answer, {})"])
 def test_a_call_that_prints_is_found(text):
     assert len(calls(ast.parse(text))) == 1
     assert calls(ast.parse("write_json('FILE', {})")) == set()  # another file than the answer
+
+
+def test_what_cannot_wait_for_the_answer_is_shown_by_the_renderer(capsys, monkeypatch):
+    announce("serving on 127.0.0.1")
+    show_step("nobody sees it: no terminal")
+    assert capsys.readouterr() == ("# serving on 127.0.0.1\n", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    show_step("trees 1/2")
+    show_step()
+    assert capsys.readouterr().err == "\r\033[K# trees 1/2\r\033[K"
 
 
 ANSWER = Answer(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.formats.nccl_plans import read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
 from commsim.software.nccl.search import ALGORITHMS, PROTOCOLS
 from commsim.software.nccl.tuner_rules import COLLECTIVES, Rule

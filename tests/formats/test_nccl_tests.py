@@ -11,7 +11,7 @@ from commsim.cli.run.tables import Row, table_of
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result
-from commsim.formats import measured
+from commsim.formats import measurement
 from commsim.formats.measured import read_measured
 from commsim.formats.nccl_tests import ranks_of_rates
 
@@ -68,7 +68,7 @@ def test_columns_that_are_there_twice_are_no_header(tmp_path):
 
 
 def test_more_rows_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(measured, "MAX_ROWS", 4)
+    monkeypatch.setattr(measurement, "MAX_ROWS", 4)
     assert len(read(tmp_path, log(ROW, ROW))) == 4
     with pytest.raises(InputError, match=r"log.txt: more than 4 rows"):
         read(tmp_path, log(ROW, ROW, ROW))

@@ -31,7 +31,7 @@ OWN_FILES = {
     "commsim/real/testbed/launch.py",
     "commsim/real/testbed/measure.py",
     "commsim/workload/published_models.py",
-    "commsim/real/testbed/ranks.py",
+    "commsim/real/testbed/cells.py",
     "commsim/real/testbed/switch.py",
     "switch_model/bpf/attachment.py",
     "switch_model/bpf/program.py",

@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
-from commsim.report.table import write_results, write_rows
 
 if TYPE_CHECKING:
     from commsim.report.answer import Answer
@@ -104,9 +103,9 @@ class Flags:
         return {name: getattr(self, name) for name in names}
 
     def given(self, *names: str) -> list[str]:
-        """Return those of the named flags that have a value, as they are written on the command line."""
-        values = {name: getattr(self, name) for name in names}
-        return [f"--{k.replace('_', '-')}" for k, v in values.items() if v is not None and v is not False and v != ()]
+        """Return those of the named flags that have another value than their default, as on the command line."""
+        usual = {name: self.DEFAULTS.get(name, self.__dataclass_fields__[name].default) for name in names}
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != usual[name]]
 
 
 class Verb(NamedTuple):
@@ -125,7 +124,7 @@ class Verb(NamedTuple):
     """
 
     config: type[Flags]
-    run: Callable[[Any], Answer | int | None]
+    run: Callable[[Any], Answer]
     summary: str = ""
     is_usual: bool = False
 
@@ -165,25 +164,4 @@ class WithJson(Flags):
     json: str | None = flag(
         "-J", metavar="FILE", help="also write the results as JSON; -: to standard output, no tables"
     )
-
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
-
-    def write_json(
-        self, rows: Iterable[Mapping[str, Any]], /, flags: Mapping[str, Any] | None = None, **more: object
-    ) -> None:
-        """Write the results where ``--json`` and ``--csv`` say, if they are given.
-
-        Parameters
-        ----------
-        rows : iterable of mapping
-            One object per row.
-        flags : mapping, optional
-            The configuration that is written. Default: all flags.
-        **more
-            Further keys beside the results; CSV has only the results.
-        """
-        rows = list(rows)
-        if self.json:
-            write_results(self.json, self.flags() if flags is None else flags, rows, **more)
-        if self.csv:
-            write_rows(self.csv, rows)

@@ -8,6 +8,8 @@ from commsim.cli.flags import Flags, flag, switched
 from commsim.cli.switch.serve import port_number
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_size, parse_time
+from commsim.report.answer import Answer
+from commsim.report.render import announce
 
 
 class Config(Flags):
@@ -35,7 +37,7 @@ class Config(Flags):
     log: bool = switched(help="print one line per request on standard error")
 
 
-def run(config: Config) -> None:
+def run(config: Config) -> Answer:
     """Serve until stopped by SIGINT or SIGTERM."""
     from commsim.placement.cluster import read_cluster
 
@@ -62,10 +64,11 @@ def run(config: Config) -> None:
     service.warm_up()
 
     def started(url: str) -> None:
-        print(f"# serving on {url}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
-              f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
+        announce(f"serving on {url}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
+                 f"{int(cluster.free.sum())} GPUs; /docs describes it")  # fmt: skip
 
     serve(service, listening, started)
+    return Answer()
 
 
 def _rows(path: str) -> Any:

@@ -3,169 +3,119 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError
-from commsim.report.answer import Answer, Part, remarks
-from commsim.report.table import progress
+from commsim.report.answer import Answer, remarks
 
 from ..flags import Verb
 from .config import Config, without_effect
-from .tables import Row, json_row, parts_of, resolved_network, rows_of
+from .tables import Answered, resolved_network, solved
 
 if TYPE_CHECKING:
-    from commsim.core.network import Network
-    from commsim.scenario.solve import Solution
+    from .renderings import Render
 
-_CONFLICTS = (
-    ("osu", ("group", "operation"), "--osu is the table of one collective"),
-    ("group", ("operation", "algorithm"), "--group goes with --collective, not with --operation or --algorithm"),
-    ("compressor", ("group", "operation", "algorithm"), "--compressor goes with --collective alone"),
-    ("flap", ("compressor",), "--flap is not modelled with --compressor"),
-    ("bound", ("compressor", "group", "operation"),
-     "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"),
+RENDERED = ("bound", "draw", "osu", "report")
+SIZES = ("minbytes", "maxbytes", "stepfactor", "stepbytes")
+Refused = tuple[tuple[str, ...], str]
+OF_ONE_COLLECTIVE: Refused = (("osu",), "--osu is the table of one collective")
+NO_BOUND: Refused = (
+    ("bound",), "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
 )  # fmt: skip
+NO_GROUPS: Refused = (("group",), "--group goes with --collective, not with --operation or --algorithm")
+NO_COMPRESSOR: Refused = (("compressor",), "--compressor goes with --collective alone")
+OF_OPERATION: tuple[Refused, ...] = (
+    (("algorithm",), "--algorithm needs --operation, such as --operation all_reduce"),
+    (("synthesized",), "--synthesized goes with --operation, such as --operation all_reduce"),
+)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Answered:
-    """What was asked for, solved.
+class Kind(NamedTuple):
+    """A kind of question.
 
     Parameters
     ----------
-    parts : list of Part
-        Tables and remarks.
-    rows : list of Row
-        All results.
-    network : Network
-        Network with its faults and costs.
-    more : dict
-        Further keys of the JSON.
-    solutions : tuple of Solution
-        Solutions of single collectives.
+    is_asked : callable
+        Function from the flags to whether they ask it.
+    answer : callable
+        Function from the flags and the sizes in bytes to the answer.
+    refused : tuple of (tuple of str, str)
+        Flags that have no meaning for it, and why; ``{}`` is the flag that was given.
     """
 
-    parts: list[Part]
-    rows: list[Row]
-    network: Network
-    more: dict[str, Any]
-    solutions: tuple[Solution, ...] = ()
+    is_asked: Callable[[Config], bool]
+    answer: Callable[[Config, Sequence[int]], Answered]
+    refused: tuple[Refused, ...]
 
 
 def run(config: Config) -> Answer:
     """Predict what the flags ask for."""
     sizes = config.sizes()
-    check(config)
-    if config.jobs is not None:
-        from .together import answer_jobs
-
-        return answer_jobs(config)
-    answered = (_ranking if config.is_ranking else _collectives)(config, sizes)
+    kind = next(kind for kind in KINDS if kind.is_asked(config))
+    for flags, why in kind.refused:
+        for given in config.given(*flags):
+            raise InputError(why.format(given))
+    renderings = _renderings(config)
+    answered = kind.answer(config, sizes)
     parts = [*remarks(without_effect(config)), *answered.parts]
-    for flag, render in RENDERINGS.items():
-        if getattr(config, flag):
-            parts += render(config, answered)
-    flags = config.flags("report") | _resolved(config, answered)
+    for render in renderings:
+        parts += render(config, answered)
     more = answered.more | {"network": resolved_network(answered.network)}
-    return Answer(parts, [json_row(row) for row in answered.rows], flags, more)
+    return Answer(parts, answered.rows, config.flags("report") | answered.chosen, more)
+
+
+def _renderings(config: Config) -> list[Render]:
+    """Return what else is made of the answer; a file that cannot be written is refused before anything is computed."""
+    if not config.given(*RENDERED):
+        return []
+    from .renderings import renderings_of
+
+    return renderings_of(config)
+
+
+def _jobs(config: Config, _: Sequence[int]) -> Answered:
+    from .together import answer_jobs
+
+    return answer_jobs(config)
 
 
 def _ranking(config: Config, sizes: Sequence[int]) -> Answered:
-    from .operation import ranked
+    from .operation import answer_ranking
 
-    parts, rows, more = ranked(config, sizes)
-    return Answered(parts, rows, rows[0].network, more)
+    return answer_ranking(config, sizes)
+
+
+def _algorithms(config: Config, sizes: Sequence[int]) -> Answered:
+    from .operation import answer_algorithms
+
+    return answer_algorithms(config, sizes)
 
 
 def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.solve import solve
 
-    network, parts, rows, solutions = load_network(config.topology), list[Part](), list[Row](), []
-    for spec in config.collective or (None,):
-        scenario = config.scenario(spec, network)
-        solution = solve(scenario, sizes, over=functools.partial(progress, what=scenario.name))
-        parts += parts_of(solution, config.datatype, config.group, config.verbose)
-        rows += rows_of(solution, config.datatype, config.group)
-        solutions.append(solution)
-    return Answered(parts, rows, solutions[0].scenario.network, {}, tuple(solutions))
-
-
-def _resolved(config: Config, answered: Answered) -> dict[str, Any]:
-    """Return the flags that were chosen where they were not given: collective and engine."""
-    if not answered.solutions:
-        return {"engine": config.engine or "flow"}
+    network = load_network(config.topology)
+    answered = solved(config, ((config.scenario(spec, network), None) for spec in config.collective or (None,)), sizes)
     names = tuple(solution.scenario.name for solution in answered.solutions)
-    return {"collective": names, "engine": config.engine or "flow", "operation": None}
+    return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
-def _bounds(config: Config, answered: Answered) -> list[Part]:  # noqa: ARG001
-    """Return the ratio of each time to the lower bound."""
-    from ..bound import distance
-
-    return [part for solution in answered.solutions for part in distance(solution.plan, solution.results)]
-
-
-def _picture(config: Config, answered: Answered) -> list[Part]:
-    """Draw the network with the loads of the last result."""
-    from commsim.report.network_picture import draw_network
-    from commsim.report.paint import write_picture
-
-    picture, notes = draw_network(answered.network, answered.rows[-1].result)
-    write_picture(picture, config.draw or "")
-    return remarks(f"{config.draw}: {line}" for line in (*notes, "drawn"))
-
-
-def _osu_table(config: Config, answered: Answered) -> list[Part]:
-    """Write the table that an OSU micro-benchmark would print."""
-    from commsim.files.whole_files import replacing
-    from commsim.formats.measured_text import osu_text
-
-    with replacing(config.osu or "") as file:
-        file.write(osu_text([row.result for row in answered.rows]).encode())
-    return []
-
-
-def _page(config: Config, answered: Answered) -> list[Part]:
-    """Write the page with figures."""
-    from ..report import report_run
-
-    said = Answer(answered.parts).remarks
-    chosen = dataclasses.replace(config, **_resolved(config, answered))
-    return remarks(report_run(chosen, [row.result for row in answered.rows], config.report or "", said))
-
-
-# What else is made of an answer, by flag.
-RENDERINGS: dict[str, Callable[[Config, Answered], list[Part]]] = {
-    "bound": _bounds, "draw": _picture, "osu": _osu_table, "report": _page,
-}  # fmt: skip
-
-
-def check(config: Config) -> None:
-    """Refuse, before anything is computed, flags that do not go together, and files that cannot be written."""
-    if config.draw:
-        from ..flags.outputs import check_drawable
-
-        check_drawable(config.draw)
-    if config.report:
-        from ..report import check_page
-
-        check_page(config.report)
-    if config.osu:
-        from pathlib import Path
-
-        from commsim.files.whole_files import check_writable
-
-        check_writable(Path(config.osu))
-    for wanted, others, why in _CONFLICTS:
-        if getattr(config, wanted) and any(getattr(config, other) for other in others):
-            raise InputError(why)
-    if config.osu and len(config.collective) > 1:
-        raise InputError("--osu is the table of one collective")
-    if config.synthesized and config.operation is None:
-        raise InputError("--synthesized goes with --operation, such as --operation all_reduce")
-
+# The first kind that is asked is answered.
+KINDS = (
+    Kind(
+        lambda config: config.jobs is not None, _jobs,
+        ((("collective", "ranks", "operation", "algorithm", "synthesized", "group", "compressor",
+           "tolerance", "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
+    ),
+    Kind(lambda config: config.compares, _ranking, (NO_GROUPS, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)),
+    Kind(lambda config: config.is_ranking, _algorithms, (NO_GROUPS, NO_COMPRESSOR, OF_ONE_COLLECTIVE)),
+    Kind(
+        lambda config: bool(config.group), _collectives, (*OF_OPERATION, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)
+    ),
+    Kind(lambda config: config.compressor is not None, _collectives, (*OF_OPERATION, NO_BOUND)),
+    Kind(lambda config: len(config.collective) > 1, _collectives, (*OF_OPERATION, OF_ONE_COLLECTIVE)),
+    Kind(lambda _: True, _collectives, OF_OPERATION),
+)  # fmt: skip
 
 COMMANDS = {"run": Verb(Config, run)}

@@ -109,7 +109,7 @@ class Config(WithJson, FaultsInTime, PlayConfig):
     @property
     def is_ranking(self) -> bool:
         """Whether algorithms of an operation are asked for, and not one collective by its name."""
-        if self.operation is None and self.algorithm is None:
+        if self.operation is None:
             return False
         # `nccl --operation all_gather` names one collective
         names = [spec.partition(":")[0].strip() for spec in self.collective]
@@ -127,7 +127,11 @@ class Config(WithJson, FaultsInTime, PlayConfig):
 
     def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
         """Return the scenario of one collective, or of groups that run it at once."""
-        more = {"groups": [read_group(text) for text in self.group], "tolerance": read_part(self.tolerance), **more}
+        more |= {
+            "groups": [read_group(text) for text in self.group],
+            "tolerance": read_part(self.tolerance),
+            "iterations": self.iters if self.start_jitter else None,  # else `without_effect` names the flag
+        }
         return PlayConfig.scenario(self, spec, network, **more)
 
 

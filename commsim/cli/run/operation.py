@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.report.answer import Part, Table, remarks
+from commsim.report.answer import Table, remarks
 
 from .config import Config
-from .tables import Row, parts_of
+from .tables import Answered, Row, answered_of, solved
 
 if TYPE_CHECKING:
+    from commsim.core.network import Network
     from commsim.core.result import Result
+    from commsim.scenario import Plan
     from commsim.scenario.ranking import Ranking
     from commsim.scenario.scenario import Scenario
 
 COLUMNS = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 LEAST = ["algbw(GB/s)", "busbw(GB/s)"]
+NAME = "synthesized"
 
 
-def ranked(config: Config, sizes: Sequence[int]) -> tuple[list[Part], list[Row], dict[str, Any]]:
-    """Predict what --operation and --algorithm ask for; --collective adds to what is compared.
+def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
+    """Rank all algorithms of --operation; --collective adds to what is compared.
 
     Parameters
     ----------
@@ -31,25 +34,16 @@ def ranked(config: Config, sizes: Sequence[int]) -> tuple[list[Part], list[Row],
     sizes : sequence of int, bytes
         Sizes at which the algorithms are compared.
 
-    Returns
-    -------
-    list of Part, list of Row, dict
-        Tables and remarks, all results, and what else the JSON has.
-
     Raises
     ------
     InputError
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
-    if config.operation is None:
-        raise InputError("--algorithm needs --operation, such as --operation all_reduce")
     from commsim.scenario.ranking import rank
 
     scenario = config.scenario("")
-    if config.algorithm not in (None, "best"):
-        return _one_by_one(config, scenario, sizes)
     ranking = rank(
-        scenario, config.operation, sizes, named=config.collective, more=_synthesized(config),
+        scenario, config.operation or "", sizes, named=config.collective, more=_synthesized(config, scenario),
         assume_overhead=config.assumes_overhead,
     )  # fmt: skip
     plans = ranking.plans
@@ -61,17 +55,14 @@ def ranked(config: Config, sizes: Sequence[int]) -> tuple[list[Part], list[Row],
         for order in ranking.by_size.values()
         for name, result in order
     ]
-    return parts, rows, _json(ranking)
+    return answered_of(config, parts, rows, rows[0].network, more=_json(ranking))
 
 
-def _one_by_one(
-    config: Config, scenario: Scenario, sizes: Sequence[int]
-) -> tuple[list[Part], list[Row], dict[str, Any]]:
-    """Show the table of each algorithm that was asked for, all with the same number of ranks."""
+def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
+    """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
-    from commsim.scenario.solve import solve
 
-    operation = config.operation or ""
+    scenario, operation = config.scenario(""), config.operation or ""
     named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
     for spec in named:
         require_operation(spec, operation)
@@ -85,27 +76,22 @@ def _one_by_one(
     for spec in named:
         if spec in left_out:
             raise InputError(left_out[spec])
-    parts, rows = remarks((*scenario.remarks, *skipped(left_out))), list[Row]()
-    for spec, plan in plans.items():
-        of_one = dataclasses.replace(scenario, collective=spec, remarks=())
-        solution = solve(of_one, sizes, plan=plan)
-        parts += parts_of(solution, config.datatype, verbose=config.verbose)
-        rows += [Row(result, plan.network, plan.schedule, config.datatype) for result in solution.results]
-    return parts, rows, {"left_out": left_out}
+    plans |= {name: make(scenario.network) for name, make in _synthesized(config, scenario).items()}
+    said = remarks((*scenario.remarks, *skipped(left_out)))
+    of_one = ((dataclasses.replace(scenario, collective=spec, remarks=()), plan) for spec, plan in plans.items())
+    answered = solved(config, of_one, sizes)
+    return dataclasses.replace(answered, parts=[*said, *answered.parts], more={"left_out": left_out})
 
 
-def _synthesized(config: Config) -> dict[str, Any] | None:
-    """Return what makes the plan of synthesized schedules, where that is asked for."""
+def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Network], Plan]]:
+    """Return what makes the plan of synthesized schedules on a network, where that is asked for."""
     if not config.synthesized:
-        return None
-    from commsim.synthesis.ready import NAME, prepare_synthesized
+        return {}
+    from commsim.scenario.solve import plan_of
 
-    operation, seed = config.operation or "", config.seed or 0
-
-    def make(network: Any) -> Any:
-        return prepare_synthesized(operation, network, n_ranks=config.ranks, placement=config.placement, seed=seed)
-
-    return {NAME: make}
+    # synthesized schedules pin their routes
+    asked = dataclasses.replace(scenario, collective=f"{NAME}_{config.operation}", routing=None)
+    return {NAME: lambda network: plan_of(dataclasses.replace(asked, network=network))}
 
 
 def _json(ranking: Ranking) -> dict[str, Any]:

@@ -98,8 +98,8 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     from commsim.core.own_files import names_own_file
     from commsim.report.simulated_run import simulate_run
 
-    if config.group or config.compressor:
-        raise InputError(f"{'--group' if config.group else '--compressor'} has no timeline")
+    for flag in config.given("jobs", "group", "compressor"):
+        raise InputError(f"{flag} has no timeline")
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     size, time, engine = row.get("size_B"), row.get("time_s"), row.get("engine")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from commsim.core.operations import OPERATIONS
 from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.report.table import progress
 from commsim.scenario.remarks import remarks_of_results
 
-from .config import DATATYPES
+from .config import DATATYPES, Config
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
+    from commsim.scenario.scenario import Scenario
     from commsim.scenario.solve import Solution
 
 # What ``-v`` says of the flow engine's ways to compute.
@@ -74,6 +77,37 @@ class Row:
         return self.network.link_name(link), load, load / r.time if r.time else 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What was asked for, predicted.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Tables and remarks.
+    rows : sequence of mapping
+        Rows of the JSON.
+    results : sequence of Result
+        All results.
+    network : Network
+        Network with its faults and costs.
+    more : mapping
+        Further keys of the JSON.
+    solutions : sequence of Solution
+        Solutions of single collectives.
+    chosen : dict
+        Flags with the values that were chosen where they were not given.
+    """
+
+    parts: Sequence[Part]
+    rows: Sequence[Mapping[str, Any]]
+    results: Sequence[Result]
+    network: Network
+    more: dict[str, Any] = field(default_factory=dict)
+    solutions: Sequence[Solution] = ()
+    chosen: dict[str, Any] = field(default_factory=dict)
+
+
 class Column(NamedTuple):
     """A column: its name with a unit, its cell, and the place in which a narrow terminal leaves it out (0: never)."""
 
@@ -117,6 +151,37 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     each = zip(tuple(groups) * (len(solution.results) // len(groups)), solution.results, strict=True)
     schedules = [group.schedule for group in plan.groups]
     return [Row(r, network, schedules[i % len(groups)], datatype, text) for i, (text, r) in enumerate(each)]
+
+
+def solved(config: Config, asked: Iterable[tuple[Scenario, Any]], sizes: Sequence[int]) -> Answered:
+    """Solve scenarios one after the other, and return the table of each.
+
+    Parameters
+    ----------
+    config : Config
+        Flags.
+    asked : iterable of (Scenario, Plan or None)
+        Scenarios, with their plans where these are known.
+    sizes : sequence of int, bytes
+        Sizes.
+    """
+    from commsim.scenario.solve import solve
+
+    parts: list[Part] = []
+    rows: list[Row] = []
+    solutions: list[Solution] = []
+    for scenario, plan in asked:
+        solution = solve(scenario, sizes, plan=plan, over=functools.partial(progress, what=scenario.name))
+        parts += parts_of(solution, config.datatype, config.group, config.verbose)
+        rows += rows_of(solution, config.datatype, config.group)
+        solutions.append(solution)
+    return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions)
+
+
+def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], network: Network, **more: Any) -> Answered:
+    """Return what was predicted, of rows."""
+    results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
+    return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)
 
 
 def table_of(rows: Sequence[Row], title: str) -> Table:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
-from commsim.report.answer import Answer, Table, remarks
+from commsim.report.answer import Table, remarks
+
+from .tables import Answered, Row, json_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,44 +21,38 @@ COLUMNS = ["job", "ranks", "size(B)", "start(us)", "time(us)", "alone(us)", "slo
 BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdown p50", "p99", "largest"]
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 
-# Flags of one collective that have no meaning for several jobs.
-OF_ONE = ("operation", "algorithm", "group", "compressor", "bound", "report", "draw", "flap", "start_jitter")
 
-
-def answer_jobs(config: Config) -> Answer:
+def answer_jobs(config: Config) -> Answered:
     """Simulate all jobs of the file together, and each on its own; say what sharing costs.
 
     Raises
     ------
     InputError
-        If the file is wrong, or a flag of one collective is given.
+        If the file is wrong, or the engine does not know a job's kind.
     """
     from commsim.scenario.solve import solve
     from commsim.scenario.together.composition import read_composition
 
-    given = config.given(*OF_ONE)
-    if config.collective or given:
-        raise InputError(f"--jobs names all that runs, got {given[0] if given else config.collective[0]} beside it")
     composition = read_composition(config.jobs or "")
     solution = solve(config.scenario("", jobs=composition), [0.0])
-    shared = solution.details
-    rows = [
-        _row(entry, result, alone)
-        for entry, result, alone in zip(composition.jobs, solution.results, shared.alone, strict=True)
-    ]
-    n, name = len(shared.took), solution.plan.network.name
-    title = f"{len(rows)} jobs and {n} background messages on {name}, engine {solution.scenario.wish.engine}"
+    shared, network = solution.details, solution.plan.network
+    jobs = zip(composition.jobs, solution.plan.prepared, solution.results, shared.alone, strict=True)
+    rows = [_row(entry, Row(result, network, plan.schedule), alone) for entry, plan, result, alone in jobs]
+    engine = solution.scenario.wish.engine
+    title = f"{len(rows)} jobs and {len(shared.took)} background messages on {network.name}, engine {engine}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = _background(shared.took, shared.ideal)
     if background is not None:
         title = "background messages, from start to the last byte"
         parts.append(Table(BACKGROUND, [_background_cells(background)], title))
-    return Answer([*parts, *remarks(solution.remarks)], rows, more={"background": background})
+    parts += remarks(solution.remarks)
+    chosen = {"engine": engine}
+    return Answered(parts, rows, solution.results, network, {"background": background}, chosen=chosen)
 
 
-def _row(entry: JobEntry, result: Any, alone: float) -> dict[str, Any]:
-    row: dict[str, Any] = result.row()
-    return row | {
+def _row(entry: JobEntry, row: Row, alone: float) -> dict[str, Any]:
+    result = row.result
+    return json_row(row) | {
         "job": entry.name, "ranks": list(entry.ranks), "start_s": entry.start, "alone_s": alone,
         "slowdown": result.time / alone if alone else 1.0,
         "exact": bool(result.counters["exact"]) if "exact" in result.counters else None,

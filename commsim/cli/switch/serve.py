@@ -11,7 +11,7 @@ from commsim.cli.flags import Flags, flag, repeated, switched
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_time, share
 from commsim.report.answer import Answer, Facts
-from commsim.report.render import tell
+from commsim.report.render import announce, tell
 
 from .secret import WithSecret
 
@@ -82,7 +82,7 @@ def kernel_switch(config: Dataplane, options: SwitchOptions, host: str | None) -
         tell("commsim switch serve: --seed and --datagrams have no effect in the kernel")
     for job in switch.jobs:
         slots = f"slots {job['first_slot']} to {job['first_slot'] + job['slots'] - 1}"
-        print(f"# job {job['name']}: {job['workers']} workers, number {job['number']}, {slots}")
+        announce(f"job {job['name']}: {job['workers']} workers, number {job['number']}, {slots}")
     return switch
 
 
@@ -136,8 +136,8 @@ def run(config: Config) -> Answer:
     with _switch(config) as switch:
         host, port = switch.address
         plane, facts = switch.plane, switch.status()
-        print(f"# serving on {host}, port {port} (UDP; TCP is the control server): {plane.pool_size} slots of "
-              f"{plane.elements} elements, datagrams: {facts['datagrams']}", flush=True)  # fmt: skip
+        announce(f"serving on {host}, port {port} (UDP; TCP is the control server): {plane.pool_size} slots of "
+                 f"{plane.elements} elements, datagrams: {facts['datagrams']}")  # fmt: skip
         while not stopped:
             switch.step()
         status = {**switch.status(), **switch.control.jobs.status()}

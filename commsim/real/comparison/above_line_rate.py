@@ -23,7 +23,7 @@ from commsim.core.network import SWITCH
 from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.scenario import Plan
 
 # Busbw is above the line only if it is by more than half a per cent: programs print four digits.

@@ -8,7 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.real.comparison.pairs import Pair, Summary, one_per_size, pair_up, summarise
 
 __all__ = ["Comparison", "compare"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.real.fit import fit_costs
 
 from .sampling import Estimate, bootstrap

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 
 # Sizes that differ by less are the same: programs round them to whole elements per rank.
 SAME_SIZE = 1e-3

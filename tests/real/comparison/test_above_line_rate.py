@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
 from commsim.scenario import prepare
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.real.comparison import hockney
 from commsim.real.comparison.hockney import fit_loggp, fit_table, network_costs
 from commsim.real.comparison.sampling import bootstrap

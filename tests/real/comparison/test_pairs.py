@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.formats.measured import Measured
+from commsim.formats.measurement import Measured
 from commsim.real.comparison.pairs import (
     of_one_algorithm,
     one_per_size,

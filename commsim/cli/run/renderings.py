@@ -1,0 +1,89 @@
+"""What ``commsim run`` makes of an answer beside its table: the bound, a picture, OSU's table, a page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from commsim.report.answer import Answer, Part, remarks
+
+from .config import Config
+from .tables import Answered
+
+Render: TypeAlias = Callable[[Config, Answered], list[Part]]
+
+
+def renderings_of(config: Config) -> list[Render]:
+    """Return the renderings that the flags ask for.
+
+    Raises
+    ------
+    InputError
+        If a file of theirs cannot be written.
+    """
+    asked = [name for name in RENDERINGS if getattr(config, name)]
+    for name in asked:
+        RENDERINGS[name][0](getattr(config, name))
+    return [RENDERINGS[name][1] for name in asked]
+
+
+def _bounds(_: Config, answered: Answered) -> list[Part]:
+    """Return the ratio of each time to the lower bound."""
+    from ..bound import distance
+
+    return [part for solution in answered.solutions for part in distance(solution.plan, solution.results)]
+
+
+def _check_picture(path: str) -> None:
+    from ..flags.outputs import check_drawable
+
+    check_drawable(path)
+
+
+def _picture(config: Config, answered: Answered) -> list[Part]:
+    """Draw the network with the loads of the last result."""
+    from ..flags.outputs import draw_loads
+
+    return remarks(draw_loads(answered.network, answered.results[-1], config.draw or ""))
+
+
+def _check_osu_table(path: str) -> None:
+    from commsim.files.whole_files import check_writable
+
+    check_writable(Path(path))
+
+
+def _osu_table(config: Config, answered: Answered) -> list[Part]:
+    """Write the table that an OSU micro-benchmark would print."""
+    from commsim.files.whole_files import replacing
+    from commsim.formats.measured_text import osu_text
+
+    with replacing(config.osu or "") as file:
+        file.write(osu_text(answered.results).encode())
+    return []
+
+
+def _check_page(path: str) -> None:
+    from ..report import check_page
+
+    check_page(path)
+
+
+def _page(config: Config, answered: Answered) -> list[Part]:
+    """Write the page with figures."""
+    from ..report import report_run
+
+    chosen = dataclasses.replace(config, **answered.chosen)
+    said = Answer(answered.parts).remarks
+    return remarks(report_run(chosen, answered.results, config.report or "", said))
+
+
+# By flag: what refuses a file that cannot be written, and what renders.
+RENDERINGS: dict[str, tuple[Callable[..., None], Render]] = {
+    "bound": (lambda _: None, _bounds),
+    "draw": (_check_picture, _picture),
+    "osu": (_check_osu_table, _osu_table),
+    "report": (_check_page, _page),
+}

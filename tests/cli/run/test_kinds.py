@@ -1,0 +1,98 @@
+"""Each kind of question with each rendering: it works, or one line says why not, before anything is computed."""
+
+import pytest
+
+from commsim.cli.run import KINDS, RENDERED
+from commsim.cli.run.config import Config
+from commsim.cli.run.renderings import RENDERINGS
+
+STAR = ("run", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")
+JOBS = '[[job]]\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "64KiB"\n'
+ASKED = {
+    "jobs": (("run", "--topology", "star:n_hosts=4", "--jobs", "jobs.toml"), ""),
+    "ranking": ((*STAR, "--operation", "broadcast"), "draw report"),
+    "algorithms": ((*STAR, "--operation", "broadcast", "--algorithm", "all"), "bound draw report"),
+    "groups": ((*STAR, "--group", "0,1", "--group", "2,3"), "draw report"),
+    "compressed": ((*STAR, "ring_all_gather", "--compressor", "top_k:density=0.01"), "draw osu report"),
+    "several": ((*STAR, "ring_all_reduce", "double_tree_all_reduce"), "bound draw report"),
+    "one": ((*STAR, "ring_all_reduce"), "bound draw osu report"),
+}
+FILES = {"draw": "d.svg", "osu": "o.txt", "report": "r.html"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    return tmp_path
+
+
+def rendered(name):
+    return ("--bound",) if name == "bound" else (f"--{name}", FILES[name])
+
+
+@pytest.mark.parametrize("name", RENDERED)
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_rendering_works_or_is_refused_on_one_line(commsim, folder, kind, name):
+    words, works = ASKED[kind]
+    if name not in works.split():
+        assert f"--{name}" in commsim.refuses(*words, *rendered(name))
+        assert not (folder / FILES.get(name, "none")).exists()
+        return
+    assert commsim(*words, *rendered(name)).code == 0, commsim.err
+    assert "times the bound" in commsim.out if name == "bound" else (folder / FILES[name]).stat().st_size
+
+
+def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
+    assert tuple(RENDERINGS) == RENDERED
+    flags = {flag for kind in KINDS for names, _ in kind.refused for flag in names}
+    assert flags <= set(Config.__dataclass_fields__)
+    assert KINDS[-1].is_asked(Config(topology=""))
+
+
+@pytest.mark.parametrize(
+    "words", [("-b", "1K"), ("--ranks", "2"), ("ring_all_reduce",), ("-d", "half"), ("--tolerance", "0.1")]
+)
+def test_jobs_refuse_what_has_no_meaning_for_them(commsim, folder, words):
+    assert "--jobs names all that runs, got --" in commsim.refuses(*ASKED["jobs"][0], *words)
+
+
+def test_the_json_of_jobs_has_the_network_and_the_engine(commsim, folder):
+    tree = commsim.results(*ASKED["jobs"][0], "-n", "2")
+    assert tree["network"]["n_links"] == 8
+    assert tree["config"]["engine"] == "flow"
+    assert tree["remarks"] == ["-n: no effect, a simulation without jitter gives the same time every time"]
+
+
+def test_a_page_of_jobs_has_their_rows_and_no_timeline(commsim, folder):
+    assert commsim(*ASKED["jobs"][0], "--json", "j.json").code == 0
+    assert commsim("report", "j.json", "-o", "r.html").code == 0
+    assert "messages: ring_all_reduce: --jobs has no timeline" in commsim.out
+
+
+def test_what_is_synthesized_has_a_table_beside_all_algorithms(commsim):
+    asked = (*STAR, "--operation", "all_gather", "--synthesized")
+    all_of_them = commsim.results(*asked, "--algorithm", "all")["results"]
+    assert "# synthesized on star" in commsim.out
+    ranking = commsim.results(*asked, "--overhead", "0us")["ranking"][0]["algorithms"]
+    (made,) = (one for one in ranking if one["algorithm"] == "synthesized")
+    assert made["time_s"] == all_of_them[-1]["time_s"]
+    assert len(ranking) == len(all_of_them)
+
+
+def test_what_a_library_runs_for_an_operation_is_one_collective(commsim, folder):
+    asked = (
+        "run",
+        "--topology",
+        "dgx-h100",
+        "--collective",
+        "nccl",
+        "--operation",
+        "all_gather",
+        "-b",
+        "1M",
+        "-e",
+        "1M",
+    )
+    assert commsim(*asked, "--bound", "--osu", "o.txt").code == 0
+    assert "times the bound" in commsim.out
