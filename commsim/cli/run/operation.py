@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Table, remarks
+from commsim.report.table import progress
 
 from .config import Config
-from .tables import Answered, Row, answered_of, solved
+from .tables import Answered, Row, answered_of, tables_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -61,6 +63,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
 def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
+    from commsim.scenario.solve import solve
 
     scenario, operation = config.scenario(""), config.operation or ""
     named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
@@ -78,8 +81,14 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
             raise InputError(left_out[spec])
     plans |= {name: make(scenario.network) for name, make in _synthesized(config, scenario).items()}
     said = remarks((*scenario.remarks, *skipped(left_out)))
-    of_one = ((dataclasses.replace(scenario, collective=spec, remarks=()), plan) for spec, plan in plans.items())
-    answered = solved(config, of_one, sizes)
+    solutions = [
+        solve(
+            dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan,
+            over=functools.partial(progress, what=spec),
+        )
+        for spec, plan in plans.items()
+    ]  # fmt: skip
+    answered = tables_of(config, solutions)
     return dataclasses.replace(answered, parts=[*said, *answered.parts], more={"left_out": left_out})
 
 
