@@ -13,7 +13,7 @@ from commsim.report.table import progress
 
 from ..flags import Verb
 from .config import Config, without_effect
-from .tables import Answered, answered_by, resolved_network
+from .tables import Answered, resolved_network, tables_of
 
 if TYPE_CHECKING:
     from .renderings import Render
@@ -98,11 +98,11 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     from commsim.scenario.inputs import load_network
     from commsim.scenario.solve import solve
 
-    network, solutions = load_network(config.topology), []
-    for spec in config.collective or (None,):
-        scenario = config.scenario(spec, network)
-        solutions.append(solve(scenario, sizes, over=functools.partial(progress, what=scenario.name)))
-    answered, names = answered_by(config, solutions), tuple(one.scenario.name for one in solutions)
+    network = load_network(config.topology)
+    scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
+    solutions = [solve(one, sizes, over=functools.partial(progress, what=one.name)) for one in scenarios]
+    answered = tables_of(config, solutions)
+    names = tuple(scenario.name for scenario in scenarios)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
