@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import glue, rules, wording
+from benchmarks.house import glue, path, rules, wording
 from benchmarks.house.sources import ROOT, Source, sources
 
 FILES = sources()
@@ -80,6 +80,17 @@ def test_kernels_have_types_and_few_arguments():
     assert rules.untyped_kernels(FILES) == []
     assert rules.long_signatures(FILES) == []
     assert len(list(rules.kernels(FILES))) > 100  # that there is something to look at
+
+
+@pytest.mark.parametrize(("door", "most"), [("commsim run", (53, 325, 10)), ("cs.predict", (46, 255, 8))])
+def test_a_simple_question_takes_a_short_way(door, most):
+    """Files, functions and frames from the door to the kernel: raise a bound only with the reason in the commit."""
+    (question,) = (question for name, question in path.doors().items() if name.startswith(door))
+    found = path.walk(question)
+    assert found.to_kernel[-1] == "commsim/core/jit.py Kernel.__call__"
+    assert found.n_files <= most[0], list(found.functions)
+    assert found.n_functions <= most[1]
+    assert found.n_frames <= most[2], found.to_kernel
 
 
 def test_docstrings_name_only_parameters_that_there_are():

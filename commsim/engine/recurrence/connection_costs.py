@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.engine.flow_plan import Job, JobConnections
-from commsim.engine.flow_tables import rates_alone
 from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
@@ -124,7 +123,7 @@ def find_connection_costs(
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
         return None
     most = network.bandwidth[routes.link] / routes.share
-    rate = rates_alone(network, routes)
+    rate = routes.rates(network)
     rate[crosses] = np.minimum(rate[crosses], job.rate_cap)
     part = np.repeat(rate, length)
     part /= most
@@ -209,9 +208,21 @@ class LockstepGroups:
 
 
 def lockstep_groups(
-    costs: ConnectionCosts, connection: NDArray[np.int32], hop: NDArray[np.int64]
+    costs: ConnectionCosts, connection: NDArray[np.int32], hop: NDArray[np.int64], shared: NDArray[np.bool_]
 ) -> LockstepGroups | None:
-    """Find the groups in each hop; None where messages of a hop would share links at different rates."""
+    """Find the groups in each hop; None where messages of a hop would share links at different rates.
+
+    Parameters
+    ----------
+    costs : ConnectionCosts
+        All connections.
+    connection : int32[n], hop : int64[n_hops + 1]
+        Connections of messages, hop by hop, and where each hop begins.
+    shared : bool[n_resources]
+        What :func:`shared_resources` returns.
+    """
+    if not shared.any():
+        return LockstepGroups(costs.per_byte[connection], np.full(len(connection), -1, np.int32), 0)
     from commsim.core.jit import expected_work
 
     from .lockstep_kernel import find_lockstep_groups

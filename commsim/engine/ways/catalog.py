@@ -148,7 +148,7 @@ def _plan_symmetric(task: Task) -> Simulation | None:
 
 
 def _estimate_streamed(task: Task) -> Cost | None:
-    from commsim.engine.streamed import MAX_TRANSFERS
+    from commsim.engine.streamed.streamed import MAX_TRANSFERS
 
     counts = ring_counts(task) if task.n_transfers <= MAX_TRANSFERS else None
     if counts is None:
@@ -158,7 +158,7 @@ def _estimate_streamed(task: Task) -> Cost | None:
 
 
 def _plan_streamed(task: Task) -> Simulation | None:
-    from commsim.engine.streamed import plan_streamed, simulate_streamed
+    from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 
     plan = plan_streamed(task.network, task.job, routing=task.routing, seed=task.seed, phases=task.ring_phases)
     return None if plan is None else partial(simulate_streamed, plan)
