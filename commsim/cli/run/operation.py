@@ -11,7 +11,7 @@ from commsim.report.answer import remarks
 from commsim.report.table import progress
 
 from .config import Config
-from .tables import Answered, Row, answered_of, tables_of
+from .tables import Answered, Row, answered_by, answered_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -81,8 +81,7 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     said = remarks((*scenario.remarks, *skipped(left_out)))
     of_one = {spec: dataclasses.replace(scenario, collective=spec, remarks=()) for spec in plans}
     solutions = [solve(of_one[spec], sizes, plan=plan) for spec, plan in progress(list(plans.items()), operation)]
-    answered = tables_of(config, solutions)
-    return dataclasses.replace(answered, parts=[*said, *answered.parts], more={"left_out": left_out})
+    return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
 
 
 def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Network], Plan]]:
