@@ -261,7 +261,7 @@ def prepare_together(
     Parameters
     ----------
     composition : Composition
-        Composition from :func:`commsim.run.together.composition.read_composition`.
+        Composition from :func:`commsim.scenario.together.composition.read_composition`.
     network : Network
         Network that it runs on.
     placement : str, optional
