@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.accuracy.packet_vs_flow", description=__doc__)
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--write-data", action="store_true", help=f"write commsim/data/{PACKET_FILE} instead")
+    parser.add_argument("--write-data", action="store_true", help=f"write commsim/scenario/auto/{PACKET_FILE} instead")
     args = parser.parse_args(argv)
     if args.write_data and args.json:
         parser.error("--json goes with the causes, not with --write-data")
