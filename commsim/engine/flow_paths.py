@@ -7,7 +7,6 @@ what it lays out simulates a size, or declines where it does not apply to these 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
 from .flow import simulate_flows
-from .flow_plan import FlowPlan, Job
+from .flow_plan import FlowPlan
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
 from .ways.catalog import EVENTS, choose, named, refuse_too_many
@@ -38,48 +37,32 @@ __all__ = ["METHODS", "FlowPaths"]
 
 
 @dataclass(eq=False)
-class FlowPaths:
+class FlowPaths(Task):
     """One job on a network, laid out for each way of computing when it is first needed.
 
-    Parameters
-    ----------
-    network : Network
-        Network that carries the messages.
-    job : Job
-        What runs.
-    routing, seed : str or None, int
-        Same as in :func:`commsim.routing.routing.find_routes`.
+    The parameters are those of :class:`commsim.engine.ways.way.Task`; plans and choices are kept from size to size.
     """
 
-    network: Network
-    job: Job
-    routing: str | None = None
-    seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
-
-    @functools.cached_property
-    def task(self) -> Task:
-        """The job and the network as the ways take them."""
-        return Task(self.network, self.job, self.routing, self.seed)
 
     @property
     def plan(self) -> FlowPlan:
         """Tables of the event engine; they take memory for every transfer."""
         with self._sized(EVENTS):
-            return self.task.tables
+            return self.tables
 
     def with_messages(self, messages: Callable[[float], NDArray[np.float64]]) -> FlowPaths:
         """Return the same with other payloads; routes and dependencies do not change."""
         paths = FlowPaths(self.network, dataclasses.replace(self.job, messages=messages), self.routing, self.seed)
-        if "tables" in vars(self.task):
-            vars(paths.task)["tables"] = dataclasses.replace(self.plan, jobs=(paths.job,))
+        if "tables" in vars(self):
+            vars(paths)["tables"] = dataclasses.replace(self.plan, jobs=(paths.job,))
         return paths
 
     def on(self, network: Network) -> FlowPaths:
         """Return the same on a network whose curves alone differ; routes and dependencies do not change."""
         paths = FlowPaths(network, self.job, self.routing, self.seed)
-        vars(paths.task)["tables"] = dataclasses.replace(self.plan, network=network)
+        vars(paths)["tables"] = dataclasses.replace(self.plan, network=network)
         return paths
 
     def simulate(
@@ -122,7 +105,7 @@ class FlowPaths:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
         for way in self._ways(bool(trace)) if method == "auto" else named(method):
             if way is EVENTS:
-                refuse_too_many(self.task, bool(trace))
+                refuse_too_many(self, bool(trace))
             with self._sized(way):
                 simulation = self._laid_out(way)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
@@ -132,7 +115,7 @@ class FlowPaths:
 
     def _with_flaps(self, size: float, flaps: Flaps, method: str, **options: Any) -> Result:
         """Simulate with flaps, and without them, to say what they cost."""
-        refuse_too_many(self.task, bool(options["trace"]))
+        refuse_too_many(self, bool(options["trace"]))
         with self._sized(EVENTS):
             (found,) = simulate_flows(self.plan, size, flaps=flaps, **options)
         whole = FlowPaths.simulate(self, size, method=method, **options | {"trace": False})
@@ -154,18 +137,18 @@ class FlowPaths:
         return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
-        return expected_work(way.steps * self.job.schedule.n_transfers + self.network.n_links)
+        return expected_work(way.steps * self.n_transfers + self.network.n_links)
 
     def _ways(self, trace: bool) -> tuple[Way, ...]:
         if trace not in self._chosen:
-            self._chosen[trace] = choose(self.task, trace=trace)
+            self._chosen[trace] = choose(self, trace=trace)
         return self._chosen[trace]
 
     def _laid_out(self, way: Way) -> Simulation | None:
         """Return the simulation of a way, laid out when it is first asked for; None where the way does not apply."""
-        if not way.general and not self.task.is_regular:
+        if not way.general and not self.is_regular:
             return None
         if way not in self._plans:
-            self._plans[way] = way.plan(self.task)
+            self._plans[way] = way.plan(self)
         simulation: Simulation | None = self._plans[way]
         return simulation
