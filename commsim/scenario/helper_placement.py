@@ -89,10 +89,7 @@ def seat_aggregators(
     """
     able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
-        raise InputError(
-            f"{name} needs switches that aggregate, and {network.name} declares no switch as capable of it; "
-            "--collective with its name assumes that all are"
-        )
+        raise InputError(f"{name}: {network.name} has no aggregating switch; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
         return Seated(1, None, Placement(ranks), network, tuple(notes))

@@ -13,7 +13,7 @@ from commsim.report.table import progress
 
 from ..flags import Verb
 from .config import Config, without_effect
-from .tables import Answered, resolved_network, tables_of
+from .tables import Answered, answered_by, resolved_network
 
 if TYPE_CHECKING:
     from .renderings import Render
@@ -101,7 +101,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     network = load_network(config.topology)
     scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
     solutions = [solve(one, sizes, over=functools.partial(progress, what=one.name)) for one in scenarios]
-    answered = tables_of(config, solutions)
+    answered = answered_by(config, solutions)
     names = tuple(scenario.name for scenario in scenarios)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
@@ -111,7 +111,7 @@ KINDS = (
     Kind(
         lambda config: config.jobs is not None, _jobs,
         ((("collective", "ranks", "operation", "algorithm", "synthesized", "group", "compressor",
-           "tolerance", "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
+           "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
     ),
     Kind(lambda config: config.compares, _ranking, (NO_GROUPS, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)),
     Kind(lambda config: config.is_ranking, _algorithms, (NO_GROUPS, NO_COMPRESSOR, OF_ONE_COLLECTIVE)),

@@ -150,10 +150,19 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     return [Row(r, network, schedules[i % len(groups)], datatype, text) for i, (text, r) in enumerate(each)]
 
 
-def tables_of(config: Config, solutions: Sequence[Solution]) -> Answered:
-    """Return the table of each solution, one after the other."""
-    parts: list[Part] = []
-    rows: list[Row] = []
+def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Part] = ()) -> Answered:
+    """Return the table of each solution, below what is said of all.
+
+    Parameters
+    ----------
+    config : Config
+        Flags.
+    solutions : sequence of Solution
+        Solutions of single collectives, or of one that groups run.
+    said : sequence of Part
+        Remarks on all of them.
+    """
+    parts, rows = [*said], list[Row]()
     for solution in solutions:
         parts += parts_of(solution, config.datatype, config.group, config.verbose)
         rows += rows_of(solution, config.datatype, config.group)
