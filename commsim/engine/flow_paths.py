@@ -7,10 +7,11 @@ what it lays out simulates a size, or declines where it does not apply to these 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,12 +24,15 @@ from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
 from .flow import simulate_flows
-from .flow_plan import FlowPlan
+from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
-from .ways.catalog import EVENTS, choose, named, refuse_too_many
+from .ways import costs
+from .ways.catalog import EVENTS, Simulation, Way, choose, named, refuse_too_many
 from .ways.catalog import METHODS as WAYS
-from .ways.way import Simulation, Task, Way
+
+if TYPE_CHECKING:
+    from .recurrence.ring_phases import RingPhase
 
 # Methods of jobs whose time is known (``ways.known_paths``): proved where no link is in the way, and extrapolated.
 KNOWN, LOOPS = "closed-form", "loops"
@@ -37,14 +41,95 @@ __all__ = ["METHODS", "FlowPaths"]
 
 
 @dataclass(eq=False)
-class FlowPaths(Task):
-    """One job on a network, laid out for each way of computing when it is first needed.
+class FlowPaths:
+    """One job on a network; what the ways ask of it, and what they lay out, is found when it is first needed.
 
-    The parameters are those of :class:`commsim.engine.ways.way.Task`; plans and choices are kept from size to size.
+    Parameters
+    ----------
+    network : Network
+        Network that carries the messages.
+    job : Job
+        What runs.
+    routing, seed : str or None, int
+        Same as in :func:`commsim.routing.routing.find_routes`.
     """
 
+    network: Network
+    job: Job
+    routing: str | None = None
+    seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether ways other than the event engine may apply."""
+        return self.network.curves is None and self.job.is_regular
+
+    @property
+    def n_transfers(self) -> int:
+        """Transfers, all repetitions counted."""
+        return self.job.schedule.n_transfers
+
+    @property
+    def n_rows(self) -> int:
+        """Transfers that the schedule's blocks list, each once."""
+        return sum(len(block.body) for block in self.job.schedule.blocks)
+
+    @property
+    def n_connections(self) -> int:
+        """Connections, or somewhat more: one for each row, unless repetitions move on to other participants."""
+        schedule = self.job.schedule
+        moving = any(block.times > 1 and (block.xor or any(block.step[:2])) for block in schedule.blocks)
+        return min(self.n_transfers, schedule.n_participants**2) if moving else self.n_rows
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
+        from commsim.routing.routing import HASHED
+
+        network = self.network
+        is_tree = network.n_links == 2 * (network.n_nodes - 1)
+        return (self.routing or network.routing) in HASHED and not is_tree
+
+    @functools.cached_property
+    def event_cost(self) -> float:
+        """Processor seconds of the event engine, or less: sharing takes as long again, or many times as long."""
+        if self.n_transfers > costs.MAX_TRANSFERS:
+            return float("inf")
+        return (
+            costs.EVENTS_BEGIN
+            + costs.EVENTS_TRANSFER * self.n_transfers
+            + (costs.ROUTE + costs.EVENTS_CONNECTION) * self.n_connections
+        )
+
+    @property
+    def move_cost(self) -> float:
+        """Processor seconds of the recurrence, transfer by transfer."""
+        return costs.MOVES_BEGIN + costs.MOVE * self.n_transfers + costs.ROUTE * self.n_connections
+
+    @property
+    def at_risk(self) -> float:
+        """Processor seconds that may be lost on ways that turn out not to apply."""
+        return costs.UNNOTICED + costs.RISK * self.event_cost
+
+    @functools.cached_property
+    def ring_phases(self) -> tuple[RingPhase, ...] | None:
+        """Phases of rings of which the schedule is made; None where it is not."""
+        from commsim.engine.recurrence.ring_phases import find_ring_phases
+
+        return None if self.job.messages is not None else find_ring_phases(self.job.schedule)
+
+    @functools.cached_property
+    def shared(self) -> JobConnections | None:
+        """Connections that several ways begin with; None where keeping it would take too much memory."""
+        few = self.n_transfers <= costs.MAX_SHARED
+        return JobConnections(self.network, self.job, self.routing, self.seed) if few else None
+
+    @functools.cached_property
+    def tables(self) -> FlowPlan:
+        """Tables of the event engine, with a row for every transfer."""
+        return plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed, shared=self.shared)
 
     @property
     def plan(self) -> FlowPlan:

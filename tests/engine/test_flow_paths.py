@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
-from commsim.engine.ways import catalog, way
+from commsim.engine.ways import costs
 from topologies.star import star
 
 STAR = star(8, 1e9, 1e-6)
@@ -19,8 +19,7 @@ RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
 
 
 def limit_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (catalog, way):
-        monkeypatch.setattr(module, "MAX_TRANSFERS", 100)
+    monkeypatch.setattr(costs, "MAX_TRANSFERS", 100)
 
 
 def test_the_cheapest_way_is_taken_and_named() -> None:
