@@ -57,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"run only these groups of real runs, and take all others from --real ({KEPT.name})",
     )
     parser.add_argument(
-        "--write-data", action="store_true", help=f"write real runs into commsim/scenario/auto/{REAL_FILE} and {KEPT.name}"
+        "--write-data",
+        action="store_true",
+        help=f"write real runs into commsim/scenario/auto/{REAL_FILE} and {KEPT.name}",
     )
     return parser
 
