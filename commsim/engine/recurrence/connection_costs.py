@@ -13,10 +13,9 @@ from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
 
-__all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
+from .lockstep_kernel import FULL, find_lockstep_groups
 
-# Part of a resource that may be asked for at once; what is above 1 is rounding.
-FULL = 1.0 + 1e-11
+__all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
 # Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next.
 SLACK = 2**14
@@ -224,8 +223,6 @@ def lockstep_groups(
     if not shared.any():
         return LockstepGroups(costs.per_byte[connection], np.full(len(connection), -1, np.int32), 0)
     from commsim.core.jit import expected_work
-
-    from .lockstep_kernel import find_lockstep_groups
 
     pace, group = np.empty(len(connection)), np.empty(len(connection), np.int32)
     with expected_work(3 * int(np.diff(costs.rows[0])[connection].sum())):

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
 
-from .connection_costs import FULL, SLACK, LockstepGroups
+from .connection_costs import SLACK, LockstepGroups
+from .lockstep_kernel import FULL
 from .ring_phases import RingPhase
 
 Ticks = NDArray[np.int64]
