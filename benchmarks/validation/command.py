@@ -12,7 +12,7 @@ from pathlib import Path
 
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import replacing, write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario.auto.known_error import REAL_FILE
 
 from ..accuracy.packet_grid import data_path, write_comparisons

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from ..flags import Verb
 from .config import Config, without_effect
