@@ -53,6 +53,11 @@ class PreparedGroups:
         return self.plan.network
 
     @property
+    def schedule(self) -> Schedule:
+        """What the first group sends; the others run the same collective."""
+        return self.groups[0].schedule
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was derived for each group."""
         return tuple(dict.fromkeys(note for group in self.groups for note in group.notes))
@@ -226,6 +231,8 @@ def _prepare(
     collective: str | Schedule, network: Network, placement: Placement, group: Any, routing: Any, seed: int
 ) -> Plan:
     where = Placement(placement.nodes[list(group)])
-    prepared = prepare(collective, network, placement=where, routing=routing, seed=seed)
+    named = isinstance(collective, str) and not collective.endswith(".npz")
+    n_ranks = len(group) if named else None  # a schedule's participants are all in the group, helpers too
+    prepared = prepare(collective, network, n_ranks=n_ranks, placement=where, routing=routing, seed=seed)
     title = f"group {','.join(map(str, group))}: "
     return dataclasses.replace(prepared, notes=tuple(title + note for note in prepared.notes))

@@ -13,6 +13,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
@@ -291,15 +292,20 @@ def prepare_together(
     if not isinstance(placement, Placement):
         placement = load_placement(placement or PACKED, network, len(network.endpoints), seed)
     nodes = placement.nodes
-    prepared = []
+    prepared, entries = [], []
     for entry in composition.jobs:
         wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
         if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
             got = wrong[0] if wrong else list(entry.ranks)
             raise InputError(f"job {entry.name}: ranks are different numbers 0..{len(nodes) - 1}, got {got}")
         where = Placement(nodes[list(entry.ranks)])
-        prepared.append(prepare(entry.collective, network, placement=where, routing=routing, seed=seed))
+        named = not entry.collective.endswith(".npz")  # a file's participants are all in `ranks`, helpers too
+        n_ranks = len(entry.ranks) if named else None
+        plan = prepare(entry.collective, network, n_ranks=n_ranks, placement=where, routing=routing, seed=seed)
+        prepared.append(plan)
+        signals = plan.schedule.operation != "custom" and OPERATIONS[plan.schedule.operation].signals
+        entries.append(dataclasses.replace(entry, size=0.0) if signals else entry)
     can = np.logical_or.reduce([p.network.aggregates for p in prepared])
     together = dataclasses.replace(network, aggregates=can)
     messages = draw_messages(network, composition.background, seed)
-    return Together(together, composition.jobs, tuple(prepared), messages, routing, seed)
+    return Together(together, tuple(entries), tuple(prepared), messages, routing, seed)
