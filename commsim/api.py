@@ -197,7 +197,16 @@ def rank(
     seed: int | None = None,
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
+    flap: Sequence[str] = (),
+    detection: float | str | None = None,
+    rto: float | str | None = None,
     overhead: float | str | None = None,
+    recv_overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
+    transport: Any = None,
+    fabric: Any = None,
+    packets: Mapping[str, Any] | None = None,
     named: Sequence[str] = (),
     assume_overhead: bool = True,
 ) -> Ranking:
@@ -207,7 +216,9 @@ def rank(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, routing, seed, fail, scale, overhead
+    network, n_ranks, placement, routing, seed, fail, scale, flap, detection, rto, overhead, recv_overhead
+        Same as in :func:`scenario_of`.
+    reduce_rate, software, transport, fabric, packets
         Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
@@ -216,8 +227,8 @@ def rank(
     named : sequence of str
         Further algorithms, which have to run; switches are assumed to be programmable for these alone.
     assume_overhead : bool
-        Whether a message takes 1 us of its sender where neither the network nor `overhead` gives any, as in
-        ``commsim run --operation``.
+        Whether a message takes 1 us of its sender where neither the network, `overhead`, `recv_overhead` nor `software`
+        gives any, as in ``commsim run --operation``.
 
     Raises
     ------
@@ -231,9 +242,8 @@ def rank(
     >>> [found[0][0] for found in ranking.by_size.values()]
     ['binomial_broadcast', 'chain_broadcast']
     """
-    asked = scenario_of(
-        "", network, n_ranks=n_ranks, placement=placement, routing=routing, engine=engine, seed=seed, fail=fail,
-        scale=scale, overhead=overhead, operation=operation,
-    )  # fmt: skip
-    assume = assume_overhead and overhead is None
+    given = dict(locals())
+    own = ("sizes", "named", "assume_overhead")
+    asked = scenario_of("", **{name: value for name, value in given.items() if name not in own})
+    assume = assume_overhead and (overhead, recv_overhead, software) == (None, None, None)
     return rank_scenario(asked, operation, [int(s) for s in sizes_of(sizes)], named=named, assume_overhead=assume)

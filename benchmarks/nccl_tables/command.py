@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.nccl_tables.machines import Table, read_tables
-from benchmarks.nccl_tables.networks import prepared_for
+from benchmarks.nccl_tables.networks import question_of
 from benchmarks.nccl_tables.peers import astra_ring, simai
 from benchmarks.nccl_tables.ways import print_compared
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_json
 from commsim.report.terminal import print_table
+from commsim.scenario.solve import solve
 from commsim.software.nccl.choice import OPERATIONS, cell_time
 from commsim.software.nccl.gpu_costs import LARGE, Costs, costs
 from commsim.software.nccl.prediction import chosen, predict
@@ -119,11 +120,11 @@ def rows_of(table: Table, known: Costs) -> list[Row]:
     """Predict every row of a table whose machine is known."""
     site = table.site
     assert site is not None
-    ready, rows = prepared_for(site, table.operation, table.algorithm, table.protocol), []
-    for size, measured in table.rows:
-        ours = ready.predict(size, engine="flow")
+    scenario, plan = question_of(site, table.operation, table.algorithm, table.protocol)
+    answers, rows = solve(scenario, [size for size, _ in table.rows], plan=plan).results, []
+    for (size, measured), ours in zip(table.rows, answers, strict=True):
         low, high = ours.interval or (ours.time, ours.time)
-        launched = ready.at(size).parameters
+        launched = plan.at(size).parameters
         how = f"{launched['algorithm']}/{launched['protocol']}" if "algorithm" in launched else "p2p"
         tuner = None
         if table.operation in OPERATIONS:

@@ -8,7 +8,6 @@ reach each other, a least number of channels.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,10 @@ from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.hardware import write_hardware
 from commsim.core.machines.parts import Parts
 from commsim.core.network import GPU, NIC, SWITCH, Network
-from commsim.scenario import prepare
 from commsim.scenario.plans.nccl import NcclPlan
+from commsim.scenario.read import scenario_of
+from commsim.scenario.scenario import Scenario
+from commsim.scenario.solve import plan_of
 from commsim.software.nccl.prediction import Site
 from topologies.star import star
 
@@ -54,8 +55,8 @@ def network_of(site: Site) -> Network:
     return dataclasses.replace(network, hardware=write_hardware(facts))
 
 
-def prepared_for(site: Site, operation: str, algorithm: str = "", protocol: str = "") -> Any:
-    """Prepare a collective of NCCL on the machines of a site.
+def question_of(site: Site, operation: str, algorithm: str = "", protocol: str = "") -> tuple[Scenario, NcclPlan]:
+    """Return the scenario of a table's collective, and its plan with what is known of the machines.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def prepared_for(site: Site, operation: str, algorithm: str = "", protocol: str 
         Forced, or empty.
     """
     forced = ",".join(f"{k}={v}" for k, v in (("algorithm", algorithm), ("protocol", protocol)) if v)
-    ready = prepare(f"nccl_{operation}{':' * bool(forced)}{forced}", network_of(site))
-    assert isinstance(ready, NcclPlan)
-    launch = dataclasses.replace(ready.launch, setting=site.setting, given_site=site, _cells={})
-    return dataclasses.replace(ready, launched=launch, _at={})
+    scenario = scenario_of(f"nccl_{operation}{':' * bool(forced)}{forced}", network_of(site))
+    plan = plan_of(scenario)
+    assert isinstance(plan, NcclPlan)
+    launch = dataclasses.replace(plan.launch, setting=site.setting, given_site=site, _cells={})
+    return scenario, dataclasses.replace(plan, launched=launch, _at={})

@@ -6,15 +6,18 @@ it is, the more of the time slows down with the network.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.nccl_tables.machines import Table
-from benchmarks.nccl_tables.networks import prepared_for
+from benchmarks.nccl_tables.networks import question_of
 from commsim.engine.ways.known_paths import KnownPaths
 from commsim.report.terminal import print_table
+from commsim.scenario.scenario import Wish
+from commsim.scenario.solve import solve
 
 # Messages up to which a call is simulated event by event.
 MAX_MESSAGES = 2**16
@@ -57,17 +60,18 @@ class Compared:
 def compared(table: Table) -> list[Compared]:
     """Compute all sizes of a table by both ways."""
     assert table.site is not None
-    ready = prepared_for(table.site, table.operation, table.algorithm, table.protocol)
+    scenario, plan = question_of(table.site, table.operation, table.algorithm, table.protocol)
+    event_by_event = dataclasses.replace(scenario, wish=Wish(method="events"))
     rows = []
     for size, _ in table.rows:
-        here = ready.at(size)
+        here = plan.at(size)
         how = f"{here.parameters.get('algorithm', 'p2p')}/{here.parameters.get('protocol', '')}"
         paths = here.paths
         assert isinstance(paths, KnownPaths)
         closed = paths.known.seconds + here.before
         events = rest = float("nan")
         if here.schedule.n_transfers <= MAX_MESSAGES:
-            events = ready.predict(size, method="events").time
+            events = solve(event_by_event, [size], plan=plan).results[0].time
             reference = paths.on_reference(size)
             rest = paths.known.seconds - reference
         rows.append(Compared(table.id, size, how, paths.proof.full < 0, closed, events, rest))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
+from commsim.core.units import format_bandwidth, format_size, format_time, parse_size
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
-from .flags.faults import Faults, with_faults
+from .flags.faults import Faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
                  "overhead", "reduce_rate", "software")  # fmt: skip
+COSTS = ("overhead", "reduce_rate", "software")
 MAX_ROWS = 40
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
@@ -134,25 +135,23 @@ def run(config: Config) -> Answer:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
     from commsim.report.tables_of_questions import table_of_advice
-    from commsim.scenario import with_costs
     from commsim.scenario.advice import advise
     from commsim.scenario.contenders import about_assumed, skipped, with_assumed_overhead, without_overhead
     from commsim.scenario.inputs import load_network
-    from commsim.software.presets import software as software_named
+    from commsim.scenario.read import network_of
 
-    overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
-    gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
-    whole = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma, software=config.software)
-    network, drawn = with_faults(whole, config)
+    loaded, costs = load_network(config.topology), {name: getattr(config, name) for name in COSTS}
+    whole, _ = network_of(loaded, **costs)
+    network, drawn = network_of(loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs)
     question = _question(config, network)
     assume = config.overhead is None and config.software is None
     costly = with_assumed_overhead(network) if assume else network
     advice = advise(question, network, assume_overhead=assume)
-    before = None if network is whole else _times_of(advise(question, whole, assume_overhead=assume))
+    has_faults = bool(config.fail or config.scale)
+    before = _times_of(advise(question, whole, assume_overhead=assume)) if has_faults else None
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
-    said = [] if config.software is None else [software_named(config.software).told]
-    said += about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
+    said = about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
     crossover, about_density = density_of_crossover(question, advice)
     servers, about_servers = gains_of_servers(question, costly)
     parts = [

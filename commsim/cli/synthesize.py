@@ -12,8 +12,8 @@ from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
 from .flags import Verb, WithJson, flag, switched
-from .flags.costs import TOPOLOGY, Costs, Placing, Sizes
-from .flags.faults import Faults, with_faults
+from .flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
+from .flags.faults import Faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -56,14 +56,18 @@ def run(config: Config) -> Answer:
     if config.max_messages < 1:
         raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
-    from commsim.scenario import with_costs
     from commsim.scenario.contenders import without_overhead
     from commsim.scenario.inputs import PACKED, load_network, load_placement
+    from commsim.scenario.read import network_of
     from commsim.synthesis.synthesize import synthesize
 
-    whole = with_costs(load_network(config.topology), **config.costs())
-    network, notes = with_faults(whole, config)
-    if config.running is not None and network is whole:
+    loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
+    costs_given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    whole, _ = network_of(loaded, **costs_given)
+    network, notes = network_of(
+        loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs_given
+    )  # fmt: skip
+    if config.running is not None and not has_faults:
         raise InputError("--running goes with --fail or --scale: it is compared with what is made for the faults")
     if config.running is not None:
         from commsim.scenario.contenders import require_operation
@@ -89,7 +93,7 @@ def run(config: Config) -> Answer:
     show_step()
     title = f"{op.name} on {network.name}, {p} ranks"
     parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
-    faults, costs = ([], []) if network is whole else _costs(found, whole, placement, config)
+    faults, costs = ([], []) if not has_faults else _costs(found, whole, placement, config)
     parts += faults
     ranges = found.ranges()
     if len(ranges) > 1:

@@ -21,6 +21,7 @@ from commsim.routing.routing import Routes
 from .flow_state import share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
+from .own_costs import OwnCosts, with_own_costs
 
 Table = NDArray[Any]
 JobTables = tuple[
@@ -46,6 +47,9 @@ class Job:
         Most that one message may get.
     messages : callable, optional
         Function from the size to the payload of each transfer, float64[n_transfers]; equal chunks by default.
+    network : Network, optional
+        Network as the job's messages see it, beside others that see another one: latencies, overheads of 0 or the
+        network's, and rates of links that it reaches. Default: the network that the jobs share.
     """
 
     schedule: Schedule
@@ -54,6 +58,7 @@ class Job:
     priority: int = 0
     rate_cap: float = float("inf")
     messages: Callable[[float], NDArray[np.float64]] | None = None
+    network: Network | None = None
 
     @property
     def is_regular(self) -> bool:
@@ -242,7 +247,20 @@ def plan_flows(
             network, placement, ends, channel, routing=routing, seed=seed, hashed_channel=hashed
         )
     weight = np.concatenate([j.weight * j.schedule.weight_of(c) for j, c in zip(jobs, channels, strict=True)])
-    flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
+    tables = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
+    n_on_connection = np.bincount(connection_of, minlength=len(ends))
+    connection = lay_out_connections(network, n_on_connection, nodes, routes, tables)
+    own = []
+    for job, first_connection, mine, channels_of in zip(jobs, n_connections, ends_of_jobs, channels, strict=True):
+        if job.network is not None:
+            some = slice(first_connection, first_connection + len(mine))
+            seen = find_connection_routes(
+                job.network, job.placement, mine, channels_of, routing=routing, seed=seed, hashed_channel=hashed[some]
+            )
+            own.append(OwnCosts(job, first_connection, nodes[some], weight[some], seen))
+    if own:
+        tables = with_own_costs(network, own, tables, connection)
+    flow, flow_link, capacity = tables
     successors, op = successor_rows(first, pred, kind != WRITE_AFTER_READ), np.concatenate(ops)
     cases = np.empty(0, np.uint8)
     if network.curves is not None:
@@ -254,9 +272,7 @@ def plan_flows(
         np.diff(first).astype(np.int32),
         op,
         np.concatenate(counts),
-        lay_out_connections(
-            network, np.bincount(connection_of, minlength=len(ends)), nodes, routes, (flow, flow_link, capacity)
-        ),
+        connection,
         flow,
         flow_link,
         share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity))),

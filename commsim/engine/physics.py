@@ -10,6 +10,7 @@ from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan, FlowTimes, link_bytes
 from .message_costs import MessageCosts
+from .own_costs import overheads
 from .results import SLACK, check_links
 
 Times = NDArray[np.float64]
@@ -50,7 +51,7 @@ def _check_alone(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None, s
     connection = plan.connection_of
     rate = plan.routes.rates(plan.network)
     crosses = np.diff(plan.routes.first) > 0
-    src, dst = _nodes(plan)
+    nodes = _nodes(plan)
     _require(times.start, times.ready[connection], slack, "started")
     if costs is not None and plan.network.curves is not None:
         slower = np.maximum(1.0, plan.network.curves.bandwidth / rate)[connection]
@@ -58,12 +59,13 @@ def _check_alone(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None, s
         _require(times.done - times.sent, costs.flight, slack, "complete")
         return
     least = times.bytes_on_wire / rate[connection]
-    least += np.where(crosses, plan.network.overhead[src], 0.0)[connection]
+    overhead = overheads(plan.network, plan.jobs, plan.job_of_connection, nodes)
+    least += np.where(crosses, overhead[:, 0], 0.0)[connection]
     _require(times.sent - times.start, least, slack, "sent")
-    least = plan.network.gamma[dst][connection]
+    least = plan.network.gamma[nodes[:, 1]][connection]
     least *= times.bytes_on_wire
     least *= plan.op == REDUCE
-    least += np.where(crosses, plan.connection["latency"] + plan.network.recv_overhead[dst], 0.0)[connection]
+    least += np.where(crosses, plan.connection["latency"] + overhead[:, 1], 0.0)[connection]
     _require(times.done - times.sent, least, slack, "complete")
 
 
@@ -86,6 +88,7 @@ def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
         raise PhysicsError("two transfers of one connection overlap")
 
 
-def _nodes(plan: FlowPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    return nodes[:, 0], nodes[:, 1]
+def _nodes(plan: FlowPlan) -> NDArray[np.int32]:
+    """Return the source and the destination of each connection: int32[n_connections, 2]."""
+    nodes: NDArray[np.int32] = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    return nodes

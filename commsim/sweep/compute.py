@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
-from .specs import LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
+from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -65,6 +65,8 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
             raise InputError(f"{name} needs topology.name")
     if "topology.routing" in parameters:
         raise InputError("topology.routing cannot be set for [workload]; the topology has its own")
+    if given := [f"topology.{key}" for key in IN_TIME if f"topology.{key}" in parameters]:
+        raise InputError(f"{given[0]} is not modelled for a training iteration")
 
 
 class Trainer:

@@ -24,10 +24,16 @@ PACKETS = {key: kind for key, kind in {**TRANSPORT, **FABRIC}.items() if kind !=
 KNOWN = {**PLAIN, **COSTS, **WIRE, **PACKETS}
 # Keys of ``[topology]`` and ``[collective]`` that are no arguments of a topology or a collective.
 FAULTS = {"topology.fail": "fail", "topology.scale": "scale"}
+IN_TIME = {"flap": "text", "detection": "time", "rto": "time"}
 
 # Parameters that change a prediction, and nothing that is planned before it.
-LATE = frozenset(("collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS)))
-NOT_IN_SPEC = {"topology": ("name", "routing", "fail", "scale"), "collective": ("name", "ranks", "size", "compressor")}
+LATE = frozenset((
+    "collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS), *(f"topology.{key}" for key in IN_TIME),
+))  # fmt: skip
+NOT_IN_SPEC = {
+    "topology": ("name", "routing", "fail", "scale", *IN_TIME),
+    "collective": ("name", "ranks", "size", "compressor"),
+}
 
 # Parameters that are not arguments of a topology or a collective, and the kind of each.
 KINDS = {
@@ -36,6 +42,7 @@ KINDS = {
     "topology.routing": "text",
     "topology.fail": "text",
     "topology.scale": "text",
+    **{f"topology.{key}": kind for key, kind in IN_TIME.items()},
     "collective.name": "text",
     "collective.compressor": "text",
     "collective.ranks": "whole",
@@ -52,10 +59,12 @@ def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def faults_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the faults of the network; a text has several, with ``;`` between them."""
-    return {
-        key: tuple(part.strip() for part in str(parameters.get(name) or "").split(";") if part.strip())
-        for name, key in FAULTS.items()
-    }
+    return {key: _several(parameters.get(name)) for name, key in FAULTS.items()}
+
+
+def _several(text: Any) -> tuple[str, ...]:
+    """Split what a text names."""
+    return tuple(part.strip() for part in str(text or "").split(";") if part.strip())
 
 
 def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +87,8 @@ def scenario_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "engine": engine, "packets": packets, "n_ranks": parameters.get("collective.ranks"),
         "placement": parameters.get("placement.strategy"), "routing": parameters.get("topology.routing"),
-        "compressor": parameters.get("collective.compressor"), **given,
+        "compressor": parameters.get("collective.compressor"), "flap": _several(parameters.get("topology.flap")),
+        **{key: parameters.get(f"topology.{key}") for key in ("detection", "rto")}, **given,
     }  # fmt: skip
 
 

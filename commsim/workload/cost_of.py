@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -19,7 +19,7 @@ from .timeline import sent_by_each
 
 if TYPE_CHECKING:
     from commsim.scenario import Plan
-    from commsim.scenario.plans.compressed import Compressed
+    from commsim.scenario.scenario import Scenario
 
 # Which collective is simulated for an operation unless another is named.
 ALGORITHMS = {
@@ -104,12 +104,11 @@ def network_costs(
     algorithms: Mapping[str, str] | None = None,
     engine: str = "flow",
     seed: int = 0,
-    overhead: float | None = None,
     framing: Framing | None = None,
-    software: str | None = None,
     compressor: str | None = None,
+    **costs: Any,
 ) -> NetworkCosts:
-    """Costs from simulating each (operation, size, group) by itself on a network, once, and remembering it.
+    """Costs from solving each (operation, size, group) as a scenario of its own, once, and remembering it.
 
     Parameters
     ----------
@@ -122,18 +121,16 @@ def network_costs(
     algorithms : mapping of str to str, optional
         Collectives for operations, beside :data:`ALGORITHMS`.
     engine : str
-        Engine of :meth:`commsim.scenario.plans.dense.Plan.predict`.
+        Engine of :class:`commsim.scenario.scenario.Wish`.
     seed : int
-        Seed of random placement and of ECMP's hash.
-    overhead : float, s, optional
-        Overhead of each message at its sender's port; by default the network's own.
+        Seed of faults, of random placement and of ECMP's hash.
     framing : Framing, optional
         Packets of each message; default: bytes only.
-    software : str, optional
-        Library whose measured rate per port holds, of :mod:`commsim.software.presets`.
     compressor : str, optional
         Compressor of the gradients of an all-reduce, such as ``top_k:density=0.01``; see
         :func:`commsim.scenario.plans.compressed.compressed`.
+    **costs
+        Faults and costs of messages, as :func:`commsim.scenario.read.network_of` takes them.
 
     Raises
     ------
@@ -141,15 +138,13 @@ def network_costs(
         If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
         nothing was placed for.
     """
-    from commsim.scenario import with_costs
-    from commsim.scenario.inputs import load_network, load_placement
+    from commsim.scenario.inputs import load_placement
+    from commsim.scenario.read import network_of
 
-    net = with_costs(
-        load_network(network) if isinstance(network, str) else network, overhead=overhead, software=software
-    )
+    net, told = network_of(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor)
+    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told))
 
 
 class NetworkCosts:
@@ -164,20 +159,24 @@ class NetworkCosts:
         seed: int,
         framing: Framing | None,
         compressor: str | None = None,
+        told: tuple[str, ...] = (),
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
-        self._prepared: dict[tuple[str, tuple[int, ...], bool], Plan] = {}
+        self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
+        self._told = told
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
+        from commsim.scenario.solve import solve
+
         if not task.operation:
             return task.duration
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
-            ready, size = self._with_compressor(task), self._size(task)
-            self._known[key] = ready.predict(size, engine=self._engine, framing=self._framing).time
+            scenario, plan = self._ready(task)
+            self._known[key] = solve(scenario, [self._size(task)], plan=plan).results[0].time
         return self._known[key]
 
     def sent_by_each(self, task: Task) -> float:
@@ -186,7 +185,7 @@ class NetworkCosts:
 
         if task.operation not in self._named and self._compressor is None:
             return sent_by_each(task)
-        found, size = self._with_compressor(task), self._size(task)
+        (_, found), size = self._ready(task), self._size(task)
         if isinstance(found, Compressed):
             gathered = 1 if found.schedule.operation == "all_reduce" else found.schedule.n_ranks
             messages = found.message_bytes(int(size) // ELEMENT)
@@ -205,42 +204,43 @@ class NetworkCosts:
         return float(sent[leaves].sum() / n)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was chosen for the collectives that were simulated: where helpers sit, for one."""
-        told = (f"{self._compressor}: times to compress are not in it",) if self._compressor else ()
-        return (*dict.fromkeys(note for ready in self._prepared.values() for note in ready.notes), *told)
+        """Return what was drawn, and chosen for the collectives that were simulated: where helpers sit, for one."""
+        return tuple(dict.fromkeys((*self._told, *(note for _, plan in self._planned.values() for note in plan.notes))))
 
-    def _with_compressor(self, task: Task) -> Plan | Compressed:
-        from commsim.scenario.plans.compressed import compressed
+    def _ready(self, task: Task) -> tuple[Scenario, Any]:
+        """Return the scenario of a task's collective, and its plan."""
+        from commsim.scenario.solve import plan_of
 
-        ready = self._ready(task)
-        if self._compressor is None or task.operation != "all_reduce":
-            return ready
-        return compressed(ready, self._compressor)
-
-    def _ready(self, task: Task) -> Plan:
-        from commsim.scenario import prepare
-
-        name = _algorithm(ALGORITHMS | self._named, task)
         by_tensor = self.is_sparse(task.operation) and bool(task.parts)
         key = (task.operation, task.group, by_tensor)
-        if key not in self._prepared:
+        if key not in self._planned:
+            scenario = self._scenario(task, by_tensor)
+            plan = plan_of(scenario)
             if by_tensor:
-                name = _with_density(name)
-            if max(task.group) >= len(self._nodes):
-                placed = f"{len(self._nodes)} ranks are placed"
-                raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {placed}")
-            # all of the group are ranks; helpers go beside them
-            where = Placement(self._nodes[list(task.group)])
-            ready = prepare(name, self._network, n_ranks=len(task.group), placement=where, seed=self._seed)
-            if by_tensor:
-                told = (note.replace("density 1,", "density of each tensor,") for note in ready.notes)
-                ready = dataclasses.replace(ready, notes=tuple(told))
-            self._prepared[key] = ready
-        ready = self._prepared[key]
+                told = (note.replace("density 1,", "density of each tensor,") for note in plan.notes)
+                plan = dataclasses.replace(plan, notes=tuple(told))
+            self._planned[key] = scenario, plan
+        scenario, plan = self._planned[key]
         if by_tensor:
-            assert ready.data is not None
-            ready.data.take_parts(task.parts)
-        return ready
+            plan.data.take_parts(task.parts)
+        return scenario, plan
+
+    def _scenario(self, task: Task, by_tensor: bool) -> Scenario:
+        from commsim.scenario.read import scenario_of
+
+        name = _algorithm(ALGORITHMS | self._named, task)
+        if by_tensor:
+            name = _with_density(name)
+        if max(task.group) >= len(self._nodes):
+            placed = f"{len(self._nodes)} ranks are placed"
+            raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {placed}")
+        # all of the group are ranks; helpers go beside them
+        where = Placement(self._nodes[list(task.group)])
+        return scenario_of(
+            name, self._network, operation=task.operation, n_ranks=len(task.group), placement=where, seed=self._seed,
+            engine=self._engine, framing=self._framing,
+            compressor=self._compressor if task.operation == "all_reduce" else None,
+        )  # fmt: skip
 
     def is_sparse(self, operation: str) -> bool:
         """Whether the collective of an operation sends less where data is not dense."""

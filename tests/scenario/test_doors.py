@@ -1,10 +1,14 @@
 """One question has one number, whichever door it comes through: to the last bit."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 
 import commsim as cs
+from collectives import COLLECTIVES
 from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.scenario.read import scenario_of
@@ -15,51 +19,100 @@ LEAF = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,over
 NCCL = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
 MIB = 2**20
 
-# Collective, network, options as flags, and the same as keywords of Python and as parameters of a sweep. None: a door
-# that cannot express the question.
+
+class Question(NamedTuple):
+    """What is asked of one collective of 1 MiB: flags, the same as keywords of Python, and as parameters of a sweep."""
+
+    collective: str
+    network: str
+    flags: tuple[str, ...] = ()
+    keywords: Mapping[str, Any] = MappingProxyType({})
+    sweep: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def operation(self):
+        return COLLECTIVES[self.collective.partition(":")[0]].metadata["operation"]
+
+    @property
+    def n_ranks(self):
+        return self.keywords.get("n_ranks") or {STAR: 8, LEAF: 16, NCCL: 32}[self.network]
+
+
 QUESTIONS = {
-    "ring": ("ring_all_reduce", STAR, [], {}, {}),
-    "barrier": ("dissemination_barrier", STAR, [], {}, {}),
-    "overhead": ("byteps:n_servers=2", LEAF, ["--overhead", "2us", "--ranks", "8"], {"overhead": "2us", "n_ranks": 8},
-                 {"engine.overhead": "2us", "collective.ranks": 8}),
-    "reduction": ("halving_doubling_all_reduce", STAR, ["--reduce-rate", "10GB/s"], {"reduce_rate": "10GB/s"},
-                  {"engine.reduce_rate": "10GB/s"}),
-    "dead links": ("ring_all_reduce", LEAF, ["--fail", "links:1", "--seed", "3"], {"fail": ["links:1"], "seed": 3},
-                   None),
-    "slow links": ("direct_all_to_all", LEAF, ["--scale", "link:leaf0->*=0.5"], {"scale": ["link:leaf0->*=0.5"]},
-                   {"topology.scale": "link:leaf0->*=0.5"}),
-    "in a switch": ("switchml", STAR, [], {}, {}),
-    "software": ("ring_all_reduce", STAR, ["--software", "nccl-tcp"], {"software": "nccl-tcp"},
-                 {"engine.software": "nccl-tcp"}),
-    "compressed": ("ring_all_gather", STAR, ["--compressor", "top_k:density=0.01"],
-                   {"compressor": "top_k:density=0.01"}, {"collective.compressor": "top_k:density=0.01"}),
-    "flap": ("ring_all_reduce", LEAF, ["--flap", "link:leaf0->spine0@10us+20us"],
-             {"flap": ["link:leaf0->spine0@10us+20us"]}, None),
-    "packets": ("ring_all_reduce", STAR, ["--engine", "packet", "--transport", "dctcp"],
-                {"engine": "packet", "transport": "dctcp"}, {"engine.name": "packet", "engine.transport": "dctcp"}),
-    "NCCL": ("nccl_all_reduce", NCCL, [], {}, {}),
+    "ring": Question("ring_all_reduce", STAR),
+    "barrier": Question("dissemination_barrier", STAR),
+    "overhead": Question("byteps:n_servers=2", LEAF, ("--overhead", "2us", "--ranks", "8"),
+                         {"overhead": "2us", "n_ranks": 8}, {"engine.overhead": "2us", "collective.ranks": 8}),
+    "reduction": Question("halving_doubling_all_reduce", STAR, ("--reduce-rate", "10GB/s"),
+                          {"reduce_rate": "10GB/s"}, {"engine.reduce_rate": "10GB/s"}),
+    "dead links": Question("ring_all_reduce", LEAF, ("--fail", "links:1", "--seed", "3"),
+                           {"fail": ["links:1"], "seed": 3}, {"topology.fail": "links:1", "sweep.seed": 3}),
+    "slow links": Question("direct_all_to_all", LEAF, ("--scale", "link:leaf0->*=0.5"),
+                           {"scale": ["link:leaf0->*=0.5"]}, {"topology.scale": "link:leaf0->*=0.5"}),
+    "in a switch": Question("switchml", STAR),
+    "software": Question("ring_all_reduce", STAR, ("--software", "nccl-tcp"), {"software": "nccl-tcp"},
+                         {"engine.software": "nccl-tcp"}),
+    "compressed": Question("ring_all_gather", STAR, ("--compressor", "top_k:density=0.01"),
+                           {"compressor": "top_k:density=0.01"}, {"collective.compressor": "top_k:density=0.01"}),
+    "flap": Question("ring_all_reduce", LEAF, ("--flap", "link:leaf0->spine0@10us+20us"),
+                     {"flap": ["link:leaf0->spine0@10us+20us"]},
+                     {"topology.flap": "link:leaf0->spine0@10us+20us"}),
+    "packets": Question("ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp"),
+                        {"engine": "packet", "transport": "dctcp"},
+                        {"engine.name": "packet", "engine.transport": "dctcp"}),
+    "NCCL": Question("nccl_all_reduce", NCCL),
 }  # fmt: skip
+COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
 
-def by_command_line(tmp_path, collective, network, flags):
+@pytest.fixture(scope="module")
+def solved():
+    """Return what `solve` says of a question, once for all doors."""
+    known = {}
+
+    def of(name):
+        if name not in known:
+            asked = QUESTIONS[name]
+            known[name] = solve(scenario_of(asked.collective, asked.network, **asked.keywords), [MIB])
+        return known[name]
+
+    return of
+
+
+def asked_for(tmp_path, *words):
+    """Run a command line, and return the JSON that it writes."""
     out = tmp_path / "answer.json"
-    args = ["run", "--topology", network, "--collective", collective, "-b", "1M", "-e", "1M", "--json", str(out)]
-    assert main([*args, *flags]) == 0
-    answer = json.loads(out.read_text())
-    return answer["results"][0]["time_s"], answer["remarks"]
+    assert main([*map(str, words), "--json", str(out)]) == 0
+    return json.loads(out.read_text())
 
 
-def by_sweep(tmp_path, collective, network, parameters):
-    name, _, arguments = collective.partition(":")
-    where, _, given = network.partition(":")
-    fabric = "@" in network
-    tables = {"collective": {"name": collective if fabric else name, "size": "1MiB"},
-              "topology": {"name": network if fabric else where}}  # fmt: skip
+def by_command_line(tmp_path, asked, *more):
+    sizes = ("-b", "1M", "-e", "1M")
+    return asked_for(
+        tmp_path, "run", "--topology", asked.network, "--collective", asked.collective, *sizes, *asked.flags, *more
+    )
+
+
+def by_run(tmp_path, asked):
+    return by_command_line(tmp_path, asked)["results"][0]["time_s"]
+
+
+def by_predict(tmp_path, asked):
+    return cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).time
+
+
+def by_sweep(tmp_path, asked):
+    pytest.importorskip("pyarrow")
+    name, _, arguments = asked.collective.partition(":")
+    where, _, given = asked.network.partition(":")
+    fabric = "@" in asked.network
+    tables = {"collective": {"name": asked.collective if fabric else name, "size": "1MiB"},
+              "topology": {"name": asked.network if fabric else where}}  # fmt: skip
     for table, text in (("collective", arguments), ("topology", "" if fabric else given)):
         for part in filter(None, text.split(",")):
             key, _, value = part.partition("=")
             tables[table][key] = int(value) if value.isdecimal() else value
-    for key, value in parameters.items():
+    for key, value in asked.sweep.items():
         table, _, inner = key.partition(".")
         tables.setdefault(table, {})[inner] = value
     text = "schema = 1\n" + "".join(
@@ -75,19 +128,147 @@ def by_sweep(tmp_path, collective, network, parameters):
     return row["time_s"]
 
 
+def by_jobs(tmp_path, asked):
+    """Ask for a file of one job; its time by itself is the same."""
+    path = tmp_path / "jobs.toml"
+    path.write_text(f'[[job]]\ncollective = "{asked.collective}"\nranks = "0-{asked.n_ranks - 1}"\nsize = "1MiB"\n')
+    flags = [word for word in asked.flags if word not in ("--ranks", "8")]
+    (row,) = asked_for(tmp_path, "run", "--topology", asked.network, "--jobs", path, *flags)["results"]
+    assert (row["alone_s"], row["slowdown"]) == (row["time_s"], 1.0)
+    return row["time_s"]
+
+
+def by_group(tmp_path, asked):
+    """Ask for one group of all ranks."""
+    group = ",".join(map(str, range(asked.n_ranks)))
+    return by_command_line(tmp_path, asked, "--group", group)["results"][0]["time_s"]
+
+
+def by_workload(tmp_path, asked):
+    """Ask for an iteration that is one exchange."""
+    path = tmp_path / "graph.toml"
+    path.write_text(
+        f'[[tasks]]\nname = "one"\noperation = "{asked.operation}"\ngroup = {list(range(asked.n_ranks))}\n'
+        'size = "1MiB"\n'
+    )
+    flags = [word for word in asked.flags if word not in ("--ranks", "8")]
+    words = ("--graph", path, "--network", asked.network, "--algorithm", f"{asked.operation}={asked.collective}")
+    return asked_for(tmp_path, "workload", "run", *words, *flags)["iteration_s"]
+
+
+def measured(tmp_path, asked):
+    """Return a file with the answer of a run in the place of measurements."""
+    path = tmp_path / "measured.json"
+    path.write_text(json.dumps(by_command_line(tmp_path, asked)))
+    return path
+
+
+def by_compare(tmp_path, asked):
+    words = ("--topology", asked.network, "--collective", asked.collective, *asked.flags)
+    answer = asked_for(tmp_path, "compare", measured(tmp_path, asked), *words)
+    return answer["results"][0]["predicted_s"]
+
+
+def by_compare_with(tmp_path, asked):
+    where = cs.scenario_of("", asked.network, operation=asked.operation, **asked.keywords).network
+    (pair,) = cs.compare_with(measured(tmp_path, asked), where, asked.collective).pairs
+    return pair.predicted
+
+
+def by_report(tmp_path, asked):
+    """Set a result beside itself; both are simulated again, and refused where they say something else."""
+    path = measured(tmp_path, asked)
+    (row,) = asked_for(tmp_path, "report", path, path)["results"]
+    return row["a"]["time_s"]
+
+
+def by_page(tmp_path, asked):
+    """Write the page of a result, whose table holds the rows as they are."""
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "page.html"
+    run = by_command_line(tmp_path, asked)
+    assert not main(["report", str(measured(tmp_path, asked)), "-o", str(path)])
+    time = run["results"][0]["time_s"]
+    assert repr(time) in path.read_text()
+    return time
+
+
+def by_rank(tmp_path, asked):
+    named = [asked.collective] if ":" in asked.collective or asked.collective == "switchml" else []
+    ranking = cs.rank(asked.operation, asked.network, "1MiB", assume_overhead=False, named=named, **asked.keywords)
+    ((_, found),) = ranking.by_size.items()
+    return dict(found)[asked.collective].time
+
+
+def by_operation(tmp_path, asked):
+    named = ["--collective", asked.collective] if ":" in asked.collective or asked.collective == "switchml" else []
+    words = ["--operation", asked.operation, "-b", "1M", "-e", "1M", *named, *asked.flags]
+    none = [] if {"overhead", "software"} & asked.keywords.keys() else ["--overhead", "0us"]
+    answer = asked_for(tmp_path, "run", "--topology", asked.network, *words, *none)
+    rows = {one["algorithm"]: one["time_s"] for one in answer["ranking"][0]["algorithms"]}
+    return rows[asked.collective]
+
+
+def by_advice(tmp_path, asked):
+    programmable = asked.collective == "switchml"
+    advice = cs.advise_for("1MiB", asked.network, programmable=programmable, assume_overhead=False, **asked.keywords)
+    return {row.candidate.spec: row.result.time for row in advice.ranked}[asked.collective]
+
+
+def by_advise(tmp_path, asked):
+    words = ["--topology", asked.network, "--size", "1MiB", *asked.flags]
+    words += ["--programmable"] * (asked.collective == "switchml")
+    words += [] if {"overhead", "software"} & asked.keywords.keys() else ["--overhead", "0us"]
+    return {row["spec"]: row["time_s"] for row in asked_for(tmp_path, "advise", *words)["results"]}[asked.collective]
+
+
+FAULTS = ("fail", "scale", "seed")
+PACKETS = ("engine", "transport")
+EVERY = (*COSTS, *FAULTS, *PACKETS, "n_ranks", "compressor", "flap")
+# Doors, and the keywords that each can express.
+DOORS = {
+    "run": (by_run, EVERY),
+    "predict": (by_predict, EVERY),
+    "sweep": (by_sweep, EVERY),
+    "jobs": (by_jobs, (*COSTS, *FAULTS, *PACKETS, "n_ranks")),
+    "group": (by_group, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
+    "workload": (by_workload, (*COSTS, *FAULTS, "n_ranks")),
+    "compare": (by_compare, (*COSTS, "n_ranks")),
+    "compare_with": (by_compare_with, COSTS),
+    "report": (by_report, EVERY),
+    "page": (by_page, EVERY),
+    "rank": (by_rank, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
+    "operation": (by_operation, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
+    "advice": (by_advice, ()),
+    "advise": (by_advise, (*COSTS, *FAULTS)),
+}
+OF_ALL_REDUCES = ("advice", "advise")
+# Measurements of nothing are left out.
+OF_BYTES = ("compare", "compare_with")
+
+
+def can_express(door, asked):
+    if door in OF_ALL_REDUCES and asked.operation != "all_reduce":
+        return False
+    if door in OF_BYTES and asked.operation == "barrier":
+        return False
+    return asked.keywords.keys() <= set(DOORS[door][1])
+
+
+ASKED = [(name, door) for name, asked in QUESTIONS.items() for door in DOORS if can_express(door, asked)]
+
+
+@pytest.mark.parametrize(("name", "door"), ASKED)
+def test_every_door_gives_the_same_number_to_the_last_bit(tmp_path, solved, name, door):
+    (result,) = solved(name).results
+    assert DOORS[door][0](tmp_path, QUESTIONS[name]) == result.time
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_every_door_gives_the_same_number_to_the_last_bit(tmp_path, name):
-    collective, network, flags, keywords, parameters = QUESTIONS[name]
-    solution = solve(scenario_of(collective, network, **keywords), [MIB])
-    (time,) = (result.time for result in solution.results)
-    told, remarks = by_command_line(tmp_path, collective, network, flags)
-    predicted = cs.predict(collective, network, "1MiB", **keywords)
-    assert (told, predicted.time) == (time, time)
-    assert set(solution.said) <= set(remarks)
-    assert predicted.remarks == solution.said
-    if parameters is not None:
-        pytest.importorskip("pyarrow")
-        assert by_sweep(tmp_path, collective, network, parameters) == time
+def test_command_line_and_python_make_the_remarks_of_solve(tmp_path, solved, name):
+    asked, said = QUESTIONS[name], solved(name).said
+    assert set(said) <= set(by_command_line(tmp_path, asked)["remarks"])
+    assert cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).remarks == said
 
 
 @pytest.mark.parametrize("network", [STAR, LEAF, "dgx-h100"])

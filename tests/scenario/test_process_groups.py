@@ -15,6 +15,33 @@ def test_groups_on_ports_of_their_own_do_not_disturb_each_other():
     assert [r.n_ranks for r in found] == [4, 4]
 
 
+DGX = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet", "alpha-beta"])
+@pytest.mark.parametrize("collective", ["nccl_all_reduce", "switchml", "chain_broadcast"])
+def test_groups_that_share_no_link_take_what_one_collective_takes(collective, engine):
+    alone = predict(collective, DGX, 1e6, n_ranks=16, engine=engine).time
+    groups = [list(range(16)), list(range(16, 32))]
+    (one,) = prepare_groups(collective, DGX, groups[:1]).predict(1e6, engine=engine)
+    both = prepare_groups(collective, DGX, groups).predict(1e6, engine=engine)
+    assert one.time == alone
+    assert [r.time for r in both] == pytest.approx([alone] * 2, rel=1e-9)
+
+
+def test_flaps_and_framing_of_several_groups_are_refused_where_they_are_not_modelled():
+    from commsim.core.cost import Framing
+    from commsim.scenario.faults import flaps_of
+
+    groups = [list(range(16)), list(range(16, 32))]
+    ready = prepare_groups("nccl_all_reduce", DGX, groups)
+    flaps = flaps_of(["link:leaf0->spine0@10us+20us"], ready.network, None, None)
+    with pytest.raises(InputError, match="flaps are not modelled for several groups whose software"):
+        ready.predict(1e6, flaps=flaps)
+    with pytest.raises(InputError, match="framing is not modelled for groups in packets of switch systems"):
+        prepare_groups("switchml", DGX, groups).predict(1e6, engine="packet", framing=Framing(4096, 64))
+
+
 def test_groups_that_share_a_link_share_its_bandwidth():
     network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=100Gbps,latency=0s"
     one, two = (prepare_groups("ring_send_recv", network, g).predict(1e6) for g in ([[0, 2]], [[0, 2], [1, 3]]))

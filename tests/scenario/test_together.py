@@ -134,6 +134,35 @@ def test_packets_of_a_switch_system_go_first_or_last(tmp_path, other):
     assert at_priorities(tmp_path, ("switchml", mine, 0), (other, others, 0))[0] == equal
 
 
+DGX = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
+
+
+def nccl_beside(tmp_path, other, mine="0-15", others="16-31"):
+    text = "".join(
+        f'[[job]]\nname="{k}"\ncollective="{collective}"\nranks="{ranks}"\nsize="1MB"\n'
+        for k, (collective, ranks) in enumerate((("nccl_all_reduce", mine), (other, others)))
+    )
+    return together(tmp_path, text, DGX)
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+@pytest.mark.parametrize("other", ["nccl_all_reduce", "ring_all_reduce"])
+def test_a_call_of_nccl_that_shares_no_link_has_its_launch_hops_and_rest(tmp_path, engine, other):
+    found = nccl_beside(tmp_path, other)
+    by_itself = [prepare(name, DGX, n_ranks=16).predict(1e6, engine=engine).time for name in ("nccl_all_reduce", other)]
+    assert [found.alone(k).predict(engine=engine)[0][0].time for k in (0, 1)] == by_itself
+    assert [r.time for r in found.predict(engine=engine)[0]] == pytest.approx(by_itself, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_calls_of_nccl_through_one_spine_share_its_links_but_not_their_launches(tmp_path, engine):
+    found = nccl_beside(tmp_path, "nccl_all_reduce", "0-7,16-23", "8-15,24-31")
+    alone = [found.alone(k).predict(engine=engine)[0][0].time for k in (0, 1)]
+    together_times = [r.time for r in found.predict(engine=engine)[0]]
+    for one, both in zip(alone, together_times, strict=True):
+        assert 1.02 * one < both < 1.5 * one
+
+
 def test_background_load_is_what_was_asked_for():
     network = load_network("star:n_hosts=16,bandwidth=100Gbps")
     until, load = 20e-3, 0.4

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_nccl_sizes, parse_time
+from commsim.core.units import parse_nccl_sizes
 
 from . import Flags, flag
 
 TOPOLOGY = "NAME:key=value,...|FILE"
+# Flags of :class:`Costs`, by the names that :func:`commsim.scenario.read.network_of` gives them.
+COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
 
 class Placing(Flags):
@@ -32,15 +34,6 @@ class Costs(Flags):
     software: str | None = flag(
         metavar="NAME", help="library whose measured rate per port holds, such as nccl-tcp (default: no software cost)"
     )
-
-    def costs(self) -> dict[str, Any]:
-        """Return what :func:`commsim.scenario.with_costs` takes; None for what was not given."""
-        return {
-            "overhead": None if self.overhead is None else parse_time(self.overhead, "--overhead"),
-            "recv_overhead": None if self.recv_overhead is None else parse_time(self.recv_overhead, "--recv-overhead"),
-            "software": self.software,
-            "gamma": None if self.reduce_rate is None else 1 / parse_bandwidth(self.reduce_rate, "--reduce-rate"),
-        }
 
 
 class Sizes(Flags):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.scenario.packet_options import framing_of
@@ -14,14 +15,19 @@ from commsim.scenario.packet_options import framing_of
 if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
+# Flags of what only a network has.
+ON_NETWORK = ("software", "fail", "scale", "recv_overhead", "reduce_rate")
 
-class Communication(WithJson):
+
+class Communication(Faults, WithJson):
     """What communication costs."""
 
     TITLE: ClassVar[str] = "cost of communication"
     bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
     latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
     overhead: str | None = flag(metavar="TIME", help="time per message at the sender (default: the network's, or 0s)")
+    recv_overhead: str | None = flag(metavar="TIME", help="with --network: time per message at the receiver")
+    reduce_rate: str | None = flag(metavar="RATE", help="with --network: rate at which a rank reduces, such as 10GB/s")
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload (default: none)")
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
@@ -33,7 +39,6 @@ def costs(
     config: Communication,
     n_ranks: int | None,
     algorithm: Sequence[str] = (),
-    seed: int = 0,
     compressor: str | None = None,
 ) -> Callable[[Task], float]:
     """Return what a communication costs; without a bandwidth or a network, one that has to be paid is refused.
@@ -46,8 +51,6 @@ def costs(
         Number of ranks to place; by default as many as the network has hosts.
     algorithm : sequence of str
         ``OPERATION=NAME`` of collectives that are not the usual ones.
-    seed : int
-        Seed of random placement and ECMP.
     compressor : str, optional
         Compressor of gradients.
 
@@ -60,28 +63,24 @@ def costs(
 
     if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both set the cost of communication; give one of them")
-    for name, value in (
-        ("placement", config.placement),
-        ("software", config.software),
-        ("algorithm", algorithm),
-        ("compressor", compressor),
-    ):
+    for name in config.given("placement", *ON_NETWORK) if config.network is None else ():
+        raise InputError(f"{name} goes with --network")
+    for name, value in (("algorithm", algorithm), ("compressor", compressor)):
         if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
-    overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
     framing = framing_of(config.payload, config.header)
     if config.network is not None:
         if config.latency is not None:
             raise InputError("--latency goes with --bandwidth: the network already has latencies")
-        algorithms = dict(map(_algorithm, algorithm))
+        given: dict[str, Any] = {name: getattr(config, name) for name in ("overhead", *ON_NETWORK)}
         return network_costs(
-            config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms,
-            overhead=overhead, framing=framing, software=config.software, compressor=compressor,
+            config.network, config.placement or "packed", n_ranks=n_ranks, seed=config.seed or 0,
+            algorithms=dict(map(_algorithm, algorithm)), framing=framing, compressor=compressor, **given,
         )  # fmt: skip
     if config.bandwidth is None:
         return _unknown
     latency = 0.0 if config.latency is None else parse_time(config.latency, "--latency")
-    step = latency + (overhead or 0.0)
+    step = latency + (0.0 if config.overhead is None else parse_time(config.overhead, "--overhead"))
     return closed_form_costs(step, parse_bandwidth(config.bandwidth, "--bandwidth"), framing=framing)
 
 

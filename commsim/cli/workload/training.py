@@ -99,7 +99,7 @@ def run(config: Config) -> Answer:
             raise InputError(f"{given[0]} goes with --trace, not with --graph")
         from commsim.workload.task_graph import read_graph, simulate_graph
 
-        timeline = simulate_graph(read_graph(config.graph), costs(config, None, config.algorithm, config.seed or 0))
+        timeline = simulate_graph(read_graph(config.graph), costs(config, None, config.algorithm))
         parts = _graph_parts(timeline, config.graph)
         parts += _write_files(config, timeline, timeline.graph.n_ranks)
         results = [timeline.row()]
@@ -163,7 +163,7 @@ def _setting(config: Config) -> tuple[Setting, list[str]]:
     if batch_time is not None:
         trace = trace.with_compute_time(batch_time)
     compression = 1.0 if config.compression is None else config.compression
-    time_of = costs(config, config.workers, config.algorithm, config.seed or 0, config.compressor)
+    time_of = costs(config, config.workers, config.algorithm, config.compressor)
     if config.density is not None and not _takes_density(time_of):
         raise InputError("--density goes with a sparse collective, such as --algorithm all_reduce=omnireduce")
     setting = Setting(trace, config.workers, time_of, compression)

@@ -50,9 +50,9 @@ class KnownPaths(FlowPaths):
         if method == KNOWN:
             raise self._refusal(method)
         if method in ("auto", LOOPS) and plain and self.known.loops is not None:
-            return self._with_rest(self._looped(self.network, size, starts, framing), size)
+            return self.with_rest(self._looped(self.network, size, starts, framing), size)
         found = super().simulate(size, starts=starts, framing=framing, trace=trace, method=method, flaps=flaps)
-        return self._with_rest(found, size)
+        return self.with_rest(found, size)
 
     @property
     def proof(self) -> Proof:
@@ -85,7 +85,7 @@ class KnownPaths(FlowPaths):
         found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
         return dataclasses.replace(found, method=LOOPS)
 
-    def _with_rest(self, found: Result, size: float) -> Result:
+    def with_rest(self, found: Result, size: float) -> Result:
         """Add what the known time has beyond the messages, where nothing is in their way."""
         key = f"rest {found.method == LOOPS}"  # of the same kind, so that what loops leave out cancels
         if key not in self._plans:

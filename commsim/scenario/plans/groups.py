@@ -21,9 +21,10 @@ from commsim.engine.flow_plan import FlowPlan, plan_flows
 from commsim.routing.flaps import Flaps
 from commsim.scenario import Plan, prepare
 from commsim.scenario.inputs import PACKED, load_network, load_placement
+from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.several import Several
 from commsim.scenario.scenario import Wish
-from commsim.scenario.together.predict import framed
+from commsim.scenario.together.job_costs import has_own_costs, shared_job, with_rest
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
@@ -50,6 +51,11 @@ class PreparedGroups:
     def network(self) -> Network:
         """Network that all groups share."""
         return self.plan.network
+
+    @property
+    def schedule(self) -> Schedule:
+        """What the first group sends; the others run the same collective."""
+        return self.groups[0].schedule
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -100,33 +106,80 @@ class PreparedGroups:
             raise InputError(
                 f"groups are simulated together by {', '.join(SIMULATORS)} or packet, got engine {engine!r}"
             )
-        plan, sized = self.plan, [group.at(size) for group in self.groups]
-        if any(at_size is not group for at_size, group in zip(sized, self.groups, strict=True)):
-            jobs = [group.paths.job for group in sized]
-            if framing is None and engine == "flow":
-                jobs = [framed(job, group.framing) for job, group in zip(jobs, sized, strict=True)]
-            plan = plan_flows(plan.network, jobs, routing=plan.routing, seed=plan.seed)
         if flaps is not None and engine not in ("flow", "packet"):
             raise InputError(f"links flap in the engines flow and packet, got --engine {engine}")
         if engine != "packet" and (transport is not None or fabric is not None):
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
+        wish = Wish(
+            engine=engine, framing=framing, trace=trace, transport=transport, fabric=fabric, flaps=flaps,
+            seed=self.plan.seed,
+        )  # fmt: skip
+        if len(self.groups) == 1:
+            return (self.groups[0].run(size, wish),)
+        if engine == "packet" and isinstance(self.groups[0], AggregatedPlan):
+            return self._in_slots(size, wish)
+        sized = [group.at(size) for group in self.groups]
+        own = [has_own_costs(group, self.network) for group in sized]
+        if flaps is not None and any(own):
+            name = sized[own.index(True)].schedule.name
+            raise InputError(f"flaps are not modelled for several groups whose software has costs of its own: {name}")
+        found = self._together(size, sized, wish)
+        if engine == "flow":
+            return tuple(with_rest(group, result, size) for result, group in zip(found, sized, strict=True))
+        done = [group.finished(result, size) for result, group in zip(found, sized, strict=True)]
+        for k in np.flatnonzero(own).tolist():  # all see the network's links: what software costs is added
+            rest = self.groups[k].run(size, wish).time - self._only(k)._together(size, [sized[k]], wish)[0].time
+            last = found[k].time_from_last_start + rest
+            done[k] = dataclasses.replace(found[k], size=size, time=found[k].time + rest, time_from_last_start=last)
+        return tuple(done)
+
+    def _only(self, k: int) -> PreparedGroups:
+        """Return group `k` by itself."""
+        group = self.groups[k]
+        plan = plan_flows(self.network, [group.paths.job], routing=self.plan.routing, seed=self.plan.seed)
+        return PreparedGroups((group,), plan)
+
+    def _in_slots(self, size: float, wish: Wish) -> tuple[Result, ...]:
+        """Simulate groups whose switches add as jobs, in packets of the switch system."""
+        from commsim.scenario.together.background import Messages
+        from commsim.scenario.together.composition import JobEntry
+        from commsim.scenario.together.predict import Together
+
+        for name in ("framing", "trace", "flaps"):
+            if getattr(wish, name):
+                raise InputError(f"{name} is not modelled for groups in packets of switch systems; use --engine flow")
+        entries = tuple(
+            JobEntry(f"group {k}", group.schedule.name, tuple(range(group.schedule.n_ranks)), size)
+            for k, group in enumerate(self.groups)
+        )
+        jobs = Together(self.network, entries, self.groups, Messages.none(), self.plan.routing, wish.seed)
+        return jobs.predict(engine="packet", transport=wish.transport, fabric=wish.fabric)[0]
+
+    def _together(self, size: float, sized: Sequence[Plan], wish: Wish) -> tuple[Result, ...]:
+        """Simulate the messages of all groups at once, without the launch and the rest of their software."""
+        plan = self.plan
+        if any(at_size is not group for at_size, group in zip(sized, self.groups, strict=True)):
+            jobs = [group.paths.job for group in sized]
+            if wish.engine != "packet":
+                framings = [group.framing if wish.framing is None else None for group in sized]
+                jobs = [shared_job(group, plan.network, cut) for group, cut in zip(sized, framings, strict=True)]
+            plan = plan_flows(plan.network, jobs, routing=plan.routing, seed=plan.seed)
         sent = np.array([size if group.sent is None else group.sent for group in sized])
-        if engine == "packet":
+        if wish.engine == "packet":
             from commsim.engine.packet.messages import simulate_messages
 
-            results = simulate_messages(
-                plan, sent, transport=transport, fabric=fabric, framing=framing, trace=trace, flaps=flaps
-            )
-        elif flaps is None:
-            results = SIMULATORS[engine](plan, sent, framing=framing, trace=trace)
-        else:
-            results = simulate_flows(plan, sent, framing=framing, trace=trace, flaps=flaps)
-            whole = simulate_flows(plan, sent, framing=framing)
-            results = tuple(
-                dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
-                for r, w in zip(results, whole, strict=True)
-            )
-        return tuple(group.finished(result, size) for result, group in zip(results, sized, strict=True))
+            return simulate_messages(
+                plan, sent, transport=wish.transport, fabric=wish.fabric, framing=wish.framing, trace=wish.trace,
+                flaps=wish.flaps, seed=wish.seed,
+            )  # fmt: skip
+        if wish.flaps is None:
+            return SIMULATORS[wish.engine](plan, sent, framing=wish.framing, trace=wish.trace)
+        results = simulate_flows(plan, sent, framing=wish.framing, trace=wish.trace, flaps=wish.flaps)
+        whole = simulate_flows(plan, sent, framing=wish.framing)
+        return tuple(
+            dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
+            for r, w in zip(results, whole, strict=True)
+        )
 
 
 def prepare_groups(
@@ -178,6 +231,8 @@ def _prepare(
     collective: str | Schedule, network: Network, placement: Placement, group: Any, routing: Any, seed: int
 ) -> Plan:
     where = Placement(placement.nodes[list(group)])
-    prepared = prepare(collective, network, placement=where, routing=routing, seed=seed)
+    named = isinstance(collective, str) and not collective.endswith(".npz")
+    n_ranks = len(group) if named else None  # a schedule's participants are all in the group, helpers too
+    prepared = prepare(collective, network, n_ranks=n_ranks, placement=where, routing=routing, seed=seed)
     title = f"group {','.join(map(str, group))}: "
     return dataclasses.replace(prepared, notes=tuple(title + note for note in prepared.notes))

@@ -40,6 +40,12 @@ class Messages:
     size: NDArray[np.float64]
     start: NDArray[np.float64]
 
+    @classmethod
+    def none(cls) -> Messages:
+        """Return no messages."""
+        nodes, numbers = np.empty(0, np.int32), np.empty(0)
+        return cls(nodes, nodes, numbers, numbers)
+
 
 def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> Messages:
     """Draw all background traffic.

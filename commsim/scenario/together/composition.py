@@ -39,10 +39,10 @@ class JobEntry:
     collective: str
     ranks: tuple[int, ...]
     size: float
-    start: float
-    weight: float
-    priority: int
-    rate_cap: float
+    start: float = 0.0
+    weight: float = 1.0
+    priority: int = 0
+    rate_cap: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.results import chunk_bytes
 from commsim.scenario.build import prepare
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.plans.aggregated import AggregatedPlan
@@ -27,6 +27,7 @@ from commsim.scenario.scenario import Wish
 
 from .background import Messages, draw_messages
 from .composition import Composition, JobEntry
+from .job_costs import framed, has_own_costs, shared_job, with_rest
 
 if TYPE_CHECKING:
     from commsim.engine.packet.packet_job import AggregationJob
@@ -125,6 +126,33 @@ class Together:
             raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
         if fabric is not None and len(self.entries) == 1:
             fabric = dataclasses.replace(fabric, class_weights=())  # a single job has every link to itself
+        wish = Wish(engine=engine, framing=framing, transport=transport, fabric=fabric, seed=self.seed)
+        if self._is_single:
+            named = dataclasses.replace(self.prepared[0].run(self.entries[0].size, wish), engine=engine)
+            return (named,), np.empty(0), np.empty(0)
+        results, took, ideal = self._shared(wish)
+        if engine == "packet":
+            results = tuple(self._with_own_costs(k, result, wish) for k, result in enumerate(results))
+        return results, took, ideal
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether one collective has the network to itself, so that it takes what it takes in any other question."""
+        return len(self.entries) == 1 and not len(self.messages.start) and self.entries[0].rate_cap == np.inf
+
+    def _with_own_costs(self, k: int, result: Result, wish: Wish) -> Result:
+        """Add to a time in packets what the job's software costs it by itself; all packets see the network's links."""
+        size, plan = self.entries[k].size, self.prepared[k]
+        if isinstance(plan, AggregatedPlan) or not has_own_costs(plan.at(size), self.network):
+            return result
+        on_links = self.alone(k)._shared(wish)[0][0].time
+        rest = plan.run(size, wish).time - on_links
+        last = result.time_from_last_start + rest
+        return dataclasses.replace(result, time=result.time + rest, time_from_last_start=last)
+
+    def _shared(self, wish: Wish) -> tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]:
+        """Simulate everything in one run; the results are those of :meth:`predict`."""
+        engine, framing = wish.engine, wish.framing
         in_packets = [engine == "packet" and isinstance(p, AggregatedPlan) for p in self.prepared]
         for entry, packets in zip(self.entries, in_packets, strict=True):
             if packets and (entry.weight != 1 or entry.rate_cap < np.inf):
@@ -134,17 +162,18 @@ class Together:
                 )
         plain = [k for k, packets in enumerate(in_packets) if not packets]
         jobs, sizes, starts = self._jobs(plain, framing, engine)
-        plan = self._plan(jobs, engine) if jobs else None
+        plan = plan_flows(self.network, jobs, routing=self.routing, seed=self.seed) if jobs else None
         if plan is not None and engine == "flow":
             results = list(simulate_flows(plan, sizes, starts=starts))
         else:
             slots = [self._aggregation(k) for k, packets in enumerate(in_packets) if packets]
-            options = {"framing": framing, "transport": transport}
-            results = self._packets(plan, (sizes, starts), slots, fabric, options)
+            options = {"framing": framing, "transport": wish.transport}
+            results = self._packets(plan, (sizes, starts), slots, wish.fabric, options)
         of_job: list[Result | None] = [None] * len(self.entries)
         for k, result in zip(plain, results, strict=False):
             size = self.entries[k].size
-            of_job[k] = self.prepared[k].at(size).finished(result, size)
+            finished = with_rest if engine == "flow" else Plan.finished
+            of_job[k] = finished(self.prepared[k].at(size), result, size)
         n_background = len(self.messages.start)
         took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
         others = iter(results[len(plain) + n_background :])
@@ -154,7 +183,7 @@ class Together:
             for r, p in zip(every, self.prepared, strict=True)
         )
         added = framing if engine == "flow" else framing or _roce()
-        return named, took, self._alone(plan, len(plain), added) if n_background and plan is not None else took
+        return named, took, self._ideal(plan, len(plain), added) if n_background and plan is not None else took
 
     def _jobs(
         self, which: list[int], framing: Framing | None, engine: str
@@ -164,11 +193,16 @@ class Together:
         for k in which:
             entry, at_size = self.entries[k], self.prepared[k].at(self.entries[k].size)
             added = at_size.framing if framing is None or at_size.sent is not None else framing
-            cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
-            job = dataclasses.replace(at_size.paths.job, weight=entry.weight, priority=entry.priority, rate_cap=cap)
-            jobs.append(framed(job, added) if engine == "flow" else job)
+            sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority}
+            if engine == "flow":
+                cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
+                jobs.append(shared_job(at_size, self.network, added, rate_cap=cap, **sharing))
+            else:  # packets have the rates of links
+                flags = at_size.in_packets() if framing is None else None
+                job = dataclasses.replace(at_size.paths.job, rate_cap=entry.rate_cap, **sharing)
+                jobs.append(framed(job, flags))
             sizes.append(entry.size if at_size.sent is None else at_size.sent)
-            starts += [entry.start] * job.schedule.n_participants
+            starts += [entry.start] * jobs[-1].schedule.n_participants
         message = COLLECTIVES["binomial_broadcast"].build(2)
         for src, dst, size, start in zip(
             self.messages.src, self.messages.dst, self.messages.size, self.messages.start, strict=True
@@ -178,13 +212,6 @@ class Together:
             sizes.append(size)
             starts += [start, start]
         return jobs, np.array(sizes), np.array(starts)
-
-    def _plan(self, jobs: list[Job], engine: str) -> FlowPlan:
-        network = self.network
-        if engine == "flow" and any(isinstance(p, AggregatedPlan) for p in self.prepared):
-            # packets pass switches at line rate
-            network = dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, network.overhead))
-        return plan_flows(network, jobs, routing=self.routing, seed=self.seed)
 
     def _packets(
         self,
@@ -216,7 +243,7 @@ class Together:
         job = prepared.system.job(prepared.network, ranks, entry.size, (entry.start,) * len(ranks))
         return dataclasses.replace(job, priority=entry.priority)
 
-    def _alone(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
+    def _ideal(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
         """Seconds of each background message by itself: its bytes at the rate of its path, and the latency."""
         rate = plan.routes.rates(plan.network)
         of_connection = np.flatnonzero(plan.job_of_connection >= first)
@@ -225,27 +252,14 @@ class Together:
 
     def alone(self, k: int) -> Together:
         """Return job `k` by itself."""
-        nothing = Messages(*(column[:0] for column in dataclasses.astuple(self.messages)))
-        return dataclasses.replace(self, entries=(self.entries[k],), prepared=(self.prepared[k],), messages=nothing)
+        only = (self.entries[k],), (self.prepared[k],), Messages.none()
+        return Together(self.network, *only, self.routing, self.seed)
 
 
 def _roce() -> Framing:
     from commsim.engine.packet.transport import ROCE
 
     return ROCE
-
-
-def framed(job: Job, framing: Framing | None) -> Job:
-    """Return the job with headers in its payloads, since jobs of one plan have headers of their own."""
-    if framing is None:
-        return job
-    count = job.schedule.expand()["count"]
-
-    def messages(size: float) -> NDArray[np.float64]:
-        payload = count * chunk_bytes(job, size) if job.messages is None else job.messages(size)
-        return np.asarray(framing.on_wire(payload), np.float64)
-
-    return dataclasses.replace(job, messages=messages)
 
 
 def prepare_together(
@@ -277,15 +291,20 @@ def prepare_together(
     if not isinstance(placement, Placement):
         placement = load_placement(placement or PACKED, network, len(network.endpoints), seed)
     nodes = placement.nodes
-    prepared = []
+    prepared, entries = [], []
     for entry in composition.jobs:
         wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
         if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
             got = wrong[0] if wrong else list(entry.ranks)
             raise InputError(f"job {entry.name}: ranks are different numbers 0..{len(nodes) - 1}, got {got}")
         where = Placement(nodes[list(entry.ranks)])
-        prepared.append(prepare(entry.collective, network, placement=where, routing=routing, seed=seed))
+        named = not entry.collective.endswith(".npz")  # a file's participants are all in `ranks`, helpers too
+        n_ranks = len(entry.ranks) if named else None
+        plan = prepare(entry.collective, network, n_ranks=n_ranks, placement=where, routing=routing, seed=seed)
+        prepared.append(plan)
+        signals = plan.schedule.operation != "custom" and OPERATIONS[plan.schedule.operation].signals
+        entries.append(dataclasses.replace(entry, size=0.0) if signals else entry)
     can = np.logical_or.reduce([p.network.aggregates for p in prepared])
     together = dataclasses.replace(network, aggregates=can)
     messages = draw_messages(network, composition.background, seed)
-    return Together(together, composition.jobs, tuple(prepared), messages, routing, seed)
+    return Together(together, tuple(entries), tuple(prepared), messages, routing, seed)

@@ -1,0 +1,120 @@
+"""Jobs that share a network, and see it with latencies, overheads and parts of links' rates of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.routing.routing import Routes
+
+from .flow_tables import lay_out_connections, lay_out_flows
+
+# Part by which a rate of a job's own has to be below the link's to be a limit of its own.
+SLACK = 1e-12
+Table = NDArray[Any]
+Tables = tuple[Table, Table, NDArray[np.float64]]
+__all__ = ["OwnCosts", "overheads", "with_own_costs"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnCosts:
+    """Connections of a job whose network has costs of its own.
+
+    Parameters
+    ----------
+    job : Job
+        Job, with its network.
+    first : int
+        Number of its first connection.
+    nodes : int32[n, 2]
+        Source and destination of each connection.
+    weight : float64[n]
+        Share of a full link that each gets relative to others.
+    routes : Routes
+        Route of each connection on the job's network.
+    """
+
+    job: Any
+    first: int
+    nodes: NDArray[np.int32]
+    weight: NDArray[np.float64]
+    routes: Routes
+
+
+def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, connection: Table) -> Tables:
+    """Give jobs their own latencies, overheads and limits, which are resources that no other job uses.
+
+    Parameters
+    ----------
+    network : Network
+        Network that all jobs share; a job's own has the same nodes and links.
+    own : sequence of OwnCosts
+        Jobs with costs of their own.
+    tables : (flow, flow_link, capacity)
+        Tables that :func:`commsim.engine.flow_tables.lay_out_flows` returns for all jobs.
+    connection : structured array
+        Connections of all jobs; changed in place.
+
+    Returns
+    -------
+    flow, flow_link, capacity
+        Tables with the limits.
+    """
+    flow, flow_link, capacity = tables
+    rows, is_port = [flow_link], [np.arange(len(flow_link)) < flow["port"][flow_link["flow"]]]
+    limits = [capacity]
+    for one in own:
+        n, where = len(one.nodes), one.job.network
+        mine = lay_out_flows(where, [one.job], one.routes, one.nodes, np.zeros(n, np.intp), one.weight)
+        costs = lay_out_connections(where, np.zeros(n, np.int64), one.nodes, one.routes, mine)
+        for name in ("latency", "overhead_work", "receive_work"):
+            connection[name][one.first : one.first + n] = costs[name]
+        links = mine[1]["resource"]
+        is_slower = np.append(where.bandwidth < network.bandwidth * (1 - SLACK), False)
+        kept = np.flatnonzero(is_slower[np.minimum(links, network.n_links)])
+        used, number = np.unique(links[kept], return_inverse=True)
+        more, of_flow = mine[1][kept], mine[1]["flow"][kept]
+        is_port.append(kept < mine[0]["port"][of_flow])
+        more["flow"] = one.first + np.where(of_flow < n, of_flow, len(connection) - n + of_flow)
+        more["resource"] = sum(map(len, limits)) + number.ravel()
+        rows.append(more)
+        limits.append(where.bandwidth[used])
+    return *_sorted(flow, np.concatenate(rows), np.concatenate(is_port)), np.concatenate(limits)
+
+
+def _sorted(flow: Table, rows: Table, is_port: NDArray[np.bool_]) -> tuple[Table, Table]:
+    """Sort flow links by flow, those of ports first, and say where those of each flow are."""
+    order = np.lexsort((~is_port, rows["flow"]))
+    rows, n = rows[order], len(flow)
+    bounds = np.searchsorted(rows["flow"], np.arange(n + 1))
+    flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
+    flow["port"] = bounds[:-1] + np.bincount(rows["flow"][is_port[order]], minlength=n)
+    return flow, rows
+
+
+def overheads(network: Network, jobs: Sequence[Any], job_of: NDArray[np.intp], nodes: Table) -> Table:
+    """Return what each connection's messages take of the ports at its ends: float64[n_connections, 2], s.
+
+    Parameters
+    ----------
+    network : Network
+        Network of all jobs that have none of their own.
+    jobs : sequence of Job
+        Jobs.
+    job_of : intp[n_connections]
+        Job of each connection.
+    nodes : int32[n_connections, 2]
+        Source and destination of each.
+    """
+    found = np.stack((network.overhead[nodes[:, 0]], network.recv_overhead[nodes[:, 1]]), axis=1)
+    for j, job in enumerate(jobs):
+        if job.network is not None:
+            mine = job_of == j
+            found[mine, 0] = job.network.overhead[nodes[mine, 0]]
+            found[mine, 1] = job.network.recv_overhead[nodes[mine, 1]]
+    return found
