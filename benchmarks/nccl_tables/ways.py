@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.networks import question_of
 from commsim.engine.ways.known_paths import KnownPaths
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import solve
 

@@ -27,10 +27,10 @@ from commsim.engine.recurrence.moves import Moves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
 from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings
 from commsim.engine.simultaneous.simultaneous import SimultaneousPlan, plan_simultaneous, simulate_simultaneous
-from commsim.engine.streamed import plan_streamed, simulate_streamed
+from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from commsim.engine.ways import costs
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario.inputs import load_network
 
 from .works import SIZE, fat_tree, rails, star

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Part, Table, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
 from commsim.report.answer import Answer, Lines, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
@@ -177,7 +177,7 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
     InputError
         If no size has both times, or no picture can be written to `path`.
     """
-    from commsim.report.paint import write_picture
+    from commsim.report.pictures.paint import write_picture
     from commsim.report.plots.chart import Axis, Series, draw_chart
 
     series = []

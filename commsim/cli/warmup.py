@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, Part, Table, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
 

@@ -13,9 +13,9 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.real.comparison.comparison import Comparison
 from commsim.report.answer import Facts, Part
-from commsim.report.network_picture import draw_network
-from commsim.report.paint import svg_text
-from commsim.report.picture import Picture
+from commsim.report.pictures.network_picture import draw_network
+from commsim.report.pictures.paint import svg_text
+from commsim.report.pictures.picture import Picture
 from commsim.report.render import html_of as html_of_parts
 from commsim.report.schedules.schedule_picture import draw_schedule
 from commsim.report.tables_of_questions import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from ..flags import Verb
 from .config import Config, without_effect
@@ -98,11 +98,11 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     from commsim.scenario.inputs import load_network
     from commsim.scenario.solve import solve
 
-    network, solutions = load_network(config.topology), []
-    for spec in config.collective or (None,):
-        scenario = config.scenario(spec, network)
-        solutions.append(solve(scenario, sizes, over=functools.partial(progress, what=scenario.name)))
-    answered, names = answered_by(config, solutions), tuple(one.scenario.name for one in solutions)
+    network = load_network(config.topology)
+    scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
+    solutions = [solve(one, sizes, over=functools.partial(progress, what=one.name)) for one in scenarios]
+    answered = answered_by(config, solutions)
+    names = tuple(scenario.name for scenario in scenarios)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.report.answer import remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .config import Config
 from .tables import Answered, Row, answered_by, answered_of

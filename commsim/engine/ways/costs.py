@@ -46,3 +46,11 @@ SIMULTANEOUS_FLOW = 0.8e-6
 # Symmetry: a transfer of the pattern until it is known that most are different, and in all.
 CLASS_DECLINED = 2e-6
 CLASS = 9e-6
+
+# Transfers that the event engine takes, which keeps some hundred bytes for each.
+MAX_TRANSFERS = 2**26
+# Transfers up to which what several ways begin with is kept.
+MAX_SHARED = 2**20
+# Part of the event engine's time that ways may take that turn out not to apply, all together; and seconds beside that,
+# which nobody notices.
+RISK, UNNOTICED = 0.12, 1e-3

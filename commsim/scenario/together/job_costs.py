@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow import chunk_bytes
 from commsim.engine.flow_plan import Job
+from commsim.engine.results import chunk_bytes
 from commsim.engine.ways.known_paths import KnownPaths
 from commsim.scenario.plans.dense import Plan
 
