@@ -12,7 +12,7 @@ from commsim.core.units import format_size, format_time, parse_bandwidth, parse_
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
-from .message_flags import costs
+from .message_flags import costs, notes_of
 from .phases import WithPhases
 
 if TYPE_CHECKING:
@@ -101,25 +101,18 @@ def run(config: Config) -> Answer:
 
         time_of = costs(config, None, config.algorithm)
         timeline = simulate_graph(read_graph(config.graph), time_of)
-        parts = [*remarks(_notes(time_of)), *_graph_parts(timeline, config.graph)]
+        parts = [*remarks(notes_of(time_of)), *_graph_parts(timeline, config.graph)]
         parts += _write_files(config, timeline, timeline.graph.n_ranks, time_of)
         results = [timeline.row()]
     else:
         setting, said = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
-        said += _notes(setting.time_of)
+        said += notes_of(setting.time_of)
         said += _unused(config, runs)
         results = [training.row(setting) for training in runs]
         shown = _training(runs[0], results[0]) if len(runs) == 1 else _policies(results, setting)
         parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers, setting.time_of)]
     return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
-
-
-def _notes(time_of: Callable[[Task], float]) -> tuple[str, ...]:
-    """Return what was drawn and derived for exchanges on a network."""
-    from commsim.workload.cost_of import NetworkCosts
-
-    return time_of.notes() if isinstance(time_of, NetworkCosts) else ()
 
 
 def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
