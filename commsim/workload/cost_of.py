@@ -265,8 +265,8 @@ def _with_density(spec: str) -> str:
 
 
 def _at_least_a_byte(task: Task) -> float:
-    """Size to simulate: an empty message still takes its latencies, but only a barrier may have no bytes."""
-    return task.size if task.operation == "barrier" else max(task.size, 1.0)
+    """Size to simulate: an empty message still takes its latencies, and a barrier has no bytes."""
+    return 0.0 if task.operation == "barrier" else max(task.size, 1.0)
 
 
 def _algorithm(names: Mapping[str, str], task: Task) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,9 @@ def sent_by_each(task: Task) -> float:
     return task.size * (1.0 if task.operation == "send" else operation(task.operation).busbw_factor(len(task.group)))
 
 
-def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Phase, ...]:
+def link_phases(
+    timeline: Timeline, rank: int = 0, gap: float = 0.0, sent: Callable[[Task], float] = sent_by_each
+) -> tuple[Phase, ...]:
     """Phases in which a rank sends, each at its mean rate.
 
     Parameters
@@ -156,6 +158,8 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
         Rank of the link; one GPU to a link.
     gap : float, s
         Phases that are no further apart are one. What touches always is.
+    sent : callable
+        Function from a communication to the bytes that each member sends. Default: the least for its operation.
 
     Returns
     -------
@@ -167,7 +171,7 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
     order = sorted(range(len(timeline.start)), key=lambda i: (timeline.start[i], i))
     for i in order:
         task, start, end = timeline.graph.tasks[i], float(timeline.start[i]), float(timeline.end[i])
-        n_bytes = sent_by_each(task) if rank in task.group else 0.0
+        n_bytes = sent(task) if rank in task.group else 0.0
         if not n_bytes or (task.operation == "send" and task.group[0] != rank):
             continue
         if spans and start <= spans[-1][1] + gap:

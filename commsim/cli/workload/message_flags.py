@@ -84,6 +84,13 @@ def costs(
     return closed_form_costs(step, parse_bandwidth(config.bandwidth, "--bandwidth"), framing=framing)
 
 
+def notes_of(time_of: Callable[[Task], float]) -> tuple[str, ...]:
+    """Return what was drawn and derived for exchanges on a network; nothing without one."""
+    from commsim.workload.cost_of import NetworkCosts
+
+    return time_of.notes() if isinstance(time_of, NetworkCosts) else ()
+
+
 def _unknown(task: Task) -> float:
     raise InputError(f"{task.name}: give what communication costs, --bandwidth RATE or --network SPEC")
 

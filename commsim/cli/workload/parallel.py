@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
-from .message_flags import costs
+from .message_flags import costs, notes_of
 from .phases import WithPhases
 
 if TYPE_CHECKING:
     from commsim.workload.parallel.layer_parallel import SendingPolicy
     from commsim.workload.parallel.pipeline_orders import PipelineOrder
+    from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
 
 HOLDS = {
@@ -62,10 +64,12 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     if config.chunks is not None and "interleaved" not in names:
         raise InputError("--chunks goes with --schedule interleaved")
     config.check_phases()
-    runs = [_simulate(config, name) for name in names]
+    time_of = costs(config, config.stages * config.data_parallel)
+    runs = [_simulate(config, name, time_of) for name in names]
     rows = [pipeline_row(order, timeline) for order, timeline in runs]
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
-    said = [
+    said = [*notes_of(time_of)]
+    said += [
         f"the formula of {row['schedule']} holds {HOLDS[row['schedule']]}"
         for row in rows
         if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4
@@ -85,7 +89,7 @@ def run_pipeline(config: PipelineConfig) -> Answer:
     return Answer(parts, rows)
 
 
-def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timeline]:
+def _simulate(config: PipelineConfig, name: str, time_of: Callable[[Task], float]) -> tuple[PipelineOrder, Timeline]:
     from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
     from commsim.workload.parallel.pipeline_orders import ORDERS, interleaved
     from commsim.workload.task_graph import simulate_graph
@@ -101,7 +105,7 @@ def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timelin
         raise InputError("--forward and --backward must not both be 0")
     activation, weights = parse_size(config.activation, "--activation"), parse_size(config.weights, "--weights")
     stage = StageCosts(forward, backward, activation, weights / parts, config.data_parallel)
-    return order, simulate_graph(pipeline_graph(order, stage), costs(config, order.n_workers * config.data_parallel))
+    return order, simulate_graph(pipeline_graph(order, stage), time_of)
 
 
 def _text(row: dict[str, Any]) -> list[str]:
@@ -146,7 +150,8 @@ def run_moe(config: MoeConfig) -> Answer:
         micro_op = parse_size(config.micro_op, "--micro-op")
         policies = [replace(p, micro_op=micro_op) if p.name == "lina" else p for p in policies]
     config.check_phases()
-    runs = [_moe_run(config, policy) for policy in policies]
+    time_of = costs(config, config.ranks)
+    runs = [_moe_run(config, policy, time_of) for policy in policies]
     rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{config.layers} layers on {config.ranks} GPUs"
@@ -156,15 +161,17 @@ def run_moe(config: MoeConfig) -> Answer:
     )
     table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
     written = config.write_phases(runs[0][1], config.ranks, policies[0].name)
-    return Answer([table, *remarks([shared]), *written], rows)
+    return Answer([table, *remarks([*notes_of(time_of), shared]), *written], rows)
 
 
-def _moe_run(config: MoeConfig, policy: SendingPolicy) -> tuple[dict[str, Any], Timeline]:
+def _moe_run(
+    config: MoeConfig, policy: SendingPolicy, time_of: Callable[[Task], float]
+) -> tuple[dict[str, Any], Timeline]:
     from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_row
 
     times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
     layer = ExpertLayer(*times, parse_size(config.tokens, "--tokens"), parse_size(config.gradients, "--gradients"))
-    return expert_row(layer, config.layers, config.ranks, policy, costs(config, config.ranks))
+    return expert_row(layer, config.layers, config.ranks, policy, time_of)
 
 
 class ReshardConfig(WithJson):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from commsim.cli.flags import flag
@@ -13,6 +14,7 @@ from commsim.report.answer import Lines, Part
 from .message_flags import Communication
 
 if TYPE_CHECKING:
+    from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
 
 
@@ -35,7 +37,9 @@ class WithPhases(Communication):
         if self.phases is None and (given := self.given("phase_gap", "job")):
             raise InputError(f"{given[0]} changes nothing without --phases")
 
-    def write_phases(self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0) -> list[Part]:
+    def write_phases(
+        self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0, time_of: Callable[[Task], float] | None = None
+    ) -> list[Part]:
         """Write the phases of one rank's link, if they are asked for, and say so.
 
         Parameters
@@ -48,13 +52,17 @@ class WithPhases(Communication):
             Name of the job; ``--job`` takes precedence.
         rank : int
             Rank of the link.
+        time_of : callable, optional
+            Costs of the exchanges, which on a network say what each sends. Default: the least for its operation.
         """
-        from commsim.workload.timeline import job_row, link_phases
+        from commsim.workload.cost_of import NetworkCosts
+        from commsim.workload.timeline import job_row, link_phases, sent_by_each
 
         if self.phases is None:
             return []
         gap = 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
-        row = job_row(self.job or name, n_gpus, timeline.iteration_time, link_phases(timeline, rank, gap))
+        sent = time_of.sent_by_each if isinstance(time_of, NetworkCosts) else sent_by_each
+        row = job_row(self.job or name, n_gpus, timeline.iteration_time, link_phases(timeline, rank, gap, sent))
         write_json(self.phases, [row])
         whose = f"the link of rank {rank}" if rank else "a link"
         period = format_time(timeline.iteration_time)

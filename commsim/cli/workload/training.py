@@ -12,7 +12,7 @@ from commsim.core.units import format_size, format_time, parse_bandwidth, parse_
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
-from .message_flags import costs
+from .message_flags import costs, notes_of
 from .phases import WithPhases
 
 if TYPE_CHECKING:
@@ -99,20 +99,19 @@ def run(config: Config) -> Answer:
             raise InputError(f"{given[0]} goes with --trace, not with --graph")
         from commsim.workload.task_graph import read_graph, simulate_graph
 
-        timeline = simulate_graph(read_graph(config.graph), costs(config, None, config.algorithm))
-        parts = _graph_parts(timeline, config.graph)
-        parts += _write_files(config, timeline, timeline.graph.n_ranks)
+        time_of = costs(config, None, config.algorithm)
+        timeline = simulate_graph(read_graph(config.graph), time_of)
+        parts = [*remarks(notes_of(time_of)), *_graph_parts(timeline, config.graph)]
+        parts += _write_files(config, timeline, timeline.graph.n_ranks, time_of)
         results = [timeline.row()]
     else:
-        from commsim.workload.cost_of import NetworkCosts
-
         setting, said = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
-        said += setting.time_of.notes() if isinstance(setting.time_of, NetworkCosts) else ()
+        said += notes_of(setting.time_of)
         said += _unused(config, runs)
         results = [training.row(setting) for training in runs]
         shown = _training(runs[0], results[0]) if len(runs) == 1 else _policies(results, setting)
-        parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers)]
+        parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers, setting.time_of)]
     return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
 
 
@@ -256,7 +255,7 @@ def _graph_parts(timeline: Timeline, name: str) -> list[Part]:
     return [table, Facts(facts)]
 
 
-def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> list[Part]:
+def _write_files(config: Config, timeline: Timeline, n_gpus: int, time_of: Callable[[Task], float]) -> list[Part]:
     """Write what --timeline and --phases ask for, of the first policy, and say what is written.
 
     Raises
@@ -265,7 +264,7 @@ def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> list[Part]:
         If a flag changes nothing, or a file cannot be written.
     """
     config.check_phases()
-    written = config.write_phases(timeline, n_gpus, Path(config.trace or config.graph or "").stem)
+    written = config.write_phases(timeline, n_gpus, Path(config.trace or config.graph or "").stem, time_of=time_of)
     if config.timeline:
         from commsim.workload.timeline import chrome_trace
 

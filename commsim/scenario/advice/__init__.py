@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,20 +116,17 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
         seed=question.seed,
         assume_overhead=assume_overhead,
     )
-    bounds: dict[str, Bound] = {}
-
-    def predict(spec: str, size: int) -> Result:
-        sized = ready[spec].at(size)
-        result = sized.predict(size, trace=True)
-        bounds[spec] = find_bound(sized, result)
-        return dataclasses.replace(result, trace=None)
-
-    order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]
+    size = int(question.size)
+    order = rank_algorithms(list(ready), [size], lambda spec, size: ready[spec].predict(size)).by_size[size]
     best: dict[tuple[str, str], Ranked] = {}
     tried: dict[tuple[str, str], tuple[str, ...]] = {}
     for spec, result in order:
-        tried[by_spec[spec].group] = (*tried.get(by_spec[spec].group, ()), spec)
-        best.setdefault(by_spec[spec].group, Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])))
+        candidate = by_spec[spec]
+        tried[candidate.group] = (*tried.get(candidate.group, ()), spec)
+        if candidate.group not in best:
+            sized = ready[spec].at(size)
+            bound = find_bound(sized, sized.predict(size, trace=True))
+            best[candidate.group] = Ranked(candidate, result, bound, _block(ready[spec]))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
