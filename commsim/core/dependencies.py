@@ -122,7 +122,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     if n_cells <= 4 * len(transfers) + 2**16 and count.sum() <= 4 * len(transfers):
         cells["read"], cells["read_end"], cells["write"], cells["write_end"] = read, read + count, write, write + count
         return n_cells
-    from .dependencies_kernel import cut_by_insertion, touched
+    from .cells_kernel import cut_by_insertion, touched
 
     ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
     if np.diff(ends, prepend=0).max() <= MAX_TOUCHES and n_addresses < 2**31:

@@ -6,8 +6,6 @@ of its members.
 
 from __future__ import annotations
 
-import numpy as np
-
 from commsim.core.jit import njit_norefcount
 
 from .group_state import FREE, Groups
@@ -26,8 +24,8 @@ def note_changed(g: Groups, q: int) -> None:
     """List group `q`, once, as one whose next end must be found again."""
     if not g.changed[q]:
         g.changed[q] = True
-        g.changing[g.count["n_changed"]] = q
-        g.count["n_changed"] += 1
+        g.changing[g.counter["n_changed"]] = q
+        g.counter["n_changed"] += 1
 
 
 @njit_norefcount
@@ -97,9 +95,16 @@ def put_in_order(g: Groups, q: int) -> None:
 
 
 @njit_norefcount
+def rate_without_members(g: Groups, q: int) -> int:
+    """Rate of resource `q` without members: none that others could notice, but for the cap."""
+    rate: int = g.capacity[q] if q == g.cap else FREE
+    return rate
+
+
+@njit_norefcount
 def empty(g: Groups, q: int) -> None:
     """Note that resource `q` has no members any more."""
-    g.rate[q] = FREE
+    g.rate[q] = rate_without_members(g, q)
     note_changed(g, q)
     put_in_order(g, q)
 
@@ -108,7 +113,7 @@ def empty(g: Groups, q: int) -> None:
 def use(g: Groups, s: int, low: int, high: int) -> None:
     """Put flow `s` among the users of the resources of some flow links; it has no group yet."""
     g.low[s], g.high[s] = low, high
-    g.count["n_active"] += 1
+    g.counter["n_active"] += 1
     for e in range(low, high):
         p = g.link[e]
         at = g.first[p] + g.n_users[p]
@@ -119,7 +124,7 @@ def use(g: Groups, s: int, low: int, high: int) -> None:
 @njit_norefcount
 def use_no_more(g: Groups, s: int) -> None:
     """Take flow `s` from the users of its resources."""
-    g.count["n_active"] -= 1
+    g.counter["n_active"] -= 1
     for e in range(g.low[s], g.high[s]):
         p = g.link[e]
         g.n_users[p] -= 1
@@ -129,15 +134,22 @@ def use_no_more(g: Groups, s: int) -> None:
 
 
 @njit_norefcount
+def what_is_left(g: Groups, q: int) -> int:
+    """Rate that resource `q` has for a first member."""
+    left: int = g.capacity[q] if q == g.cap else max(g.rest[q], 0)
+    return left
+
+
+@njit_norefcount
 def join(g: Groups, s: int, now: float, work: float) -> None:
     """Put flow `s` into the group of the resource with the lowest rate; into one of its own where none has a rate."""
     b = g.link[g.low[s]]
     for e in range(g.low[s], g.high[s]):
         p = g.link[e]
-        if g.rate[p] < g.rate[b] or (g.rate[p] == g.rate[b] and g.rest[p] < g.rest[b]):
+        if g.rate[p] < g.rate[b] or (g.rate[p] == g.rate[b] and what_is_left(g, p) < what_is_left(g, b)):
             b = p
     if g.n_members[b] == 0:
-        g.rate[b] = max(g.rest[b], 0)
+        g.rate[b] = what_is_left(g, b)
         g.clock[b] = 0.0
         g.since[b] = now
         g.forced[b] = True

@@ -15,8 +15,8 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 from commsim.engine.queue_kernel import heap_fix
 
-from .group_state import FREE, Groups
-from .groups_kernel import move, note_changed, put_in, put_in_order, tick
+from .group_state import Groups
+from .groups_kernel import move, note_changed, put_in, put_in_order, rate_without_members, tick
 
 # Rates that differ by one part in 2^TIE_BITS, 10^-12, differ by rounding only.
 TIE_BITS = 40
@@ -49,17 +49,23 @@ def settle(g: Groups, now: float) -> None:
 def is_content(g: Groups, q: int) -> bool:
     """Whether resource `q` is full by its members' rate; without members, whether it is not overloaded."""
     n = g.n_members[q]
-    if n == 0:
-        return g.rest[q] >= -(g.capacity[q] >> TIE_BITS) - g.n_users[q]
-    excess = g.rest[q] - n * g.rate[q]
-    most = n * (1 + (g.rate[q] >> TIE_BITS))
-    return not g.forced[q] and -most < excess < most
+    content: bool = not g.forced[q]
+    if n == 0 and q != g.cap:
+        content = g.rest[q] >= -(g.capacity[q] >> TIE_BITS) - g.n_users[q]
+    elif q != g.cap:
+        excess = g.rest[q] - n * g.rate[q]
+        most = n * (1 + (g.rate[q] >> TIE_BITS))
+        content = content and -most < excess < most
+    return content
 
 
 @njit_norefcount
 def find_rate(g: Groups, q: int, now: float) -> None:
     """Find the rate at which resource `q` is full, and let users with a higher rate be members."""
-    g.count["n_levels"] += 1
+    g.counter["n_levels"] += 1
+    if q == g.cap:
+        _cap_rates(g, now)
+        return
     if g.n_members[q] > 0 and not g.forced[q]:
         rate = g.rest[q] // g.n_members[q]
         if rate >= g.rate[q]:
@@ -82,12 +88,34 @@ def find_rate(g: Groups, q: int, now: float) -> None:
 
 
 @njit_norefcount
+def _cap_rates(g: Groups, now: float) -> None:
+    """Make all users of the cap that have a higher rate its members."""
+    q = g.cap
+    g.forced[q] = False
+    if g.n_members[q] == 0:
+        g.clock[q], g.since[q] = 0.0, now
+    for h in range(len(g.order)):
+        while g.crossing[h, q] > 0 and g.rate[h] > g.capacity[q] + (g.capacity[q] >> TIE_BITS) + 1:
+            at = 0
+            while at < g.n_in_heap[h]:
+                s = g.member[g.first[h] + at]
+                if g.link[g.high[s] - 1] == q:
+                    move(g, s, q, now)
+                else:
+                    at += 1
+
+
+@njit_norefcount
 def take_members(g: Groups, q: int, rate: int, now: float) -> None:
-    """Make users of resource `q` with a rate its members."""
-    for at in range(g.first[q], g.first[q] + g.n_users[q]):
-        h = g.group[g.user[at]]
-        if h != q and g.rate[h] == rate:
+    """Make the users of resource `q` in a group with this rate its members; there is one."""
+    h = 0
+    while g.crossed[q, h] == 0 or g.rate[h] != rate:
+        h += 1
+    at = g.first[q]
+    while g.crossed[q, h] > 0:
+        if g.group[g.user[at]] == h:
             move(g, g.user[at], q, now)
+        at += 1
 
 
 @njit_norefcount
@@ -95,9 +123,13 @@ def change_rate(g: Groups, q: int, rate: int) -> None:
     """Give the members of resource `q`, whose clock is up to date, another rate."""
     more = rate - g.rate[q]
     g.rate[q] = rate
-    for p in range(len(g.order)):
-        g.rest[p] -= g.crossing[q, p] * more
-        g.forced[p] |= (g.crossing[q, p] > 0) & (g.rate[p] < rate)  # what is left there may be as before
+    if more < 0:
+        for p in range(len(g.order)):
+            g.rest[p] -= g.crossing[q, p] * more
+    else:
+        for p in range(len(g.order)):
+            g.rest[p] -= g.crossing[q, p] * more
+            g.forced[p] |= (g.crossing[q, p] > 0) & (g.rate[p] < rate)  # even if what is left there is as before
     note_changed(g, q)
     put_in_order(g, q)
 
@@ -112,7 +144,7 @@ def fill_all(g: Groups, now: float) -> None:
     n_heap = 0
     for q in range(len(g.order)):
         if g.n_open[q] > 0:
-            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, g.rest[q] / g.n_open[q])
+            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, float(_full_at(g, q)))
     rate, n_done = 0, 0
     while n_heap > 0:
         q = g.fill_heap[0]
@@ -120,11 +152,11 @@ def fill_all(g: Groups, now: float) -> None:
         n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, -1.0)
         if g.n_open[q] == 0:
             continue
-        full = max(g.rest[q], 0) / g.n_open[q]
-        if full > bound and n_heap > 0 and full > g.fill_at[g.fill_heap[0]]:
-            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, full)
+        full = _full_at(g, q)
+        if float(full) > bound and n_heap > 0 and float(full) > g.fill_at[g.fill_heap[0]]:
+            n_heap = heap_fix(g.fill_heap, n_heap, g.fill_at, g.fill_place, q, float(full))
             continue
-        rate = max(rate, max(g.rest[q], 0) // g.n_open[q])
+        rate = max(rate, full)
         _freeze_users(g, q, rate)
         g.order[n_done] = q
         n_done += 1
@@ -132,22 +164,29 @@ def fill_all(g: Groups, now: float) -> None:
 
 
 @njit_norefcount
+def _full_at(g: Groups, q: int) -> int:
+    """Rate at which resource `q` is full, while all is filled."""
+    full: int = g.capacity[q] if q == g.cap else max(g.rest[q], 0) // g.n_open[q]
+    return full
+
+
+@njit_norefcount
 def _open_all(g: Groups, now: float) -> None:
     """Take all flows from their groups."""
-    g.count["n_fills"] += 1
+    g.counter["n_fills"] += 1
     for q in range(len(g.order)):
         tick(g, q, now)
         for at in range(g.first[q], g.first[q] + g.n_in_heap[q]):
             s = g.member[at]
             g.end[s] -= g.clock[q]
             g.group[s] = -1
+            for e in range(g.low[s], g.high[s]):
+                g.crossing[q, g.link[e]] = g.crossed[g.link[e], q] = 0
     for q in range(len(g.order)):
         g.n_members[q] = g.n_in_heap[q] = 0
-        g.clock[q], g.since[q], g.rate[q], g.rest[q] = 0.0, now, FREE, g.capacity[q]
+        g.clock[q], g.since[q], g.rate[q], g.rest[q] = 0.0, now, rate_without_members(g, q), g.capacity[q]
         g.n_open[q] = g.n_users[q]
         note_changed(g, q)
-        for p in range(len(g.order)):
-            g.crossing[q, p] = g.crossed[q, p] = 0
 
 
 @njit_norefcount
@@ -180,3 +219,5 @@ def _end_order(g: Groups, n: int) -> None:
             n += 1
     for at in range(len(g.order)):
         g.position[g.order[at]] = at
+    if g.cap >= 0:
+        put_in_order(g, g.cap)

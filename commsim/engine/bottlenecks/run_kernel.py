@@ -1,4 +1,4 @@
-"""The event engine's loop with groups: what ends and begins at one time, then the rates, then the ends of the groups."""
+"""The event engine's loop with groups: what ends and begins at one time, then the rates, then the next ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def simulate_groups(t: FlowState, g: Groups) -> None:
     prepare(t)
     c = t.counter
     n_connections = len(t.connection)
-    while g.count["n_heap"] > 0 or c["n_waiting"] > 0:
+    while g.counter["n_heap"] > 0 or c["n_waiting"] > 0:
         now = end_flows(t, g)
         if now == np.inf:
             break
@@ -58,7 +58,7 @@ def simulate_groups(t: FlowState, g: Groups) -> None:
 @njit_norefcount
 def end_flows(t: FlowState, g: Groups) -> float:
     """Find when something happens next, and end all phases that end then; the flows stay in their groups so far."""
-    c = g.count
+    c = g.counter
     now = first_end(g)
     if t.counter["n_waiting"] > 0:
         now = min(now, t.event_time[0])
@@ -78,7 +78,7 @@ def end_flows(t: FlowState, g: Groups) -> float:
 @njit_norefcount
 def first_end(g: Groups) -> float:
     """Find when the first flow ends; a group whose first ends later enters the heap only when it comes out."""
-    c = g.count
+    c = g.counter
     while c["n_heap"] > 0:
         q = g.finish_heap[0]
         first: float = g.finish[q]
@@ -93,7 +93,7 @@ def first_end(g: Groups) -> float:
 @njit_norefcount
 def find_ends(g: Groups) -> None:
     """Find when the first member ends of all groups that have changed."""
-    c = g.count
+    c = g.counter
     for k in range(c["n_changed"]):
         q = g.changing[k]
         g.changed[q] = False
@@ -111,16 +111,17 @@ def regroup(t: FlowState, g: Groups, now: float) -> None:
     """Let flows that end leave and those that begin enter, where they are not the same, and find the rates."""
     n_new = _go_on(t, g, now)
     n_gone = 0
-    for k in range(g.count["n_ended"]):
+    for k in range(g.counter["n_ended"]):
         if g.has_ended[g.ended[k]]:
             n_gone += 1
     if n_new + n_gone > 0:
-        many = (n_new + n_gone) * MANY > g.count["n_active"]
-        for k in range(g.count["n_ended"]):
+        many = (n_new + n_gone) * MANY > g.counter["n_active"]
+        for k in range(g.counter["n_ended"]):
             s = g.ended[k]
             if g.has_ended[s]:
                 g.has_ended[s] = False
-                _leave(g, s, now, many)
+                use_no_more(g, s)
+                part(g, s, now)
         for k in range(t.counter["n_beginning"]):
             s = t.beginning[k]
             if s >= 0:
@@ -146,16 +147,6 @@ def _go_on(t: FlowState, g: Groups, now: float) -> int:
         else:
             n_new += 1
     return n_new
-
-
-@njit_norefcount
-def _leave(g: Groups, s: int, now: float, many: bool) -> None:
-    """Take flow `s` away; where many go, groups are made anew."""
-    use_no_more(g, s)
-    if many:
-        g.group[s] = -1
-    else:
-        part(g, s, now)
 
 
 @njit_norefcount
