@@ -16,7 +16,8 @@ from fractions import Fraction
 
 from collectives.servers.byteps import byteps_split
 from commsim.core.errors import InputError
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.scenario import prepare
 
 N_GPUS, MAX_CPUS = 8, 8

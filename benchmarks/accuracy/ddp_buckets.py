@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import CommsimError
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train

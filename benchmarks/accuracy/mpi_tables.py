@@ -34,7 +34,7 @@ import numpy as np
 from commsim.core.errors import CommsimError
 from commsim.files.csv_rows import read_rows
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario import Plan, prepare, with_costs
 from commsim.scenario.inputs import load_network
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commsim.core.errors import CommsimError
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.workload.backward_trace import read_backward_trace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.omnireduce_model import BOTH_WAYS, DOWNLINK_ONLY, MEASURED_SIZE
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.scenario import prepare
 from commsim.sparse.measures import expected_union_density
 from commsim.sparse.omnireduce_protocol import Case, direct_time, staged_time

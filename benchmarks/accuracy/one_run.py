@@ -19,7 +19,8 @@ from statistics import median
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.engine.packet.transport import Dctcp
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
 from commsim.scenario.together.composition import Composition, read_composition
 from commsim.scenario.together.predict import prepare_together

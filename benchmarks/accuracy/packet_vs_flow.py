@@ -23,7 +23,8 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.messages import run_messages
 from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table, progress
 from commsim.scenario.auto.known_error import PACKET_FILE
 from commsim.scenario.inputs import load_network
 
@@ -137,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.accuracy.packet_vs_flow", description=__doc__)
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--write-data", action="store_true", help=f"write commsim/data/{PACKET_FILE} instead")
+    parser.add_argument("--write-data", action="store_true", help=f"write commsim/scenario/auto/{PACKET_FILE} instead")
     args = parser.parse_args(argv)
     if args.write_data and args.json:
         parser.error("--json goes with the causes, not with --write-data")

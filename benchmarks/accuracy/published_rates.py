@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.scenario import prepare
 
 

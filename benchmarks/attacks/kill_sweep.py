@@ -28,7 +28,8 @@ from pathlib import Path
 
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.files.whole_files import write_tree
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.sweep.table import read_table
 
 WHOM = ("driver", "worker")

@@ -25,7 +25,8 @@ import numpy as np
 from commsim.core.errors import BackendError, CommsimError
 from commsim.real.testbed.own_testbed import OWN
 from commsim.real.testbed.places import Place, require
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 
 from .testbed_remains import MARK, Before, remains
 

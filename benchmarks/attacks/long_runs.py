@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.place_service import request, service
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from switch_model.live import SwitchGroup
 from switch_model.live.sums import drawn_tensor, worst_error
 

@@ -77,15 +77,16 @@ class Walk:
 
 def walk(question: Callable[[], object]) -> Walk:
     """Ask a question twice, as if nothing had been asked before, and return what the second time went through."""
-    found = Walk()
+    found, left = Walk(), Kernel.steps_left
     Kernel.steps_left = MAX_INTERPRETED
-    with contextlib.redirect_stdout(io.StringIO()):
-        question()
-        sys.setprofile(found.see)
-        try:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
             question()
-        finally:
-            sys.setprofile(None)
+            sys.setprofile(found.see)
+            question()
+    finally:
+        sys.setprofile(None)
+        Kernel.steps_left = left
     return found
 
 

@@ -20,7 +20,8 @@ from commsim.real.calibrate import PASSES, calibrate
 from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.real.validate import Row, errors_of, measure_rows
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 
 COLUMNS = [
     "size(B)", "count", "type", "redop", "root",

@@ -37,7 +37,8 @@ from commsim.real.mpi import MPITransport, launched_rank, launched_size
 from commsim.real.sparse_execute import SparseExecution, add_lists
 from commsim.real.sparse_wire import Layout, codec
 from commsim.real.validate import oversubscribed
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from commsim.sparse.encodings import Encoding
 from commsim.sparse.form import SparseForm
 from commsim.sparse.occupancy import occupancy_of

@@ -26,10 +26,10 @@ from benchmarks.nccl_tables.peers import astra_ring, simai
 from benchmarks.nccl_tables.ways import print_compared
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.software.nccl.choice import OPERATIONS, cell_time
+from commsim.software.nccl.gpu_costs import LARGE, Costs, costs
 from commsim.software.nccl.prediction import chosen, predict
-from commsim.software.nccl.primitive_costs import LARGE, Costs, costs
 
 PAGE_HEAD = """# NCCL: predictions against public tables
 

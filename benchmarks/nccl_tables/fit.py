@@ -1,4 +1,4 @@
-"""Fits the costs of NCCL's primitives and networks on the tables named here, for ``primitive_costs.toml``.
+"""Fits the costs of NCCL's primitives and networks on the tables named here, for ``gpu_costs.toml``.
 
 python -m benchmarks.nccl_tables.fit --data DIR [--left-out]
 
@@ -27,8 +27,8 @@ from scipy.optimize import least_squares
 
 from benchmarks.nccl_tables.command import Group, group, rows_of, usable
 from benchmarks.nccl_tables.machines import Table, read_tables
+from commsim.software.nccl.gpu_costs import LARGE, Costs, Plugin, Primitives, costs
 from commsim.software.nccl.prediction import predict
-from commsim.software.nccl.primitive_costs import LARGE, Costs, Plugin, Primitives, costs
 
 TABLES = {
     "primitives.ampere": ("aic_a100_1x8_ag_2273", "aic_a100_1x2_ar_2273", "aic_a100_1x8_a2a_2273"),
@@ -116,7 +116,7 @@ def spread(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, bool], tupl
 
 
 def written(known: Costs, section: str) -> list[str]:
-    """Return the lines of a section as they stand in ``primitive_costs.toml``."""
+    """Return the lines of a section as they stand in ``gpu_costs.toml``."""
     kind, _ = section.split(".")
     of_class = {"primitives": Primitives, "plugin": Plugin}.get(kind)
     order = [field.name for field in fields(of_class)] if of_class else ["efficiency", "ll_efficiency"]

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.networks import prepared_for
 from commsim.engine.ways.known_paths import KnownPaths
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 
 # Messages up to which a call is simulated event by event.
 MAX_MESSAGES = 2**16

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.processes import Run, in_turns, machine_kind, run
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 
 from .installed import PEERS, NotInstalledError, Peer
 from .page import COLUMNS, cells, write_page

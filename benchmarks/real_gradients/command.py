@@ -17,7 +17,7 @@ from commsim.core.errors import CommsimError
 from commsim.core.units import format_size
 from commsim.files.npz import write_archive
 from commsim.real.mpi import find_mpiexec
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 
 NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=16,bandwidth=100Gbps,oversubscription=2"
 ALGORITHMS = (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import CompressedRank, Forgetful, compressed_sum
 

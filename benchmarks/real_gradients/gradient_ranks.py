@@ -23,7 +23,7 @@ from commsim.real.execute import Execution, require_ranks
 from commsim.real.measure import ITERATIONS, WARMUP, timed
 from commsim.real.transport import Transport
 from commsim.real.validate import oversubscribed
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from tests.oracles.numeric_run import run_reference
 
 COLUMNS = ["all-reduce", "measured(us)", "p5", "p95", "predicted(us)", "error", "sums"]

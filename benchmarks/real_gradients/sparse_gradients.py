@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.sparse.measures import (
     densification,
     densifications,

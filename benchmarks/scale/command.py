@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.processes import machine_kind, run
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 
 from .page import COLUMNS, cells, growth_line, write_page
 from .works import SERIES, Series

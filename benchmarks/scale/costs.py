@@ -21,7 +21,7 @@ from collectives import COLLECTIVES
 from commsim.core.jit import compile_all
 from commsim.core.placement import place
 from commsim.core.result import Result
-from commsim.engine.bottlenecks.bottlenecks import LEAST_SHARING, simulate_bottlenecks
+from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
 from commsim.engine.bottlenecks.group_state import lay_out_groups
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
@@ -29,10 +29,10 @@ from commsim.engine.recurrence.moves import Moves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
 from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings
 from commsim.engine.simultaneous.simultaneous import SimultaneousPlan, plan_simultaneous, simulate_simultaneous
-from commsim.engine.streamed import plan_streamed, simulate_streamed
+from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from commsim.engine.ways import costs
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario.inputs import load_network
 
 from .works import SIZE, fat_tree, rails, small_fat_tree, star
@@ -138,7 +138,7 @@ def measure(collective: str, topology: Callable[[int], str], n_ranks: int, routi
         simulate_flows(plan_flows(network, [job], routing=routing, shared=begun), SIZE)
 
     meter.part("EVENTS_TRANSFER", n, events)
-    if n_connections >= LEAST_SHARING * network.n_links:
+    if n_connections >= costs.LEAST_SHARING * network.n_links:
         _measure_bottlenecks(meter, n, network, begun)
     return meter.parts
 

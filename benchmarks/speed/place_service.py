@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 
 N_LEAVES, HOSTS_PER_LEAF, N_JOBS, GPUS = 25, 20, 50, 8
 WANTED_P99_S, WANTED_RATE = 0.1, 200.0

@@ -13,7 +13,8 @@ from typing import Any
 
 from benchmarks.switch.switch_world import SwitchWorld
 from commsim.core.errors import CommsimError
-from commsim.report.table import print_table, write_results
+from commsim.report.answer_files import write_results
+from commsim.report.terminal import print_table
 from switch_model.bpf.program import PACKET_HEADERS
 
 ETHERNET = 14

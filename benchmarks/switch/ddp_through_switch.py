@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from switch_model.live import SwitchGroup, switch_all_reduce
 from switch_model.live.sums import error_over_bound
 from switch_model.quantize import block_exponents

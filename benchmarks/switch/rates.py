@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import CommsimError
+from commsim.report.answer_files import write_results
 from commsim.report.papers import measures
 from commsim.report.papers.measures import GBPS, LATENCY
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.terminal import print_table, progress
 from switch_model.bounds import line_rate, ring_rate, server_rate, throughput
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

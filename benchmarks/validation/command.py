@@ -12,7 +12,7 @@ from pathlib import Path
 
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import replacing, write_json
-from commsim.report.table import print_table
+from commsim.report.terminal import print_table
 from commsim.scenario.auto.known_error import REAL_FILE
 
 from ..accuracy.packet_grid import data_path, write_comparisons
@@ -57,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"run only these groups of real runs, and take all others from --real ({KEPT.name})",
     )
     parser.add_argument(
-        "--write-data", action="store_true", help=f"write real runs into commsim/data/{REAL_FILE} and {KEPT.name}"
+        "--write-data",
+        action="store_true",
+        help=f"write real runs into commsim/scenario/auto/{REAL_FILE} and {KEPT.name}",
     )
     return parser
 

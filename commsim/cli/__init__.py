@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from commsim.report.answer import Answer
-
     from .flags import Flags, Verb
 
 # Verbs under the question that they answer.
@@ -147,12 +145,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
         _check_answers(config)
-        from commsim.report.table import only_answer
+        from commsim.report.answer_files import only_answer
+        from commsim.report.render import show
 
-        with only_answer(getattr(config, "json", None), getattr(config, "csv", None)):
-            code = _shown(command.run(config), config)
+        json, csv = getattr(config, "json", None), getattr(config, "csv", None)
+        with only_answer(json, csv):
+            answer = command.run(config)
+            show(answer, config.flags(), json, csv)
         sys.stdout.flush()
-        return code
+        return answer.code
     except MemoryError as error:
         _report(f"commsim {verb}: error: this needs more memory than there is: {error or 'no more could be had'}")
         return 2
@@ -172,14 +173,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-
-
-def _shown(answer: Answer, config: Flags) -> int:
-    """Show the answer of a verb, and return its exit code."""
-    from commsim.report.render import show
-
-    show(answer, config.flags(), getattr(config, "json", None), getattr(config, "csv", None))
-    return answer.code
 
 
 def parser_of(verb: str) -> tuple[Parser, list[str]]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from commsim.sweep.cheapest import Goal, Offer
     from commsim.sweep.price import Prices
 
-COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
-LEAST = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
 ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
                  "overhead", "reduce_rate", "software")  # fmt: skip
 MAX_ROWS = 40
@@ -135,6 +133,7 @@ def run(config: Config) -> Answer:
     if config.topology is None or config.output is not None or config.jobs is not None:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
+    from commsim.report.tables_of_questions import table_of_advice
     from commsim.scenario import with_costs
     from commsim.scenario.advice import advise
     from commsim.scenario.contenders import about_assumed, skipped, with_assumed_overhead, without_overhead
@@ -151,7 +150,6 @@ def run(config: Config) -> Answer:
     advice = advise(question, network, assume_overhead=assume)
     before = None if network is whole else _times_of(advise(question, whole, assume_overhead=assume))
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
-    columns = COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"])
     ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
     said = [] if config.software is None else [software_named(config.software).told]
     said += about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
@@ -159,7 +157,7 @@ def run(config: Config) -> Answer:
     servers, about_servers = gains_of_servers(question, costly)
     parts = [
         *remarks((*drawn, *_about(question, advice), *advice.notes, *skipped(advice.left_out))),
-        Table(columns, _rows(advice, before), title, LEAST),
+        table_of_advice(advice, title, before),
         *remarks((*said, *about_density, *about_servers)),
     ]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
@@ -225,33 +223,6 @@ def _about(question: Question, advice: Advice) -> list[str]:
 def _times_of(advice: Advice) -> dict[str, float]:
     """Time of each way."""
     return {row.candidate.label: row.result.time for row in advice.ranked}
-
-
-def _rows(advice: Advice, before: dict[str, float] | None) -> list[list[str]]:
-    best = advice.ranked[0].result.time
-    return [
-        [
-            f"{i + 1}",
-            row.candidate.label,
-            row.candidate.way,
-            "yes" if row.candidate.exact else "no",
-            f"{row.result.time * 1e6:.2f}",
-            f"{row.result.time / best if best else 1:.2f}x",
-            f"{row.result.bytes_on_wire:.0f}",
-            f"{row.result.link_bytes.max(initial=0):.0f}",
-            row.bound.phrase,
-            *_cost_of_faults(row.result.time, before, row.candidate.label),
-        ]
-        for i, row in enumerate(advice.ranked)
-    ]
-
-
-def _cost_of_faults(time: float, before: dict[str, float] | None, label: str) -> list[str]:
-    """Cells of a way's time on the network without faults, where there are faults, and of what they cost."""
-    if before is None:
-        return []
-    whole = before.get(label)
-    return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
 
 
 def advise_sweep(config: Config, path: str) -> Answer:

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Part, Table, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from commsim.scenario import Plan
     from commsim.synthesis import LowerBound
 
-RANKS = "ranks"
-ANYWHERE = "servers or switches"
 COLUMNS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 
 
@@ -114,12 +112,11 @@ def _predicted(
 
 def _parts_of_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> list[Part]:
     """Return the lower bound and what limits it, at every size."""
-    columns = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
-    rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
+    from commsim.report.tables_of_questions import table_of_bounds
+
     said = [note for bound in bounds for note in bound.notes]
     said += [_attained(bound) for bound in bounds if best_trees_of(bound) is not None]
-    title = f"{title}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule"
-    return [Table(columns, rows, title), *remarks(said)]
+    return [table_of_bounds(bounds, sizes, title), *remarks(said)]
 
 
 @functools.cache
@@ -192,10 +189,12 @@ def _left_out(config: Config, reasons: Mapping[str, str]) -> list[str]:
     InputError
         If one of them was asked for by name.
     """
+    from commsim.scenario.contenders import skipped
+
     for spec, why in reasons.items():
         if spec in (config.algorithm, *config.collective):
             raise InputError(why)
-    return [f"left out: {spec}: {why}" for spec, why in reasons.items()]
+    return skipped(reasons)
 
 
 def _bounds(prepared: Mapping[str, Plan]) -> dict[str, LowerBound]:
@@ -227,10 +226,6 @@ def _with_both_kinds(prepared: Mapping[str, Plan], bounds: list[LowerBound]) -> 
     return sorted(bounds, key=lambda bound: bound.anywhere)
 
 
-def _where(bound: LowerBound) -> str:
-    return ANYWHERE if bound.anywhere else RANKS
-
-
 def _row(name: str, prepared: Plan, bound: LowerBound, size: int, engine: str) -> dict[str, Any]:
     time, least = prepared.predict(size, engine=engine).time, bound.time(size)
     return {
@@ -253,8 +248,10 @@ def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any], faults: bool) -> list[str]:
+    from commsim.report.tables_of_questions import where
+
     times = f"{row['time_s'] * 1e6:.2f}", f"{row['bound_s'] * 1e6:.2f}", f"{row['times_bound']:.3f}x"
-    cells = [f"{row['size_B']}", row["algorithm"], *times, ANYWHERE if row["anywhere"] else RANKS]
+    cells = [f"{row['size_B']}", row["algorithm"], *times, where(row["anywhere"])]
     if not faults:
         return cells
     known = "whole_s" in row  # an algorithm may be possible with the faults only

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import InputError
 from commsim.core.units import format_time
 from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 from .flags import Flags, Verb, WithJson, flag, switched
 
@@ -57,7 +57,7 @@ def run(config: RunConfig) -> Answer:
 
     runs = _runs(config)
     if config.plot:
-        from commsim.report.paint import check_chart
+        from commsim.report.pictures.paint import check_chart
 
         check_chart(config.plot)
     assumed = read_assumptions(config.assume) if config.assume else Assumptions()
@@ -69,7 +69,7 @@ def run(config: RunConfig) -> Answer:
         for policy, placing in progress(runs, "policies")
     ]
     if config.plot:
-        from commsim.report.paint import write_picture
+        from commsim.report.pictures.paint import write_picture
         from commsim.report.plots.chart import draw_outcomes
 
         write_picture(draw_outcomes(outcomes), config.plot)

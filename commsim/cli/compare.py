@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
-from commsim.report.table import progress
+from commsim.report.answer import Answer, Lines, remarks
+from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
@@ -19,52 +19,8 @@ if TYPE_CHECKING:
     from commsim.core.result import Result
     from commsim.formats.measurement import Measured
     from commsim.real.comparison.above_line_rate import Line
-    from commsim.real.comparison.pairs import Pair, Summary
+    from commsim.real.comparison.pairs import Pair
     from commsim.scenario import Plan
-
-COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
-           "predicted(GB/s)", ""]  # fmt: skip
-# Relative error at which the bar beside a row is full.
-FULL_BAR = 0.5
-
-
-def _parts(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> list[Part]:
-    """Return all pairs, how far apart they are, and what was measured but not predicted."""
-    said = [
-        f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
-        f"{summary.worst_size:.0f} B; median signed error {summary.bias:+.1%}"
-    ]
-    within = [pair.is_within for pair in pairs if pair.is_within is not None]
-    if within:
-        said.append(f"{sum(within)} of {len(within)} predictions lie between low and high")
-    if alone:
-        named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:6])
-        said.append(f"without a prediction: {named}" + (f" and {len(alone) - 6} more" if len(alone) > 6 else ""))
-    return [Table(COLUMNS, [_cells(pair) for pair in pairs], title), *remarks(said)]
-
-
-def _cells(pair: Pair) -> list[str]:
-    m = pair.measured
-    rate = m.busbw
-    predicted = "-" if rate is None or not pair.predicted else f"{rate * m.time / pair.predicted / 1e9:.3f}"
-    return [
-        m.operation,
-        f"{m.size:.0f}",
-        f"{m.time * 1e6:.2f}",
-        *("-" if value is None else f"{value * 1e6:.2f}" for value in (m.low, m.high)),
-        f"{pair.predicted * 1e6:.2f}",
-        "-" if pair.error is None else f"{pair.error:+.1%}",
-        "-" if rate is None else f"{rate / 1e9:.3f}",
-        predicted,
-        _bar(pair.error or 0.0),
-    ]
-
-
-def _bar(error: float) -> str:
-    """Draw the error as text: to the left of the middle when the prediction is too short."""
-    length = round(min(1.0, abs(error) / FULL_BAR) * 8)
-    left, right = ("<" * length, "") if error < 0 else ("", ">" * length)
-    return f"{left.rjust(8)}|{right.ljust(8)}"
 
 
 class Config(Prediction, WithJson):
@@ -88,6 +44,7 @@ def run(config: Config) -> Answer:
     """Set predicted and measured times side by side."""
     from commsim.formats.measured import read_measured
     from commsim.real.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
+    from commsim.report.tables_of_questions import parts_of_pairs
 
     if len(config.files) > 2:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
@@ -108,7 +65,7 @@ def run(config: Config) -> Answer:
     summary = summarise(pairs)
     reasons = _explanations(config, pairs, run)
     title = f"{config.files[-1]} against {_predictor(config)}"
-    parts = [*remarks(notes), *_parts(title, pairs, alone, summary), *remarks(reasons)]
+    parts = [*remarks(notes), *parts_of_pairs(pairs, summary, title, alone), *remarks(reasons)]
     if config.plot:
         _draw_comparison(pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))
@@ -220,7 +177,7 @@ def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
     InputError
         If no size has both times, or no picture can be written to `path`.
     """
-    from commsim.report.paint import write_picture
+    from commsim.report.pictures.paint import write_picture
     from commsim.report.plots.chart import Axis, Series, draw_chart
 
     series = []

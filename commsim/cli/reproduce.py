@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
-from commsim.report.paint import check_chart, write_picture
+from commsim.report.pictures.paint import check_chart, write_picture
 
 from .flags import Verb, WithJson, flag
 

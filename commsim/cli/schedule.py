@@ -181,7 +181,7 @@ def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
 
 def _draw_trees(config: ShowConfig, topology: str, path: str) -> str:
     """Draw the trees of one rank on a network, and return what was drawn."""
-    from commsim.report.paint import write_picture
+    from commsim.report.pictures.paint import write_picture
     from commsim.report.schedules.tree_picture import draw_trees
     from commsim.scenario import prepare
     from commsim.scenario.inputs import load_network

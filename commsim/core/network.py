@@ -152,7 +152,8 @@ class Network(Value):
             put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
         put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
-        put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
+        if self.hardware:
+            put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
         self._check()
 
     def __repr__(self) -> str:

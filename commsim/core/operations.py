@@ -87,7 +87,8 @@ class Operation:
         InputError
             If the layout is none of this operation.
         """
-        return n_blocks(self.layout, n_ranks, layout) * (n_ranks if self.needs_equal_blocks else 1)
+        blocks = 1 if (self.layout, layout) == ("none", ()) else n_blocks(self.layout, n_ranks, layout)
+        return blocks * (n_ranks if self.needs_equal_blocks else 1)
 
 
 def _share(n_ranks: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import re
 import sys
 import traceback
 import types
@@ -18,17 +17,10 @@ from commsim.opening import read_regular
 
 from .errors import InputError
 from .registry import Entry, Registry, T
-from .spec import split_spec
+from .spec import OWN_FILE, is_own_file, split_spec
 
 # Of a user's own file of Python.
 MAX_OWN_BYTES = 2**24
-_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
-
-
-def is_own_file(text: str) -> bool:
-    """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
-    match = _FILE.fullmatch(text)
-    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
 
 
 def names_own_file(text: str) -> bool:
@@ -68,7 +60,7 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
         If the file cannot be read, raises, registers nothing, not what is asked for, or a function whose parameters
         are not annotated.
     """
-    match = _FILE.fullmatch(text)
+    match = OWN_FILE.fullmatch(text)
     if match is None:
         raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
     path, (name, rest) = Path(match[1]), _split(match[2] or "")

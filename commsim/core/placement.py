@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
-from .own_files import is_own_file, resolve
+from .own_files import resolve
 from .pinned_routes import PinnedRoutes
 from .registry import Registry
 from .services import service
+from .spec import is_own_file
 from .value import Value, freeze
 
 # How jobs, and the ranks of one collective, are placed.

@@ -10,13 +10,22 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from .errors import InputError
 from .units import PARSERS, WRITERS
 
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
+# ``FILE.py``, and what is asked of it.
+OWN_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_own_file(text: str) -> bool:
+    """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
+    match = OWN_FILE.fullmatch(text)
+    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:

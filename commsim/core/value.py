@@ -48,7 +48,18 @@ def freeze(
     return out
 
 
-class Value:
+class Shown:
+    """Mixin of what a notebook shows as tables and pictures."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows; packages above this one draw it, and are imported then."""
+        shown: str = service("html of a value")(self)
+        return shown
+
+
+class Value(Shown):
     """Mixin of a frozen dataclass that may hold arrays: equal when every field is equal that is compared at all."""
 
     __slots__ = ()
@@ -63,11 +74,6 @@ class Value:
 
     def _compared(self) -> list[str]:
         return [f.name for f in fields(self) if f.compare]  # type: ignore[arg-type]
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows; packages above this one draw it, and are imported then."""
-        shown: str = service("html of a value")(self)
-        return shown
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because arrays come out of a pickle (and of copy.copy) writeable.

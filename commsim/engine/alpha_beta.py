@@ -13,9 +13,10 @@ from commsim.core.result import Result
 from commsim.core.schedule import REDUCE
 from commsim.routing.routing import Routes
 
-from .flow import job_results, not_negative, payload
+from .flow import payload
 from .flow_plan import FlowPlan, FlowTimes
 from .message_costs import MessageCosts, measured_costs, started
+from .results import job_results, not_negative
 
 TRANSFER_ROW = np.dtype(
     [

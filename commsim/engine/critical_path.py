@@ -11,7 +11,6 @@ from commsim.core.result import Trace
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
-from .flow_tables import rates_alone
 from .message_costs import measured_costs
 
 
@@ -106,7 +105,7 @@ def _terms(
     latency = np.where(crosses & complete, plan.connection["latency"][connection], 0.0)
     receive = np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0)
     adding = np.where(plan.op[path] == REDUCE, network.gamma[nodes[:, 1]] * n_bytes[path], 0.0)
-    at_port = sending * _share(overhead, n_bytes[path] / rates_alone(network, plan.routes)[connection])
+    at_port = sending * _share(overhead, n_bytes[path] / plan.routes.rates(network)[connection])
     at_receiver = np.maximum(arriving - latency, 0.0)
     added = at_receiver * _share(adding, receive)
     begun = 0.0

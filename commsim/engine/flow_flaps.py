@@ -27,7 +27,8 @@ from .flow_plan import FlowPlan, FlowTimes
 from .flow_state import DATA, IDLE, OVERHEAD, allocate_state, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import refuse_curves
-from .physics import SLACK, check_order
+from .physics import check_order
+from .results import SLACK
 
 # What a link that is down carries: so little that no message ends over it, and more than nothing, for the sharing.
 STALLED = 1e-9  # bytes/s

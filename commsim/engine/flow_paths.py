@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,12 +24,15 @@ from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
 from .flow import simulate_flows
-from .flow_plan import FlowPlan, Job
+from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
-from .ways.catalog import EVENTS, choose, named, refuse_too_many
+from .ways import costs
+from .ways.catalog import EVENTS, Simulation, Way, choose, named, refuse_too_many
 from .ways.catalog import METHODS as WAYS
-from .ways.way import Simulation, Task, Way
+
+if TYPE_CHECKING:
+    from .recurrence.ring_phases import RingPhase
 
 # Methods of jobs whose time is known (``ways.known_paths``): proved where no link is in the way, and extrapolated.
 KNOWN, LOOPS = "closed-form", "loops"
@@ -39,7 +42,7 @@ __all__ = ["METHODS", "FlowPaths"]
 
 @dataclass(eq=False)
 class FlowPaths:
-    """One job on a network, laid out for each way of computing when it is first needed.
+    """One job on a network; what the ways ask of it, and what they lay out, is found when it is first needed.
 
     Parameters
     ----------
@@ -58,28 +61,93 @@ class FlowPaths:
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
 
+    @property
+    def is_regular(self) -> bool:
+        """Whether ways other than the event engine may apply."""
+        return self.network.curves is None and self.job.is_regular
+
+    @property
+    def n_transfers(self) -> int:
+        """Transfers, all repetitions counted."""
+        return self.job.schedule.n_transfers
+
+    @property
+    def n_rows(self) -> int:
+        """Transfers that the schedule's blocks list, each once."""
+        return sum(len(block.body) for block in self.job.schedule.blocks)
+
+    @property
+    def n_connections(self) -> int:
+        """Connections, or somewhat more: one for each row, unless repetitions move on to other participants."""
+        schedule = self.job.schedule
+        moving = any(block.times > 1 and (block.xor or any(block.step[:2])) for block in schedule.blocks)
+        return min(self.n_transfers, schedule.n_participants**2) if moving else self.n_rows
+
+    @property
+    def may_collide(self) -> bool:
+        """Whether paths are drawn by hashing where there are several, so that equals do not behave alike."""
+        from commsim.routing.routing import HASHED
+
+        network = self.network
+        is_tree = network.n_links == 2 * (network.n_nodes - 1)
+        return (self.routing or network.routing) in HASHED and not is_tree
+
     @functools.cached_property
-    def task(self) -> Task:
-        """The job and the network as the ways take them."""
-        return Task(self.network, self.job, self.routing, self.seed)
+    def event_cost(self) -> float:
+        """Processor seconds of the event engine, or less: sharing takes as long again, or many times as long."""
+        if self.n_transfers > costs.MAX_TRANSFERS:
+            return float("inf")
+        return (
+            costs.EVENTS_BEGIN
+            + costs.EVENTS_TRANSFER * self.n_transfers
+            + (costs.ROUTE + costs.EVENTS_CONNECTION) * self.n_connections
+        )
+
+    @property
+    def move_cost(self) -> float:
+        """Processor seconds of the recurrence, transfer by transfer."""
+        return costs.MOVES_BEGIN + costs.MOVE * self.n_transfers + costs.ROUTE * self.n_connections
+
+    @property
+    def at_risk(self) -> float:
+        """Processor seconds that may be lost on ways that turn out not to apply."""
+        return costs.UNNOTICED + costs.RISK * self.event_cost
+
+    @functools.cached_property
+    def ring_phases(self) -> tuple[RingPhase, ...] | None:
+        """Phases of rings of which the schedule is made; None where it is not."""
+        from commsim.engine.recurrence.ring_phases import find_ring_phases
+
+        return None if self.job.messages is not None else find_ring_phases(self.job.schedule)
+
+    @functools.cached_property
+    def shared(self) -> JobConnections | None:
+        """Connections that several ways begin with; None where keeping it would take too much memory."""
+        few = self.n_transfers <= costs.MAX_SHARED
+        return JobConnections(self.network, self.job, self.routing, self.seed) if few else None
+
+    @functools.cached_property
+    def tables(self) -> FlowPlan:
+        """Tables of the event engine, with a row for every transfer."""
+        return plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed, shared=self.shared)
 
     @property
     def plan(self) -> FlowPlan:
         """Tables of the event engine; they take memory for every transfer."""
         with self._sized(EVENTS):
-            return self.task.tables
+            return self.tables
 
     def with_messages(self, messages: Callable[[float], NDArray[np.float64]]) -> FlowPaths:
         """Return the same with other payloads; routes and dependencies do not change."""
         paths = FlowPaths(self.network, dataclasses.replace(self.job, messages=messages), self.routing, self.seed)
-        if "tables" in vars(self.task):
-            vars(paths.task)["tables"] = dataclasses.replace(self.plan, jobs=(paths.job,))
+        if "tables" in vars(self):
+            vars(paths)["tables"] = dataclasses.replace(self.plan, jobs=(paths.job,))
         return paths
 
     def on(self, network: Network) -> FlowPaths:
         """Return the same on a network whose curves alone differ; routes and dependencies do not change."""
         paths = FlowPaths(network, self.job, self.routing, self.seed)
-        vars(paths.task)["tables"] = dataclasses.replace(self.plan, network=network)
+        vars(paths)["tables"] = dataclasses.replace(self.plan, network=network)
         return paths
 
     def simulate(
@@ -122,7 +190,7 @@ class FlowPaths:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
         for way in self._ways(bool(trace)) if method == "auto" else named(method):
             if way is EVENTS:
-                refuse_too_many(self.task, bool(trace))
+                refuse_too_many(self, bool(trace))
             with self._sized(way):
                 simulation = self._laid_out(way)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
@@ -132,7 +200,7 @@ class FlowPaths:
 
     def _with_flaps(self, size: float, flaps: Flaps, method: str, **options: Any) -> Result:
         """Simulate with flaps, and without them, to say what they cost."""
-        refuse_too_many(self.task, bool(options["trace"]))
+        refuse_too_many(self, bool(options["trace"]))
         with self._sized(EVENTS):
             (found,) = simulate_flows(self.plan, size, flaps=flaps, **options)
         whole = FlowPaths.simulate(self, size, method=method, **options | {"trace": False})
@@ -154,18 +222,18 @@ class FlowPaths:
         return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
-        return expected_work(way.steps * self.job.schedule.n_transfers + self.network.n_links)
+        return expected_work(way.steps * self.n_transfers + self.network.n_links)
 
     def _ways(self, trace: bool) -> tuple[Way, ...]:
         if trace not in self._chosen:
-            self._chosen[trace] = choose(self.task, trace=trace)
+            self._chosen[trace] = choose(self, trace=trace)
         return self._chosen[trace]
 
     def _laid_out(self, way: Way) -> Simulation | None:
         """Return the simulation of a way, laid out when it is first asked for; None where the way does not apply."""
-        if not way.general and not self.task.is_regular:
+        if not way.general and not self.is_regular:
             return None
         if way not in self._plans:
-            self._plans[way] = way.plan(self.task)
+            self._plans[way] = way.plan(self)
         simulation: Simulation | None = self._plans[way]
         return simulation

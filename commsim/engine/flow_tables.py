@@ -107,20 +107,6 @@ def _cores(
     return np.repeat(local, [len(links) for links in of]).astype(np.int32), link, share
 
 
-def rates_alone(network: Network, routes: Routes) -> NDArray[np.float64]:
-    """Rate of a single message on each route, bytes/s; infinite where that has no links.
-
-    Returns
-    -------
-    float64[n_routes]
-    """
-    rate = np.full(len(routes.first) - 1, np.inf)
-    crosses = np.diff(routes.first) > 0
-    if crosses.any():
-        rate[crosses] = np.minimum.reduceat(network.bandwidth[routes.link] / routes.share, routes.first[:-1][crosses])
-    return rate
-
-
 def _may_be_full(
     network: Network, routes: Routes, of_connection: NDArray[np.int32], pays: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
@@ -130,7 +116,7 @@ def _may_be_full(
     it is the one that says so of some connection, or overheads take part (`pays`).
     """
     alone = network.bandwidth[routes.link] / routes.share
-    fastest = rates_alone(network, routes)
+    fastest = routes.rates(network)
     most = np.bincount(routes.link, weights=fastest[of_connection] * routes.share, minlength=network.n_links)
     in_the_way = most > network.bandwidth * (1 + 1e-12)
     in_the_way[routes.link[pays]] = True

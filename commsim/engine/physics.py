@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import PhysicsError
-from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan, FlowTimes, link_bytes
-from .flow_tables import rates_alone
 from .message_costs import MessageCosts
+from .results import SLACK, check_links
 
-SLACK = 1e-9
 Times = NDArray[np.float64]
 
 
@@ -48,23 +46,9 @@ def check_physics(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None =
     check_order(plan, times, slack)
 
 
-def check_links(network: Network, carried: Times, seconds: float, slack: float) -> None:
-    """Raise if a link carried more bytes than it can in this time: what every way of computing ends with.
-
-    Raises
-    ------
-    PhysicsError
-        Naming the link.
-    """
-    busy = carried / network.bandwidth
-    if busy.max(initial=0.0) > seconds + slack:
-        worst = int(busy.argmax())
-        raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {seconds} s")
-
-
 def _check_alone(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None, slack: float) -> None:
     connection = plan.connection_of
-    rate = rates_alone(plan.network, plan.routes)
+    rate = plan.routes.rates(plan.network)
     crosses = np.diff(plan.routes.first) > 0
     src, dst = _nodes(plan)
     _require(times.start, times.ready[connection], slack, "started")

@@ -25,12 +25,12 @@ from .whole_files import parse_json
 
 STORE, LOCK = "sweep.sqlite", "sweep.lock"
 # Version of the tables, in ``PRAGMA user_version``.
-FORMAT = 1
+FORMAT = 2
 # ``place`` is the order of a point in the sweep; ``columns`` are the names that any row has; ``sum`` is their checksum.
 TABLES = {
     "description": "CREATE TABLE description (text TEXT NOT NULL, sum INTEGER NOT NULL)",
     "runs": "CREATE TABLE runs (run INTEGER PRIMARY KEY, provenance TEXT NOT NULL)",
-    "columns": "CREATE TABLE columns (name TEXT PRIMARY KEY)",
+    "columns": "CREATE TABLE columns (name TEXT PRIMARY KEY, sum INTEGER NOT NULL)",
     "points": "CREATE TABLE points (place INTEGER PRIMARY KEY, point TEXT NOT NULL, failed INTEGER NOT NULL, "
     "run INTEGER NOT NULL, row TEXT NOT NULL, sum INTEGER NOT NULL)",
 }
@@ -72,7 +72,7 @@ class Store:
                 self._db = sqlite3.connect(self._path, isolation_level=None)
                 _make_tables(self._db, description)
                 self.description = _description_in(self._db, self._path)
-                self._columns = {name for (name,) in self._db.execute("SELECT name FROM columns")}
+                self._columns = set(columns_in(self._db, self._path))
         except BaseException:
             self.close()
             raise
@@ -90,7 +90,8 @@ class Store:
         with self._transaction() as db:
             insert = "INSERT INTO runs (provenance) VALUES (?)"
             run = db.execute(insert, [self._provenance]).lastrowid if self._run is None else self._run
-            db.executemany("INSERT INTO columns VALUES (?)", [[name] for name in sorted(columns - self._columns)])
+            added = [[name, _sum_of(name)] for name in sorted(columns - self._columns)]
+            db.executemany("INSERT INTO columns VALUES (?, ?)", added)
             cells = ((row["order"], row["point"], int(row["error"] is not None), run, line.decode().strip())
                      for row, line in zip(rows, lines, strict=True))  # fmt: skip
             db.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)",
@@ -146,6 +147,21 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
         if not _has_tables(db):
             raise InputError(f"{directory}: no sweep is here yet")
         yield db
+
+
+def columns_in(db: sqlite3.Connection, path: Path) -> list[str]:
+    """Return the names that any row has.
+
+    Raises
+    ------
+    InputError
+        If one is not what was written.
+    """
+    found = db.execute("SELECT name, sum FROM columns").fetchall()
+    for name, known in found:
+        if _sum_of(name) != known:
+            raise InputError(f"{path}: a column's name is damaged: {name!r} is not what was written")
+    return [name for name, _ in found]
 
 
 def rows_in(db: sqlite3.Connection, directory: str | Path) -> Iterator[str]:
@@ -241,7 +257,7 @@ def _has_tables(db: sqlite3.Connection) -> bool:
     """Whether a file has tables; refuse those that are not exactly ours: a view or a trigger could do anything."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     tables = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"))
-    if version > FORMAT:
+    if version not in (0, FORMAT):
         raise sqlite3.DatabaseError(f"it has version {version}, this commsim reads {FORMAT}")
     if tables and tables != TABLES:
         raise sqlite3.DatabaseError("its tables are not those of a sweep")

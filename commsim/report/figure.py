@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.report.columns import Column, Table, number_column
-from commsim.report.picture import Picture
+from commsim.report.pictures.picture import Picture
 
 KINDS = ("curves", "heat", "choice", "cdf", "scatter", "spans", "picture")
 Reals = NDArray[np.float64]

@@ -20,7 +20,7 @@ Numbers = NDArray[np.int64]
 
 def busbw(study: Study) -> Figure:
     """Bus bandwidth against size: curves per algorithm, the line rate dashed, measurements as marks."""
-    _require_sizes(study)
+    _require_sizes(study, "busbw_Bps")
     roles = {"x": "size_B", "y": "busbw_Bps", **study.series("size_B")}
     if "busbw_low_Bps" in study.rows:
         roles |= {"low": "busbw_low_Bps", "high": "busbw_high_Bps"}
@@ -38,18 +38,18 @@ def busbw(study: Study) -> Figure:
 
 def time(study: Study) -> Figure:
     """Time against size on two logarithmic axes."""
-    _require_sizes(study)
+    _require_sizes(study, "time_s")
     roles = {"x": "size_B", "y": "time_s", **study.series("size_B")}
-    if "p5_s" in study.rows:
+    if {"p5_s", "p95_s"} <= set(study.rows):
         roles |= {"low": "p5_s", "high": "p95_s"}
     caption = "Lines are medians of the rows shown, bands reach from the least to the greatest."
     return Figure("time", "curves", "Time against size", caption, study.rows, roles, {"x": "size", "y": "time"},
                   LOG_BOTH, points=study.measured)  # fmt: skip
 
 
-def _require_sizes(study: Study) -> None:
-    if "size_B" not in study.rows or "busbw_Bps" not in study.rows:
-        raise NothingToDraw("the rows have no sizes and rates")
+def _require_sizes(study: Study, column: str) -> None:
+    if not {"size_B", column} <= set(study.rows):
+        raise NothingToDraw(f"the rows do not all have numbers in size_B and {column}")
     if len(distinct(study.rows["size_B"])) < 2:
         raise NothingToDraw("there is only one size")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -11,30 +11,47 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_size, format_time
-from commsim.report.network_picture import draw_network
-from commsim.report.paint import svg_text
-from commsim.report.picture import Picture
+from commsim.real.comparison.comparison import Comparison
+from commsim.report.answer import Facts, Part
+from commsim.report.pictures.network_picture import draw_network
+from commsim.report.pictures.paint import svg_text
+from commsim.report.pictures.picture import Picture
+from commsim.report.render import html_of as html_of_parts
 from commsim.report.schedules.schedule_picture import draw_schedule
+from commsim.report.tables_of_questions import (
+    parts_of_advice,
+    parts_of_bound,
+    parts_of_comparison,
+    parts_of_ranking,
+)
+from commsim.scenario.advice import Advice
+from commsim.scenario.ranking import Ranking
+from commsim.synthesis.bound import LowerBound
 
 # Transfers of a schedule, and nodes of a network, up to which a picture is shown.
 MAX_TRANSFERS, MAX_NODES = 200, 4000
+# What shows itself as a verb's answer does.
+PARTS: dict[type, Callable[[Any], list[Part]]] = {
+    Advice: parts_of_advice, Comparison: parts_of_comparison, LowerBound: parts_of_bound, Ranking: parts_of_ranking,
+}  # fmt: skip
 
 
 def html_of(value: object) -> str:
-    """Return what a notebook shows: a table of facts, and a picture where one is small enough to be read."""
+    """Return what a notebook shows: tables and remarks, and a picture where one is small enough to be read."""
     if isinstance(value, Network):
-        return _table(network_facts(value)) + (_svg(draw_network(value)[0]) if value.n_nodes <= MAX_NODES else "")
+        return _facts(network_facts(value)) + (_svg(draw_network(value)[0]) if value.n_nodes <= MAX_NODES else "")
     if isinstance(value, Schedule):
         facts = {"schedule": value.name, "operation": value.operation, "ranks": value.n_ranks,
                  "helpers": value.n_helpers, "chunks": value.n_chunks, "transfers": value.n_transfers}  # fmt: skip
-        return _table(facts) + _picture_of_schedule(value)
+        return _facts(facts) + _picture_of_schedule(value)
     if isinstance(value, Result):
         facts = {"collective": value.collective, "ranks": value.n_ranks, "size": format_size(value.size),
                  "engine": value.engine, "time": format_time(value.time)}  # fmt: skip
         if value.operation != "custom" and value.time:
             facts["busbw"] = f"{value.busbw / 1e9:.4g} GB/s"
-        return _table(facts)
-    return f"<pre>{html.escape(repr(value))}</pre>"
+        return _facts(facts)
+    parts = PARTS.get(type(value))
+    return f"<pre>{html.escape(repr(value))}</pre>" if parts is None else html_of_parts(parts(value))
 
 
 def network_facts(network: Network) -> dict[str, Any]:
@@ -57,13 +74,8 @@ def _picture_of_schedule(schedule: Schedule) -> str:
         return ""
 
 
-def _table(facts: Mapping[str, Any]) -> str:
-    left = "style='text-align:left'"
-    cells = "".join(
-        f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(str(value))}</td></tr>"
-        for name, value in facts.items()
-    )
-    return f"<table>{cells}</table>"
+def _facts(facts: dict[str, Any]) -> str:
+    return html_of_parts([Facts({name: str(value) for name, value in facts.items()})])
 
 
 def _svg(picture: Picture) -> str:

@@ -85,7 +85,7 @@ class Predicted(Result):
         InputError
             If matplotlib is not installed, or the engine knows no single transfers.
         """
-        from commsim.report.paint import require_matplotlib
+        from commsim.report.pictures.paint import require_matplotlib
         from commsim.report.plots.plot_ranks import plot_ranks
 
         require_matplotlib("plots need", "")

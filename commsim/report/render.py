@@ -10,7 +10,8 @@ from typing import Any
 from commsim.core.errors import printable
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
-from .table import print_facts, print_table, write_answer, write_rows
+from .answer_files import write_answer, write_rows
+from .terminal import print_facts, print_table
 
 __all__ = ["announce", "html_of", "print_parts", "show", "show_step", "tell", "tree_of"]
 

@@ -14,6 +14,8 @@ from commsim.core.schedule import REDUCE
 from commsim.report.simulated_run import LinkBins, SimulatedRun, link_bins
 
 PICOSECOND = 1e-12
+# Longest timeline, s: its picoseconds are counted in 63 bits.
+MAX_TIME = 9e6
 Numbers = NDArray[np.int64]
 N_BINS, MAX_COUNTERS = 200, 512
 AT_ONCE = 16_384
@@ -127,6 +129,8 @@ def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: 
 def _in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers) -> Slices:
     from commsim.report.interval_kernel import fill_lanes
 
+    if len(end) and not end.max() <= MAX_TIME:
+        raise InputError(f"a timeline is at most {MAX_TIME:.0f} s long, got {end.max():.3g} s")
     begins, ends = (np.rint(t / PICOSECOND).astype(np.int64) for t in (start, end))
     order = np.lexsort((transfer, ends, begins, track))
     track, begins, ends, transfer = track[order], begins[order], ends[order], transfer[order]

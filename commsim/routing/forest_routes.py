@@ -36,7 +36,7 @@ def walk_known(
     choice: int,
     order: NDArray[np.int64],
 ) -> Found | None:
-    """Walk the routes between different machines that need no search.
+    """Walk the routes between different machines that need no search; worth it from ``LEAST`` routes on.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def walk_known(
     choice : int
         Choice among links, as the kernels number it.
     order : int64[2, n_nodes]
-        Order from :func:`commsim.routing.routing_needs.destination_order`.
+        Order from :func:`commsim.routing.dmodk.destination_order`; zeros for others.
 
     Returns
     -------
     which, first, link, latency, or None
         Numbers of the routes found, rising, and their columns of Routes; None where the fabric is no forest.
     """
-    forest = forest_of(network) if len(src) >= LEAST else None
+    forest = forest_of(network)
     if forest is None:
         return None
     from commsim.core.jit import expected_work

@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS, Network
 
+from .dmodk import require_tiers
 from .link_rows import flow_hash
-from .routing_needs import require_suited
 from .sprayed import MAX_ENTROPIES, sprayed
 from .valiant import find_valiant_routes
 from .walk import Routes, no_path, walk
 
 # Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
-__all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing"]
+__all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing", "require_suited"]
 
 
 def find_routes(
@@ -109,3 +109,18 @@ def read_routing(text: str) -> tuple[str, int, bool]:
 def is_hashed(routing: str) -> bool:
     """Whether the seed changes the routes."""
     return routing in HASHED or routing.startswith("spray:")
+
+
+def require_suited(network: Network, routing: str) -> None:
+    """Refuse a network that a routing cannot work on.
+
+    Raises
+    ------
+    InputError
+        If `routing` needs coordinates, or tiers, and the network has none.
+    """
+    if routing in ("dimension_order", "minimal", "valiant") and not network.coordinates.shape[1]:
+        what = "a grid" if routing == "dimension_order" else "groups"
+        raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
+    if routing == "dmodk":
+        require_tiers(network)

@@ -11,9 +11,9 @@ from commsim.core.errors import RoutingError
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
 
-from .forest_routes import walk_known
+from .dmodk import destination_order
+from .forest_routes import LEAST, walk_known
 from .link_rows import forwarding_rows, links_in_rows, shared_searches
-from .routing_needs import destination_order
 
 # What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
@@ -39,6 +39,21 @@ class Routes:
     link: NDArray[np.int32]
     share: NDArray[np.float64]
     latency: NDArray[np.float64]
+
+    def rates(self, network: Network) -> NDArray[np.float64]:
+        """Return the rate of a single message on each route, bytes/s; infinite where that has no links.
+
+        Parameters
+        ----------
+        network : Network
+            Network of the links.
+        """
+        rate = np.full(len(self.first) - 1, np.inf)
+        crosses = np.diff(self.first) > 0
+        if crosses.any():
+            links = network.bandwidth[self.link] / self.share
+            rate[crosses] = np.minimum.reduceat(links, self.first[:-1][crosses])
+        return rate
 
 
 def walk(
@@ -72,8 +87,9 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
-    order = destination_order(network, routing)
-    known = walk_known(network, src, dst, key, choice, order) if rule == ANY else None
+    order = destination_order(network) if routing == "dmodk" else np.zeros((2, network.n_nodes), np.int64)
+    many = rule == ANY and len(src) >= LEAST
+    known = walk_known(network, src, dst, key, choice, order) if many else None
     if known is not None:
         if len(known[0]) == len(src):
             _, first, link, latency = known

@@ -23,11 +23,12 @@ from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.good_parameters import PARTITIONS, count_rails, servers_that_fit, with_partitions_that_fit
 from commsim.scenario.helper_placement import (
+    helpers_sit_beside,
     machines_of,
     on_memories,
+    ranks_left,
     require_seats,
     seat_aggregators,
-    usual_ranks,
     where_helpers_sit,
     with_helpers,
 )
@@ -234,37 +235,46 @@ def _build_and_place(
     notes: list[str],
 ) -> tuple[Schedule, Placement]:
     """Build and place a collective without aggregators; adds to `parameters` and `notes` what locality decides."""
-    name = entry.name
+    name, needs = entry.name, entry.metadata["needs"]
+    as_many_as_fit = n_ranks is None
     if n_ranks is None:
-        n_ranks = usual_ranks(entry, parameters, network, placement, seed, notes)
+        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
     else:  # servers that are not given must leave the number of ranks as it was asked for
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
         notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
-    parameters |= machines_of(entry, network, placement, n_ranks, seed)
-    if "machines" in parameters:
-        machines = parameters["machines"]
-        notes.append(f"{name}: {len(machines)} machines of {_sizes(machines)} ranks each")
-    schedule = _build_checked(entry.build, n_ranks, parameters)
+
+    def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
+        machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
+        return _build_checked(entry.build, n_ranks, {**parameters, **machines}), machines
+
+    schedule, machines = build(n_ranks)
+    if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
+        n_ranks = ranks_left(schedule, network, notes)
+        schedule, machines = build(n_ranks)
+    parameters |= machines
+    for groups in machines.values():
+        notes.append(f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each")
     own = isinstance(placement, str)  # whether helpers go where it is usual
     if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
         placement, own = with_helpers(schedule, network, placement), True
-    require_seats(schedule, network, placement)
+    if schedule.n_helpers:
+        require_seats(schedule, network, placement)
     where = placed(placement, network, schedule, seed)
-    if "memories" in entry.metadata["needs"] and parameters.get(NEEDS["memories"]) and own:
+    if "memories" in needs and parameters.get(NEEDS["memories"]) and own:
         where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
     if schedule.n_helpers and own and len(helper_nodes(network)):
         notes.append(where_helpers_sit(name, network, where, n_ranks))
-    if "groups" in entry.metadata["needs"]:
+    if "groups" in needs:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
-            rails = count_rails(network, where, groups) if "rails" in entry.metadata["needs"] else None
+            rails = count_rails(network, where, groups) if "rails" in needs else None
             if rails is not None and parameters.get(NEEDS["rails"]) is None:
                 parameters[NEEDS["rails"]] = rails
                 notes.append(f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine")
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
-    if "dims" in entry.metadata["needs"] and "dims" not in raw:
+    if "dims" in needs and "dims" not in raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims

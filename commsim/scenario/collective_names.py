@@ -15,10 +15,10 @@ from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
-from commsim.core.own_files import blamed, is_own_file, own_entry
+from commsim.core.own_files import blamed, own_entry
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.files.whole_files import SUFFIXES
 
 # By who makes the GPUs, what their library and its collectives are called.

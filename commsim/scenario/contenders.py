@@ -28,7 +28,10 @@ SMALL = 65536
 # LogGOPSim has 1.5 us, ATLAHS 0.2 us for GPUs. Without any, ways that send all messages at once are best at all sizes.
 ASSUMED_OVERHEAD = 1e-6
 # Reasons that many algorithms share, by a part of their text, and how they are summed up.
-SHARED_REASONS = {"declares no switch as capable": "no aggregating switch: {} (name one to assume it)"}
+SHARED_REASONS = {
+    "has no aggregating switch; --programmable": "no aggregating switch: {} (--programmable assumes it)",
+    "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
+}
 
 
 def with_assumed_overhead(network: Network) -> Network:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,10 +89,7 @@ def seat_aggregators(
     """
     able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
-        raise InputError(
-            f"{name} needs switches that aggregate, and {network.name} declares no switch as capable of it; "
-            "--collective with its name assumes that all are"
-        )
+        raise InputError(f"{name}: {network.name} has no aggregating switch; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
         return Seated(1, None, Placement(ranks), network, tuple(notes))
@@ -165,31 +162,29 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def usual_ranks(
-    entry: Entry[Schedule],
-    parameters: Mapping[str, Any],
-    network: Network,
-    placement: str | Placement,
-    seed: int,
-    notes: list[str],
-) -> int:
-    """Return as many ranks as there are places, less those that helpers need; adds to `notes` when these need some.
+def ranks_left(schedule: Schedule, network: Network, notes: list[str]) -> int:
+    """Return the number of ranks where helpers need some of their places; adds to `notes` that they do.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Collective with a rank on every place.
+    network : Network
+        Network that they sit on.
+    notes : list of str
+        What was derived.
 
     Raises
     ------
     InputError
         If helpers leave none.
     """
-    n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    machines = machines_of(entry, network, placement, n_ranks, seed)
-    n_helpers = entry.build(n_ranks, **parameters, **machines).n_helpers
-    if not n_helpers or helpers_sit_beside(network, placement):
-        return n_ranks
-    seats = PLURALS[network.seat_kind]
-    if n_helpers >= n_ranks:
-        raise InputError(f"{entry.name}: {n_helpers} helpers leave none of the {n_ranks} {seats} to the ranks")
-    notes.append(f"{entry.name}: {n_ranks - n_helpers} ranks, since {n_helpers} of the {seats} are needed by helpers")
-    return n_ranks - n_helpers
+    name, seats, n_helpers = schedule.name, PLURALS[network.seat_kind], schedule.n_helpers
+    left = schedule.n_ranks - n_helpers
+    if left <= 0:
+        raise InputError(f"{name}: {n_helpers} helpers leave none of the {schedule.n_ranks} {seats} to the ranks")
+    notes.append(f"{name}: {left} ranks, since {n_helpers} of the {seats} are needed by helpers")
+    return left
 
 
 def machines_of(

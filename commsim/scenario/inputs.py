@@ -7,10 +7,10 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.own_files import is_own_file, own_entry
+from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.services import service
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.files.whole_files import SUFFIXES
 from topologies import TOPOLOGIES
 

@@ -15,6 +15,7 @@ from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import format_size
+from commsim.core.value import Shown
 from commsim.scenario.contenders import (
     about_assumed,
     algorithms_for,
@@ -27,7 +28,7 @@ from commsim.scenario.contenders import (
 )
 from commsim.scenario.plans.dense import Plan
 
-from .scenario import AUTO, Scenario
+from .scenario import Scenario
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
@@ -54,7 +55,7 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Shown):
     """What :func:`rank_algorithms` found.
 
     Parameters
@@ -125,8 +126,7 @@ def rank(
     InputError
         If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
     """
-    if scenario.wish.engine == AUTO:
-        raise InputError("--operation: no errors are known with it; choose an engine by hand, such as --engine flow")
+    scenario.wish.require_engine("--operation")
     network, sizes = scenario.network, _legal_sizes(operation, sizes)
     for spec in named:
         require_operation(spec, operation)

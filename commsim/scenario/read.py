@@ -146,7 +146,8 @@ def scenario_of(
     Parameters
     ----------
     collective : str, Schedule or None
-        ``name:key=value,...``, ``nccl``, a file, or a schedule. Default: what runs on the network's machines.
+        ``name:key=value,...``, ``nccl``, a file, or a schedule; empty where several are ranked. Default: what runs on
+        the network's machines.
     network : str or Network
         ``name:key=value,...`` of a topology, a preset, a file, or a network.
     operation : str, optional
@@ -181,7 +182,7 @@ def scenario_of(
     spec: str | Schedule = "" if collective is None else collective
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
-    elif not spec and jobs is None:
+    elif collective is None and jobs is None:
         plain = bool(groups) or compressor is not None or engine == AUTO
         spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
         notes = [*([told] if told else []), *notes]

@@ -87,6 +87,22 @@ class Wish:
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
 
+    def require_engine(self, what: str) -> None:
+        """Refuse ``auto`` for what no errors are known of.
+
+        Parameters
+        ----------
+        what : str
+            Flag or work.
+
+        Raises
+        ------
+        InputError
+            If the engine is ``auto``.
+        """
+        if self.engine == AUTO:
+            raise InputError(f"{what}: no errors are known with it; choose an engine by hand, such as --engine flow")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.services import service
 from commsim.scenario.build import prepare
 from commsim.scenario.packet_options import name_of
+from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.several import Several
 from commsim.scenario.remarks import remarks_of_results
 from commsim.scenario.scenario import AUTO, Scenario, Wish
@@ -163,10 +163,10 @@ def _chosen(wish: Wish, plan: Any, size: float) -> tuple[Wish, list[str]]:
     from commsim.engine.packet.transport import TRANSPORTS
     from commsim.scenario.auto import choose
 
-    given = {"--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
-    if any(given.values()):
-        flag = next(name for name, value in given.items() if value)
-        raise InputError(f"{flag}: no errors are known with it; choose an engine by hand, such as --engine flow")
+    work = "" if isinstance(plan, Plan) else "jobs, groups or a compressor"
+    given = {work: work, "--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
+    for what in (name for name, value in given.items() if value):
+        wish.require_engine(what)
     name = name_of(wish.transport)
     choice = choose(plan, size, wish.tolerance or 0.0, name)
     is_packet = choice.engine == "packet"

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.own_files import is_own_file
-from commsim.core.spec import read_arguments, split_spec
+from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.scenario.packet_options import FABRIC, TRANSPORT
 
 from .axis import Axis

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.files.sweep_store import LOCK, STORE, read_description, reading, rows_in
+from commsim.files.sweep_store import LOCK, STORE, columns_in, read_description, reading, rows_in
 from commsim.files.whole_files import replacing, write_json
 
 from .quantities import KINDS, UNITS
@@ -71,7 +71,7 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
         if "." not in name or kind not in KINDS:
             raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
     with reading(directory) as db:
-        schema = _schema_of((name for (name,) in db.execute("SELECT name FROM columns")), about["parameters"])
+        schema = _schema_of(columns_in(db, path), about["parameters"])
         tables = [schema.empty_table()]
         every = rows_in(db, directory)
         while rows := list(itertools.islice(every, ROWS_AT_ONCE)):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.layouts import Layout
 from commsim.core.network import Network
+from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.cuts import Cut, partition_cuts
 from commsim.scenario.bounds.demand import Demand, demand_of
@@ -28,7 +29,7 @@ TIE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class LowerBound:
+class LowerBound(Shown):
     """A lower bound on the time of all schedules of a kind, at any size.
 
     Parameters

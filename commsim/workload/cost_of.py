@@ -122,7 +122,7 @@ def network_costs(
     algorithms : mapping of str to str, optional
         Collectives for operations, beside :data:`ALGORITHMS`.
     engine : str
-        Engine of :meth:`commsim.run.Prepared.predict`.
+        Engine of :meth:`commsim.scenario.plans.dense.Plan.predict`.
     seed : int
         Seed of random placement and of ECMP's hash.
     overhead : float, s, optional
@@ -133,7 +133,7 @@ def network_costs(
         Library whose measured rate per port holds, of :mod:`commsim.software.presets`.
     compressor : str, optional
         Compressor of the gradients of an all-reduce, such as ``top_k:density=0.01``; see
-        :func:`commsim.run.compressed.compressed`.
+        :func:`commsim.scenario.plans.compressed.compressed`.
 
     Raises
     ------

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import record
-from record import HERE, answer, command_lines, differences, in_new_words, verb_of
+from record import HERE, answer, command_lines, corrections, differences, in_new_words, verb_of
 
 LINES = command_lines()
 FILES = [line for line in LINES if "files_0_1" in line]
@@ -53,6 +53,12 @@ def test_every_line_has_a_recorded_answer_and_every_difference_is_told(recorded)
         "results.time_s",
     ]
     assert differences(recorded, {**recorded, line: {"code": 2}}) == [f"{line}: exit code: 0 became 2 "]
+
+
+def test_a_correction_of_values_is_none_of_the_exit_code(recorded):
+    line = next(line for line in LINES if any("keys" not in one for one in corrections(line)))
+    assert recorded[line]["code"] == 0
+    assert differences(recorded, {line: {"code": 2}}, [line]) == [f"{line}: exit code: 0 became 2 "]
 
 
 def test_renamed_words_and_named_corrections_are_followed(recorded, monkeypatch):

@@ -126,6 +126,24 @@ def test_values_print_short_and_show_themselves():
     assert "<td" in cs.predict("ring_all_reduce", STAR, "1MiB")._repr_html_()
 
 
+def test_answers_show_themselves_as_the_command_line_does():
+    ranking = cs.rank("all_reduce", STAR, ["1KiB", "1MiB"], n_ranks=4)._repr_html_()
+    assert "<th>algorithm</th>" in ranking
+    assert "skipped, no aggregating switch: atp, " in ranking
+    assert "best: " in ranking
+    advice = cs.advise_for("1MiB", STAR)._repr_html_()
+    assert "<caption>1 MiB, 4 workers, engine flow</caption>" in advice
+    assert "switchml (--programmable assumes it)" in advice
+    bound = cs.lower_bound("all_reduce", STAR)._repr_html_()
+    assert "lower bound on the time of any schedule" in bound
+    assert "<td>1048576</td><td>ranks</td>" in bound
+    measured = Path(__file__).parents[1] / "answers" / "inputs" / "osu_allreduce.txt"
+    comparison = cs.compare_with(measured, STAR, n_ranks=4)
+    compared = comparison._repr_html_()
+    assert compared.count("<tr><td>all_reduce</td>") == len(comparison.pairs)
+    assert "error: median" in compared
+
+
 def test_a_plot_shows_a_bar_for_each_message():
     axes = cs.predict("ring_all_reduce", STAR, "1MiB").plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == [f"rank {i}" for i in range(4)]

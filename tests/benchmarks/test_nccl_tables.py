@@ -11,8 +11,8 @@ import pytest
 from benchmarks.nccl_tables import command as nccl_tables
 from benchmarks.nccl_tables.machines import read_tables
 from commsim.core.errors import InputError
+from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import predict
-from commsim.software.nccl.primitive_costs import costs
 
 HEADER = (
     "id", "source", "date", "machine", "n_hosts", "gpus_per_host", "nics_per_host", "nic_Gbps", "fabric",

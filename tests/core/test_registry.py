@@ -3,8 +3,9 @@ import sys
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.own_files import is_own_file, own_entry
+from commsim.core.own_files import own_entry
 from commsim.core.registry import Registry
+from commsim.core.spec import is_own_file
 
 
 @pytest.fixture

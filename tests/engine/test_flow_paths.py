@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
-from commsim.engine.ways import catalog, way
+from commsim.engine.ways import costs
 from topologies.star import star
 
 STAR = star(8, 1e9, 1e-6)
@@ -19,8 +19,7 @@ RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
 
 
 def limit_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (catalog, way):
-        monkeypatch.setattr(module, "MAX_TRANSFERS", 100)
+    monkeypatch.setattr(costs, "MAX_TRANSFERS", 100)
 
 
 def test_the_cheapest_way_is_taken_and_named() -> None:
@@ -38,7 +37,7 @@ def test_the_method_is_no_part_of_the_value_of_a_result() -> None:
 def test_no_table_of_all_transfers_is_laid_out_unless_it_is_needed() -> None:
     paths = FlowPaths(STAR, RING.job)
     paths.simulate(1e6)
-    assert "tables" not in vars(paths.task)
+    assert "tables" not in vars(paths)
     assert len(paths.plan.connection_of) == 8 * 14
     assert paths.plan is paths.plan
 
@@ -63,7 +62,7 @@ def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monke
     paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
     with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
         paths.simulate(1e9)
-    assert "tables" not in vars(paths.task)
+    assert "tables" not in vars(paths)
 
 
 def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:

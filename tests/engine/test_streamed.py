@@ -20,10 +20,10 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.engine import streamed
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.streamed import plan_streamed, simulate_streamed
+from commsim.engine.streamed import streamed
+from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star

@@ -136,7 +136,7 @@ def test_pipes_and_directories_are_refused_and_not_waited_for(tmp_path, make, na
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("PRAGMA user_version = 7", "it has version 7, this commsim reads 1"),
+        ("PRAGMA user_version = 7", "it has version 7, this commsim reads 2"),
         ("CREATE VIEW more AS SELECT 1", "its tables are not those of a sweep"),
         ("ALTER TABLE points ADD COLUMN more", "its tables are not those of a sweep"),
         ("UPDATE points SET row = '{}'", "no rows of a sweep: a row without point, order or seed"),
@@ -152,8 +152,8 @@ def test_pipes_and_directories_are_refused_and_not_waited_for(tmp_path, make, na
         ("UPDATE description SET text = '[]'", "not the description of a sweep"),
         ("UPDATE description SET text = '['", "not the description of a sweep"),
         ("DELETE FROM description", "not the description of a sweep"),
-        ("INSERT INTO columns WITH c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 3000) SELECT 'x' || n FROM c",
-         "at most 2000 columns"),
+        ("UPDATE columns SET name = 'tine_s' WHERE name = 'time_s'", "a column's name is damaged: 'tine_s'"),
+        ("INSERT INTO columns VALUES ('more', 1)", "a column's name is damaged: 'more' is not what was written"),
     ],
 )  # fmt: skip
 def test_what_is_no_store_of_a_sweep_is_refused(tmp_path, change, message):
@@ -163,6 +163,14 @@ def test_what_is_no_store_of_a_sweep_is_refused(tmp_path, change, message):
     assert orders(tmp_path) == [0]
     changed(tmp_path, change)
     with pytest.raises(InputError, match=message):
+        read_table(tmp_path)
+
+
+def test_more_columns_than_a_table_has_are_refused(tmp_path):
+    store = opened(tmp_path)
+    store.append(lines(0, **{f"x{i}": i for i in range(2001)}))
+    store.close()
+    with pytest.raises(InputError, match="at most 2000 columns"):
         read_table(tmp_path)
 
 

@@ -22,7 +22,7 @@ OWN_FILES = {
     "commsim/core/compiling/kernel_cache.py",
     "commsim/opening.py",
     "commsim/core/registry.py",
-    "commsim/software/nccl/primitive_costs.py",
+    "commsim/software/nccl/gpu_costs.py",
     "commsim/report/page/write.py",
     "commsim/report/papers/paper.py",
     "commsim/scenario/auto/known_error.py",

@@ -123,7 +123,10 @@ def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> No
     assert merged.counters == {"wrong": 4}
 
 
-def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run() -> None:
+def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(validate, "QUIET", np.inf)  # a machine that is never disturbed
     asked: list[tuple[str, float]] = []
 
     def predict(schedule: Schedule, n_bytes: float) -> Result:

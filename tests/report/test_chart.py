@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.validation.html_page import draw_scatter
 from commsim.core.errors import InputError
-from commsim.report.paint import write_picture
+from commsim.report.pictures.paint import write_picture
 from commsim.report.plots.chart import Axis, Series, chart_svg, draw_bars, draw_chart, stacked
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.program import Program
-from commsim.report.paint import svg_text
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, REDUCE
-from commsim.report.picture import Disc, Label, Line, Polygon, Rectangle, text_width
+from commsim.report.pictures.paint import svg_text
+from commsim.report.pictures.picture import Disc, Label, Line, Polygon, Rectangle, text_width
 from commsim.report.schedules.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
 
 

@@ -48,6 +48,12 @@ def test_times_are_rounded_to_the_nearest_picosecond(of):
     assert (np.abs(slices.end - end[slices.transfer] / PICOSECOND) > 0.1).any()  # else this could not fail
 
 
+def test_times_beyond_picoseconds_in_64_bits_are_refused():
+    run = simulate_run("ring", prepare("ring_all_reduce", NETWORK.replace("100Gbps", "1e-9Gbps")), 2**40)
+    with pytest.raises(InputError, match="a timeline is at most 9000000 s long"):
+        sends(run, chosen(run))
+
+
 def test_every_message_is_on_every_link_of_its_path():
     run = played()
     slices = on_links(run, chosen(run))

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.routing import forest_routes
+from commsim.routing import walk
 from commsim.routing.fabric_forest import fabric_forest
 from commsim.routing.routing import find_routes
 from commsim.scenario.inputs import load_network
@@ -32,7 +32,7 @@ def both(network, routing, monkeypatch, n=300):
     channel = rng.integers(0, 3, n)
     found = []
     for least in (10**9, 0):
-        monkeypatch.setattr(forest_routes, "LEAST", least)
+        monkeypatch.setattr(walk, "LEAST", least)
         found.append(find_routes(network, src, dst, channel, routing=routing, seed=11))
     return found
 

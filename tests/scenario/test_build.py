@@ -1,3 +1,6 @@
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 
@@ -63,3 +66,18 @@ def test_a_file_of_a_schedule_brings_its_placement_and_its_routes_unless_another
     packed = prepare(path, network, placement="packed")
     assert packed.placement == cs.Placement([0, 1])
     assert not packed.notes
+
+
+@pytest.mark.parametrize(("name", "times"), [("ring_all_reduce", 1), ("parameter_server", 2)])
+def test_a_collective_is_built_once_unless_helpers_need_seats_of_ranks(name, times, monkeypatch):
+    entry, built = cs.COLLECTIVES[name], []
+
+    @functools.wraps(entry.build)
+    def build(*args, **parameters):
+        built.append(args)
+        return entry.build(*args, **parameters)
+
+    counting = dataclasses.replace(entry, build=build)
+    monkeypatch.setattr("commsim.scenario.build.collective_entry", lambda _: (counting, {}))
+    prepare(name, "star:n_hosts=8")
+    assert len(built) == times

@@ -113,7 +113,7 @@ def test_ranks_aggregators_and_trees_that_cannot_be_are_refused(spec, placed, n_
 
 def test_programmability_may_be_left_unassumed():
     network = cs.load_network(LEAF_SPINE)
-    with pytest.raises(cs.InputError, match=r"it needs switches that aggregate, and leaf_spine:.* declares no switch"):
+    with pytest.raises(cs.InputError, match=r"it: leaf_spine:.* has no aggregating switch; name it"):
         seat_aggregators("it", SYSTEMS["switchml_udp"].build(), network, assume_programmable=False)
 
 

@@ -9,8 +9,8 @@ from commsim.core.errors import InputError
 from commsim.formats.nccl_plans import write_tuner
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
+from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import predict
-from commsim.software.nccl.primitive_costs import costs
 from commsim.software.nccl.site import site_of
 from commsim.software.nccl.tuner_rules import Rule, first_rule
 

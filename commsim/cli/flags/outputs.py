@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def check_drawable(path: str) -> None:
-    """Refuse, before anything is computed, a file that no picture can be written to; see commsim.report.paint."""
-    from commsim.report import paint
+    """Refuse, before anything is computed, a file that no picture can be written to."""
+    from commsim.report.pictures import paint
 
     paint.check_drawable(path)
     if not Path(path).parent.is_dir():
@@ -37,8 +37,8 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
     collapse : bool, optional
         Whether hosts with the same switches are one box. Default: if there are many.
     """
-    from commsim.report.network_picture import draw_network
-    from commsim.report.paint import write_picture
+    from commsim.report.pictures.network_picture import draw_network
+    from commsim.report.pictures.paint import write_picture
 
     picture, notes = draw_network(network, result, collapse=collapse)
     write_picture(picture, path)
@@ -47,7 +47,7 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
 
 def draw_transfers(schedule: Schedule, path: str) -> list[str]:
     """Draw a small schedule, and return the remark that it is drawn."""
-    from commsim.report.paint import write_picture
+    from commsim.report.pictures.paint import write_picture
     from commsim.report.schedules.schedule_picture import draw_schedule
 
     write_picture(draw_schedule(schedule), path)

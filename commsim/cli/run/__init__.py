@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, remarks
+from commsim.report.terminal import progress
 
 from ..flags import Verb
 from .config import Config, without_effect
-from .tables import Answered, resolved_network, solved
+from .tables import Answered, answered_by, resolved_network
 
 if TYPE_CHECKING:
     from .renderings import Render
@@ -94,10 +96,13 @@ def _algorithms(config: Config, sizes: Sequence[int]) -> Answered:
 
 def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     from commsim.scenario.inputs import load_network
+    from commsim.scenario.solve import solve
 
     network = load_network(config.topology)
-    answered = solved(config, ((config.scenario(spec, network), None) for spec in config.collective or (None,)), sizes)
-    names = tuple(solution.scenario.name for solution in answered.solutions)
+    scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
+    solutions = [solve(one, sizes, over=functools.partial(progress, what=one.name)) for one in scenarios]
+    answered = answered_by(config, solutions)
+    names = tuple(scenario.name for scenario in scenarios)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
@@ -106,7 +111,7 @@ KINDS = (
     Kind(
         lambda config: config.jobs is not None, _jobs,
         ((("collective", "ranks", "operation", "algorithm", "synthesized", "group", "compressor",
-           "tolerance", "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
+           "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
     ),
     Kind(lambda config: config.compares, _ranking, (NO_GROUPS, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)),
     Kind(lambda config: config.is_ranking, _algorithms, (NO_GROUPS, NO_COMPRESSOR, OF_ONE_COLLECTIVE)),

@@ -13,7 +13,7 @@ from commsim.core.operations import OPERATIONS
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
 from ..flags.faults import Faults, FaultsInTime
-from ..flags.packets import Packets, packet_values
+from ..flags.packets import PACKET_FLAGS, Packets, packet_values
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -78,7 +78,8 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         given = {name: getattr(self, name) for name in SAME}
         given |= {name: getattr(self, flag) for flag, name in OTHER.items()}
         given |= {name: getattr(self, name) for name in OF_RUN if hasattr(self, name)}
-        return scenario_of(spec, network or self.topology, packets=packet_values(self), **(given | more))
+        packets = packet_values(self) if self.given(*PACKET_FLAGS) else {}
+        return scenario_of(spec, network or self.topology, packets=packets, **(given | more))
 
 
 class Config(WithJson, FaultsInTime, PlayConfig):

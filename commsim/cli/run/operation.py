@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.report.answer import Table, remarks
+from commsim.report.answer import remarks
+from commsim.report.terminal import progress
 
 from .config import Config
-from .tables import Answered, Row, answered_of, solved
+from .tables import Answered, Row, answered_by, answered_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.core.result import Result
     from commsim.scenario import Plan
     from commsim.scenario.ranking import Ranking
     from commsim.scenario.scenario import Scenario
 
-COLUMNS = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
-LEAST = ["algbw(GB/s)", "busbw(GB/s)"]
 NAME = "synthesized"
 
 
@@ -39,6 +37,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     InputError
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
+    from commsim.report.tables_of_questions import parts_of_ranking
     from commsim.scenario.ranking import rank
 
     scenario = config.scenario("")
@@ -49,7 +48,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     plans = ranking.plans
     first = next(iter(plans.values()))
     title = f"{config.operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {scenario.wish.engine}"
-    parts = [*remarks(ranking.derived), Table(COLUMNS, _cells(ranking), title, LEAST), *remarks(ranking.remarks)]
+    parts = parts_of_ranking(ranking, title)
     rows = [
         Row(result, plans[name].network, plans[name].schedule, config.datatype)
         for order in ranking.by_size.values()
@@ -61,8 +60,10 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
 def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
     from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
+    from commsim.scenario.solve import solve
 
     scenario, operation = config.scenario(""), config.operation or ""
+    scenario.wish.require_engine("--operation")
     named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
     for spec in named:
         require_operation(spec, operation)
@@ -78,9 +79,9 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
             raise InputError(left_out[spec])
     plans |= {name: make(scenario.network) for name, make in _synthesized(config, scenario).items()}
     said = remarks((*scenario.remarks, *skipped(left_out)))
-    of_one = ((dataclasses.replace(scenario, collective=spec, remarks=()), plan) for spec, plan in plans.items())
-    answered = solved(config, of_one, sizes)
-    return dataclasses.replace(answered, parts=[*said, *answered.parts], more={"left_out": left_out})
+    of_one = {spec: dataclasses.replace(scenario, collective=spec, remarks=()) for spec in plans}
+    solutions = [solve(of_one[spec], sizes, plan=plan) for spec, plan in progress(list(plans.items()), operation)]
+    return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
 
 
 def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Network], Plan]]:
@@ -95,30 +96,13 @@ def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Netw
 
 
 def _json(ranking: Ranking) -> dict[str, Any]:
+    from commsim.report.tables_of_questions import ratio
+
     rows = [
-        {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}
-                                        for name, r in order]}
+        {"size_B": size, "algorithms": [
+            {"algorithm": name, "time_s": r.time, "times_best": ratio(r.time, order[0][1].time)} for name, r in order
+        ]}
         for size, order in ranking.by_size.items()
     ]  # fmt: skip
     crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
     return {"left_out": dict(ranking.left_out), "ranking": rows, "crossovers": crossovers}
-
-
-def _cells(ranking: Ranking) -> list[list[str]]:
-    return [
-        [
-            f"{size}",
-            f"{i + 1}",
-            name,
-            f"{r.time * 1e6:.2f}",
-            f"{r.algbw / 1e9:.3f}",
-            f"{r.busbw / 1e9:.3f}",
-            f"{_ratio(r, order[0][1]):.2f}x",
-        ]
-        for size, order in ranking.by_size.items()
-        for i, (name, r) in enumerate(order)
-    ]
-
-
-def _ratio(result: Result, best: Result) -> float:
-    return result.time / best.time if best.time else 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,6 @@ import numpy as np
 
 from commsim.core.operations import OPERATIONS
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.table import progress
 from commsim.scenario.remarks import remarks_of_results
 
 from .config import DATATYPES, Config
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
-    from commsim.scenario.scenario import Scenario
     from commsim.scenario.solve import Solution
 
 # What ``-v`` says of the flow engine's ways to compute.
@@ -154,28 +151,22 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     return [Row(r, network, schedules[i % len(groups)], datatype, text) for i, (text, r) in enumerate(each)]
 
 
-def solved(config: Config, asked: Iterable[tuple[Scenario, Any]], sizes: Sequence[int]) -> Answered:
-    """Solve scenarios one after the other, and return the table of each.
+def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Part] = ()) -> Answered:
+    """Return the table of each solution, below what is said of all.
 
     Parameters
     ----------
     config : Config
         Flags.
-    asked : iterable of (Scenario, Plan or None)
-        Scenarios, with their plans where these are known.
-    sizes : sequence of int, bytes
-        Sizes.
+    solutions : sequence of Solution
+        Solutions of single collectives, or of one that groups run.
+    said : sequence of Part
+        Remarks on all of them.
     """
-    from commsim.scenario.solve import solve
-
-    parts: list[Part] = []
-    rows: list[Row] = []
-    solutions: list[Solution] = []
-    for scenario, plan in asked:
-        solution = solve(scenario, sizes, plan=plan, over=functools.partial(progress, what=scenario.name))
+    parts, rows = [*said], list[Row]()
+    for solution in solutions:
         parts += parts_of(solution, config.datatype, config.group, config.verbose)
         rows += rows_of(solution, config.datatype, config.group)
-        solutions.append(solution)
     return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions)
 
 

@@ -13,7 +13,7 @@ from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, Table
-from commsim.report.table import progress
+from commsim.report.terminal import progress
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -89,7 +89,7 @@ def run(config: Config) -> Answer:
     columns = COLUMNS if len(rows[0]) == len(COLUMNS) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
     if config.draw:
         from commsim.report.fabric.aggregation_picture import draw_aggregation
-        from commsim.report.paint import write_picture
+        from commsim.report.pictures.paint import write_picture
 
         write_picture(draw_aggregation(results, series), config.draw)
     return Answer([Table(columns, rows, "switch simulate")], results, more={} if series is None else {"series": series})

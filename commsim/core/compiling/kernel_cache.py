@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from .interrupts import interrupts_wait
+
 # Modules whose version identifies their content.
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 # Numba's settings that change what the compiler makes of a kernel.
@@ -79,7 +81,8 @@ class KernelCache:
             stored, reduced = pickle.loads(_unsealed(content, key))
             if stored != signature:
                 raise ValueError("it is of another signature")
-            found = self._rebuild(target_context, reduced)
+            with interrupts_wait():
+                found = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
             return self._compiling("once after installation")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right

@@ -17,6 +17,8 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
+from .interrupts import interrupts_wait
+
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 
 
@@ -48,6 +50,10 @@ class Called(JITCodeLibrary):
     def _optimize_functions(self, ll_module: Any) -> None:
         # the passes over the whole, after linking, do what those over each function would do
         ll_module.data_layout = self._codegen._data_layout
+
+    def _finalize_final_module(self) -> None:
+        with interrupts_wait():
+            super()._finalize_final_module()
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -22,9 +22,6 @@ from commsim.engine.flow_state import FlowState
 
 from .group_state import GroupTables
 
-# Connections that may be busy at once, per link, from which on it takes less than the event engine.
-LEAST_SHARING = 8
-
 
 def simulate_bottlenecks(plan: FlowPlan, groups: GroupTables, size: float, **options: Any) -> Result:
     """Simulate one job.

@@ -32,7 +32,7 @@ class SprayedRun:
     Parameters
     ----------
     received, finished : float64[n_messages], s
-        Time from a message's start until its receiver has it, and until its sender knows.
+        Time from a message's start to its last byte at the receiver, and to the last acknowledgement at the sender.
     delay : float64[n_messages], s
         Queueing delay, smoothed, as known at the end to a sender whose transport measures it.
     received_bytes : int64[n_messages], bytes

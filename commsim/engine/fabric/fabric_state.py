@@ -130,7 +130,7 @@ FLOW_ROW = np.dtype(
         ("last_size", np.int32),  # bytes on the wire of its last packet
         ("start", np.int64),  # ps
         ("received_at", np.int64),  # ps: its last byte came; -1 before
-        ("finished_at", np.int64),  # ps: its sender knows
+        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
         ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
         ("ring_mask", np.int64),  # which it uses in a circle
         # the sender

@@ -18,10 +18,11 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow import job_results, not_negative, payload
+from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
 from commsim.engine.link_samples import LinkWatch
-from commsim.engine.physics import SLACK, check_order
+from commsim.engine.physics import check_order
+from commsim.engine.results import SLACK, job_results, not_negative
 from commsim.routing.flaps import Flaps
 
 from .link_changes import LinkChanges, Stop, Stops

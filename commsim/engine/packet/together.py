@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.engine.flow import not_negative, payload
+from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.results import not_negative
 
 from . import aggregation, messages
 from .message_plan import message_rows

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.engine.flow_plan import Job, JobConnections
-from commsim.engine.flow_tables import rates_alone
 from commsim.routing.forest_routes import LEAST
 from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
 
-__all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
+from .lockstep_kernel import FULL, find_lockstep_groups
 
-# Part of a resource that may be asked for at once; what is above 1 is rounding.
-FULL = 1.0 + 1e-11
+__all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
 # Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next.
 SLACK = 2**14
@@ -124,7 +122,7 @@ def find_connection_costs(
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
         return None
     most = network.bandwidth[routes.link] / routes.share
-    rate = rates_alone(network, routes)
+    rate = routes.rates(network)
     rate[crosses] = np.minimum(rate[crosses], job.rate_cap)
     part = np.repeat(rate, length)
     part /= most
@@ -209,12 +207,22 @@ class LockstepGroups:
 
 
 def lockstep_groups(
-    costs: ConnectionCosts, connection: NDArray[np.int32], hop: NDArray[np.int64]
+    costs: ConnectionCosts, connection: NDArray[np.int32], hop: NDArray[np.int64], shared: NDArray[np.bool_]
 ) -> LockstepGroups | None:
-    """Find the groups in each hop; None where messages of a hop would share links at different rates."""
-    from commsim.core.jit import expected_work
+    """Find the groups in each hop; None where messages of a hop would share links at different rates.
 
-    from .lockstep_kernel import find_lockstep_groups
+    Parameters
+    ----------
+    costs : ConnectionCosts
+        All connections.
+    connection : int32[n], hop : int64[n_hops + 1]
+        Connections of messages, hop by hop, and where each hop begins.
+    shared : bool[n_resources]
+        What :func:`shared_resources` returns.
+    """
+    if not shared.any():
+        return LockstepGroups(costs.per_byte[connection], np.full(len(connection), -1, np.int32), 0)
+    from commsim.core.jit import expected_work
 
     pace, group = np.empty(len(connection)), np.empty(len(connection), np.int32)
     with expected_work(3 * int(np.diff(costs.rows[0])[connection].sum())):

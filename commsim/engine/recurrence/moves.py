@@ -124,13 +124,14 @@ def plan_moves(
     if costs is None:
         return None
     hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
-    found = lockstep_groups(costs, connection, hop)
+    shared_by = shared_resources(costs)
+    found = lockstep_groups(costs, connection, hop, shared_by)
     if found is None:
         return None
     move = np.empty(len(transfers), MOVE)
     move["connection"], move["stage"], move["reduces"] = connection, transfers["stage"], reduces
     n_intervals = cut_cells(schedule, transfers, move)
-    return Moves(job, costs, move, hop, transfers["count"].copy(), n_intervals, found, shared_resources(costs))
+    return Moves(job, costs, move, hop, transfers["count"].copy(), n_intervals, found, shared_by)
 
 
 def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_plan import Job, JobConnections
+from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile, keep_trace
 
 from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves

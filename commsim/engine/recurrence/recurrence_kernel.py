@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from commsim.core.jit import kernel
 from commsim.engine.flow_state import Rows
 
-from .connection_costs import FULL, SLACK
+from .connection_costs import SLACK
+from .lockstep_kernel import FULL
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import expected_work
 
-from .connection_costs import FULL, SLACK, LockstepGroups
+from .connection_costs import SLACK, LockstepGroups
+from .lockstep_kernel import FULL
 from .ring_phases import RingPhase
 
 Ticks = NDArray[np.int64]
@@ -50,17 +51,25 @@ def simulate_ring_phase(
     if pairs is None:
         return None
     adds = any(reduces for _, reduces in phase.rounds) and bool(reduction.any())
-    if not adds and (done <= start + send + latency).all():  # then what arrives is complete, and in order
-        rounds = functools.partial(pass_on, start, send, send + latency, pairs, n_cycles)
-        if not (_advance((start,), phase.n_rounds - 1, rounds) and _in_step(start, pairs)):
-            return None
-        sent = start + send
-        return sent[alike], (sent + latency)[alike]
-    sent = np.zeros_like(start)
-    for n_rounds, reduces in phase.rounds:
-        taken = (send, latency, reduction if reduces else np.zeros_like(reduction))
-        rounds = functools.partial(pass_on_and_reduce, start, done, sent, taken, pairs, n_cycles)
-        if not _advance((start, done, sent), n_rounds, rounds):
+    in_order = not adds and bool((done <= start + send + latency).all())  # then what arrives is complete
+    sent, nothing = np.zeros_like(start), np.zeros_like(reduction)
+    state: tuple[Ticks, ...] = (start,) if in_order else (start, done, sent)
+    runs: list[tuple[int, Callable[[int], bool]]]
+    if in_order:
+        runs = [(phase.n_rounds - 1, functools.partial(pass_on, start, send, send + latency, pairs, n_cycles))]
+    else:
+        taken = [(n, (send, latency, reduction if reduces else nothing)) for n, reduces in phase.rounds]
+        runs = [
+            (n, functools.partial(pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)) for n, costs in taken
+        ]
+    for n_rounds, simulate in runs:
+        for n in _to_simulate(state, n_rounds):
+            with expected_work(4 * len(start) * n):
+                if not simulate(n):
+                    return None
+    if in_order:
+        sent, done = start + send, start + send + latency
+        if not _in_step(start, pairs):
             return None
     return sent[alike], done[alike]
 
@@ -111,36 +120,34 @@ def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
     return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
 
 
-def _advance(state: tuple[Ticks, ...], n_rounds: int, rounds: Callable[[int], bool]) -> bool:
-    """Simulate rounds, until all of the state advances by the same number of ticks: then the rest is a product.
+def _to_simulate(state: tuple[Ticks, ...], n_rounds: int) -> Iterator[int]:
+    """Yield how many rounds to simulate next, until all of the state advances by the same number of ticks.
 
-    What comes after a round depends only on differences, so what advances all alike once does so for ever.
+    What comes after a round depends only on differences, so what advances all alike once does so for ever: the state
+    after the rounds that are left is a product.
 
-    Returns
-    -------
-    bool
-        Whether every round was in step.
+    Parameters
+    ----------
+    state : tuple of int64[n], ticks
+        Times that the rounds modify in place.
+    n_rounds : int
+        Rounds in all.
     """
     look = FIRST_LOOK
     while n_rounds > 0:
         look = min(look, n_rounds)
-        with expected_work(4 * len(state[0]) * look):
-            if not rounds(look):
-                return False
+        yield look
         n_rounds -= look
         look *= 2
         if n_rounds > 1:
             before = [a.copy() for a in state]
-            with expected_work(4 * len(state[0])):
-                if not rounds(1):
-                    return False
+            yield 1
             n_rounds -= 1
             gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])
             if (gain == gain[0]).all():
                 for a in state:
                     a += gain[0] * n_rounds
-                return True
-    return True
+                return
 
 
 @dataclass(frozen=True, slots=True, eq=False)

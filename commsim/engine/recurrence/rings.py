@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_plan import Job
+from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import TraceFile
 
 from .connection_costs import (
@@ -139,7 +139,7 @@ def plan_rings(
     if costs is None:
         return None
     shared = shared_resources(costs)
-    found = [lockstep_groups(costs, w.astype(np.int32), np.array([0, len(w)])) for w in connection]
+    found = [lockstep_groups(costs, w.astype(np.int32), np.array([0, len(w)]), shared) for w in connection]
     sharing = tuple(c for c in found if c is not None)
     if len(sharing) < len(found) or any(_units_shared(costs, w) for w in connection):
         return None
@@ -213,8 +213,10 @@ def simulate_rings(
         return None
     costs = rings.costs
     entered = np.broadcast_to(not_negative("start", starts), rings.job.schedule.n_participants)
-    chunk, cut = chunk_bytes(rings.job, size), framing or Framing()
-    n_bytes = [cut.on_wire(phase.count.ravel() * chunk) for phase in rings.phases]
+    chunk = chunk_bytes(rings.job, size)
+    n_bytes = [np.asarray(phase.count.ravel() * chunk, np.float64) for phase in rings.phases]
+    if framing is not None:
+        n_bytes = [framing.on_wire(payload) for payload in n_bytes]
     phase_costs = rings.seconds(n_bytes)
     chain = sum(t.n_rounds * float((a + b + c).max()) for t, (a, b, c) in zip(rings.phases, phase_costs, strict=True))
     scale = scale_for(float(entered.max()) + chain)

@@ -16,8 +16,8 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.engine.flow import chunk_bytes, not_negative, one_job_result
 from commsim.engine.flow_plan import Job
+from commsim.engine.results import chunk_bytes, not_negative, one_job_result
 from commsim.engine.trace_files import Columns, TraceFile, keep_trace
 
 from .bundles import Bundles, bundle_flows

@@ -7,18 +7,62 @@ when the way is first tried.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
 
 from . import costs
-from .way import MAX_TRANSFERS, Cost, Simulation, Task, Way
+
+if TYPE_CHECKING:
+    from commsim.engine.flow_paths import FlowPaths
 
 ALONE = "every message alone on its links, or sharing them with others that start and end when it does"
+# Function from ``(size, *, starts, framing, trace)`` to a result; None where a way does not apply to these.
+Simulation: TypeAlias = Callable[..., Result | None]
+
+
+class Cost(NamedTuple):
+    """Processor seconds that a way is expected to take: until it declines, or else until it answers."""
+
+    decline: float
+    answer: float
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of computing; its kernels are imported when it is first tried.
+
+    Parameters
+    ----------
+    name : str
+        The method of its results. Ways of one name are variants of one method.
+    needs : str
+        What it needs of a job, for the message that refuses it.
+    estimate : callable
+        Function from a job to its cost; None where it surely does not apply. It does not expand the schedule.
+    plan : callable
+        Function from a job to its simulation, with what does not depend on the size laid out; None where the way does
+        not apply.
+    steps : int
+        Steps in kernels per transfer, where there are few transfers; or more.
+    traces : bool
+        Whether it has the times of every transfer.
+    general : bool
+        Whether it takes pinned routes, unequal weights and measured curves.
+    """
+
+    name: str
+    needs: str
+    estimate: Callable[[FlowPaths], Cost | None]
+    plan: Callable[[FlowPaths], Simulation | None]
+    steps: int = 300
+    traces: bool = True
+    general: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +96,7 @@ class RingCounts:
         return costs.PHASE_PAIR * self.pairs + costs.MEETING * self.meetings
 
 
-def ring_counts(task: Task) -> RingCounts | None:
+def ring_counts(paths: FlowPaths) -> RingCounts | None:
     """Count what laying out rings grows with; None where the schedule is surely not made of rings.
 
     Where looking for phases is much beside the event engine, or rings would be no cheaper than going transfer by
@@ -62,137 +106,135 @@ def ring_counts(task: Task) -> RingCounts | None:
     from commsim.engine.recurrence.ring_phases import MAX_PHASES
     from commsim.engine.recurrence.rings import count_meetings
 
-    blocks = task.job.schedule.blocks
-    if task.job.messages is not None or any(b.n_fences or (b.times > 1 and b.n_hops != 1) for b in blocks):
+    blocks = paths.job.schedule.blocks
+    if paths.job.messages is not None or any(b.n_fences or (b.times > 1 and b.n_hops != 1) for b in blocks):
         return None
     hops = sum(b.n_hops for b in blocks)
-    rough = RingCounts(task.n_rows, hops, task.n_rows, math.comb(min(hops, MAX_PHASES), 2), 0)
-    least = costs.RINGS_BEGIN + rough.seconds_of_phases + costs.RING_CONNECTION * task.n_rows / max(1, hops)
-    if rough.seconds_of_phases > task.at_risk or least > task.move_cost:
+    rough = RingCounts(paths.n_rows, hops, paths.n_rows, math.comb(min(hops, MAX_PHASES), 2), 0)
+    least = costs.RINGS_BEGIN + rough.seconds_of_phases + costs.RING_CONNECTION * paths.n_rows / max(1, hops)
+    if rough.seconds_of_phases > paths.at_risk or least > paths.move_cost:
         return rough
-    phases = task.ring_phases
+    phases = paths.ring_phases
     if not phases:
         return None
     connections = sum(phase.src.size for phase in phases)
-    return RingCounts(task.n_rows, hops, connections, math.comb(len(phases), 2), count_meetings(phases))
+    return RingCounts(paths.n_rows, hops, connections, math.comb(len(phases), 2), count_meetings(phases))
 
 
-def _estimate_rings(task: Task) -> Cost | None:
-    counts = ring_counts(task)
+def _estimate_rings(paths: FlowPaths) -> Cost | None:
+    counts = ring_counts(paths)
     if counts is None:
         return None
     laid_out = costs.RINGS_BEGIN + counts.seconds_of_phases + costs.RING_CONNECTION * counts.connections
-    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * task.n_transfers)
+    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * paths.n_transfers)
 
 
-def _plan_rings(task: Task) -> Simulation | None:
+def _plan_rings(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.recurrence.rings import plan_rings, simulate_rings
 
-    phases = task.ring_phases
-    plan = plan_rings(task.network, task.job, phases, routing=task.routing, seed=task.seed) if phases else None
+    phases = paths.ring_phases
+    plan = plan_rings(paths.network, paths.job, phases, routing=paths.routing, seed=paths.seed) if phases else None
     return None if plan is None else partial(simulate_rings, plan)
 
 
-def _estimate_moves(task: Task) -> Cost | None:
+def _estimate_moves(paths: FlowPaths) -> Cost | None:
     from commsim.engine.recurrence.moves import MAX_TRANSFERS
 
-    if task.n_transfers > MAX_TRANSFERS:
+    if paths.n_transfers > MAX_TRANSFERS:
         return None
-    decline = costs.MOVES_BEGIN / 4 + costs.MOVE_DECLINED * task.n_transfers
-    return Cost(decline, task.move_cost)
+    decline = costs.MOVES_BEGIN / 4 + costs.MOVE_DECLINED * paths.n_transfers
+    return Cost(decline, paths.move_cost)
 
 
-def _plan_moves(task: Task) -> Simulation:
+def _plan_moves(paths: FlowPaths) -> Simulation:
     from commsim.engine.recurrence.recurrence import RecurrencePlan, simulate_recurrence
 
-    plan = RecurrencePlan(task.network, task.job, task.routing, task.seed, task.shared)
+    plan = RecurrencePlan(paths.network, paths.job, paths.routing, paths.seed, paths.shared)
     return partial(simulate_recurrence, plan)
 
 
-def _estimate_simultaneous(task: Task) -> Cost | None:
-    schedule, blocks = task.job.schedule, task.job.schedule.blocks
+def _estimate_simultaneous(paths: FlowPaths) -> Cost | None:
+    schedule, blocks = paths.job.schedule, paths.job.schedule.blocks
     n_channels = 1 + max((int(block.body["channel"].max(initial=0)) for block in blocks), default=0)
-    if task.n_transfers > schedule.n_participants**2 * n_channels or any(block.n_fences for block in blocks):
+    if paths.n_transfers > schedule.n_participants**2 * n_channels or any(block.n_fences for block in blocks):
         return None  # some share a connection, or wait at a fence
     begin = costs.SIMULTANEOUS_BEGIN
-    return Cost(begin / 5 + costs.UNROLL * task.n_transfers, begin + costs.SIMULTANEOUS_FLOW * task.n_transfers)
+    return Cost(begin / 5 + costs.UNROLL * paths.n_transfers, begin + costs.SIMULTANEOUS_FLOW * paths.n_transfers)
 
 
-def _plan_simultaneous(task: Task) -> Simulation | None:
+def _plan_simultaneous(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 
-    plan = plan_simultaneous(task.network, task.job, routing=task.routing, seed=task.seed)
+    plan = plan_simultaneous(paths.network, paths.job, routing=paths.routing, seed=paths.seed)
     return None if plan is None else partial(simulate_simultaneous, plan)
 
 
-def _estimate_symmetric(task: Task) -> Cost | None:
+def _estimate_symmetric(paths: FlowPaths) -> Cost | None:
     """Costs for one repetition, where repetitions keep to their connections, else for all transfers."""
     from commsim.engine.symmetry.pattern import MAX_EXPANDED
 
-    blocks = task.job.schedule.blocks
+    blocks = paths.job.schedule.blocks
     repeats = len(blocks) == 1 and not (blocks[0].n_fences or blocks[0].xor or any(blocks[0].step[:2]))
-    n_pattern = task.n_rows if repeats else task.n_transfers
-    if task.job.messages is not None or n_pattern > MAX_EXPANDED:
+    n_pattern = paths.n_rows if repeats else paths.n_transfers
+    if paths.job.messages is not None or n_pattern > MAX_EXPANDED:
         return None
     answer = costs.SYMMETRIC_BEGIN + costs.CLASS * n_pattern
-    if task.may_collide:  # few are alike then, if any
-        answer = max(answer, task.event_cost)
+    if paths.may_collide:  # few are alike then, if any
+        answer = max(answer, paths.event_cost)
     return Cost(costs.SYMMETRIC_BEGIN / 5 + costs.CLASS_DECLINED * n_pattern, answer)
 
 
-def _plan_symmetric(task: Task) -> Simulation | None:
+def _plan_symmetric(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 
-    plan = plan_symmetric(task.network, task.job, routing=task.routing, seed=task.seed, shared=task.shared)
+    plan = plan_symmetric(paths.network, paths.job, routing=paths.routing, seed=paths.seed, shared=paths.shared)
     return None if plan is None else partial(simulate_symmetric, plan)
 
 
-def _estimate_streamed(task: Task) -> Cost | None:
-    from commsim.engine.streamed import MAX_TRANSFERS
+def _estimate_streamed(paths: FlowPaths) -> Cost | None:
+    from commsim.engine.streamed.streamed import MAX_TRANSFERS
 
-    counts = ring_counts(task) if task.n_transfers <= MAX_TRANSFERS else None
+    counts = ring_counts(paths) if paths.n_transfers <= MAX_TRANSFERS else None
     if counts is None:
         return None
     laid_out = costs.STREAMED_BEGIN + counts.seconds_of_phases + costs.STREAMED_CONNECTION * counts.connections
-    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.STREAMED_MESSAGE * task.n_transfers)
+    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.STREAMED_MESSAGE * paths.n_transfers)
 
 
-def _plan_streamed(task: Task) -> Simulation | None:
-    from commsim.engine.streamed import plan_streamed, simulate_streamed
+def _plan_streamed(paths: FlowPaths) -> Simulation | None:
+    from commsim.engine.streamed.streamed import plan_streamed, simulate_streamed
 
-    plan = plan_streamed(task.network, task.job, routing=task.routing, seed=task.seed, phases=task.ring_phases)
+    plan = plan_streamed(paths.network, paths.job, routing=paths.routing, seed=paths.seed, phases=paths.ring_phases)
     return None if plan is None else partial(simulate_streamed, plan)
 
 
-def _estimate_bottlenecks(task: Task) -> Cost | None:
-    from commsim.engine.bottlenecks.bottlenecks import LEAST_SHARING
-    from commsim.engine.bottlenecks.group_state import MAX_RESOURCES
-
-    n_stages = 1 + sum(block.n_fences * block.times for block in task.job.schedule.blocks)
-    at_once = min(task.n_connections, task.n_transfers / n_stages)
-    if at_once < LEAST_SHARING * task.network.n_links:
+def _estimate_bottlenecks(paths: FlowPaths) -> Cost | None:
+    n_stages = 1 + sum(block.n_fences * block.times for block in paths.job.schedule.blocks)
+    at_once = min(paths.n_connections, paths.n_transfers / n_stages)
+    sprays = (paths.routing or paths.network.routing).startswith("spray")
+    if sprays or at_once < costs.LEAST_SHARING * paths.network.n_links:
         return None
-    begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * min(task.network.n_links, MAX_RESOURCES) ** 2
-    tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * task.n_connections
-    decline = costs.BOTTLENECKS_BEGIN / 5 + costs.BOTTLENECKS_DECLINED * task.n_connections
-    return Cost(decline, begin + costs.BOTTLENECKS_TRANSFER * task.n_transfers + tables)
+    begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * paths.network.n_links**2
+    tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * paths.n_connections
+    decline = costs.BOTTLENECKS_BEGIN / 5 + costs.BOTTLENECKS_DECLINED * paths.n_connections
+    return Cost(decline, begin + costs.BOTTLENECKS_TRANSFER * paths.n_transfers + tables)
 
 
-def _plan_bottlenecks(task: Task) -> Simulation | None:
+def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
     from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
     from commsim.engine.bottlenecks.group_state import lay_out_groups
 
-    plan = task.tables  # which the event engine begins with as well
+    plan = paths.tables  # which the event engine begins with as well
     groups = lay_out_groups(plan)
     return None if groups is None else partial(simulate_bottlenecks, plan, groups)
 
 
-def _estimate_events(task: Task) -> Cost:
-    return Cost(task.event_cost, task.event_cost)
+def _estimate_events(paths: FlowPaths) -> Cost:
+    return Cost(paths.event_cost, paths.event_cost)
 
 
-def _plan_events(task: Task) -> Simulation:
-    plan = task.tables
+def _plan_events(paths: FlowPaths) -> Simulation:
+    plan = paths.tables
 
     def simulate(size: float, **options: Any) -> Result:
         return simulate_flows(plan, size, **options)[0]
@@ -200,7 +242,7 @@ def _plan_events(task: Task) -> Simulation:
     return simulate
 
 
-def refuse_too_many(task: Task, trace: bool) -> None:
+def refuse_too_many(paths: FlowPaths, trace: bool) -> None:
     """Refuse what would not fit into memory.
 
     Raises
@@ -208,11 +250,11 @@ def refuse_too_many(task: Task, trace: bool) -> None:
     InputError
         If there are more transfers than the event engine is for.
     """
-    if task.n_transfers > MAX_TRANSFERS:
+    if paths.n_transfers > costs.MAX_TRANSFERS:
         why = "are to be traced" if trace else "share links here in no regular way"
         raise InputError(
-            f"{task.job.schedule.name}: {task.n_transfers} transfers {why}; "
-            f"the event engine is for at most {MAX_TRANSFERS}"
+            f"{paths.job.schedule.name}: {paths.n_transfers} transfers {why}; "
+            f"the event engine is for at most {costs.MAX_TRANSFERS}"
         )
 
 
@@ -237,26 +279,26 @@ WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS)
 METHODS = ("auto", *dict.fromkeys(way.name for way in WAYS))
 
 
-def estimates(task: Task, *, trace: bool = False) -> dict[Way, Cost]:
-    """Costs of the ways that may apply to a task; the event engine is always among them.
+def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, Cost]:
+    """Costs of the ways that may apply to a job; the event engine is always among them.
 
     Parameters
     ----------
-    task : Task
+    paths : FlowPaths
         One job on a network.
     trace : bool
         Whether times of every transfer are wanted.
     """
     found = {}
     for way in WAYS:
-        if (way.general or task.is_regular) and (way.traces or not trace):
-            cost = way.estimate(task)
+        if (way.general or paths.is_regular) and (way.traces or not trace):
+            cost = way.estimate(paths)
             if cost is not None:
                 found[way] = cost
     return found
 
 
-def choose(task: Task, *, trace: bool = False) -> tuple[Way, ...]:
+def choose(paths: FlowPaths, *, trace: bool = False) -> tuple[Way, ...]:
     """Ways to try, one after the other, until one answers; the event engine is the last.
 
     A way is tried if it is expected to answer sooner than the event engine, and if what is lost where it and those
@@ -264,12 +306,12 @@ def choose(task: Task, *, trace: bool = False) -> tuple[Way, ...]:
 
     Parameters
     ----------
-    task, trace
+    paths, trace
         Same as in :func:`estimates`.
     """
-    cost = estimates(task, trace=trace)
+    cost = estimates(paths, trace=trace)
     most = cost.pop(EVENTS).answer
-    left, chosen = task.at_risk, []
+    left, chosen = paths.at_risk, []
     for way in sorted(cost, key=lambda way: cost[way].answer):
         if cost[way].answer < most and cost[way].decline <= left:
             left -= cost[way].decline

@@ -54,3 +54,13 @@ CLASS = 9e-6
 BOTTLENECKS_DECLINED = 0.1e-6
 BOTTLENECK_PAIR = 2e-9
 BOTTLENECKS_TRANSFER = 1e-6
+# Connections that may be busy at once, per link, from which on it takes less than the event engine.
+LEAST_SHARING = 8
+
+# Transfers that the event engine takes, which keeps some hundred bytes for each.
+MAX_TRANSFERS = 2**26
+# Transfers up to which what several ways begin with is kept.
+MAX_SHARED = 2**20
+# Part of the event engine's time that ways may take that turn out not to apply, all together; and seconds beside that,
+# which nobody notices.
+RISK, UNNOTICED = 0.12, 1e-3

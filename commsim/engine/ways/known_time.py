@@ -21,8 +21,8 @@ from commsim.core.dependencies import connections
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import not_negative, one_job_result
 from commsim.engine.flow_plan import Job
+from commsim.engine.results import not_negative, one_job_result
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.value import Shown
 from commsim.formats.measurement import Measured
 from commsim.real.comparison.pairs import Pair, Summary, one_per_size, pair_up, summarise
 
@@ -15,7 +16,7 @@ __all__ = ["Comparison", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """Predicted beside measured times.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import SEATS, SWITCH, Network
 from commsim.core.network_queries import partners
-from commsim.routing.routing_needs import require_suited
+from commsim.routing.routing import require_suited
 
 MAX_NODES = 64
 SEAT_NETWORK, CABLE_NETWORK = IPv4Address("10.77.0.0"), IPv4Address("10.78.0.0")

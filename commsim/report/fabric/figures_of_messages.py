@@ -22,7 +22,7 @@ def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
     Parameters
     ----------
     received, finished : float64[n], s
-        Time until the receiver has a message, and until its sender knows.
+        Time until a message's last byte is at the receiver, and its last acknowledgement at the sender.
     slowdown : float64[n]
         Time over the least time that the message could take by itself.
     """
@@ -46,7 +46,7 @@ def times_figure(received: Reals, finished: Reals) -> Figure:
     received, finished
         Same as in :func:`times_table`.
     """
-    names = ("the receiver has it", "the sender knows")
+    names = ("last byte at the receiver", "last acknowledgement at the sender")
     columns = [_thinned(values) for values in (received, finished)]
     table = Table.of((
         Column("until", np.repeat(np.arange(2), [len(values) for values in columns]), "", names),

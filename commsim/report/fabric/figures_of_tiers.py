@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.network_queries import first_above, locality_levels, tiers, units
-from commsim.report.boxes import link_loads
 from commsim.report.columns import Column, Table, number_column
 from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.pictures.boxes import link_loads
 from commsim.report.simulated_run import SimulatedRun, group_bins
 
 N_BINS, MAX_GROUPS, MAX_POINTS = 120, 256, 4000

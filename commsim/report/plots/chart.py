@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from commsim.report.palette import SERIES as COLOURS
-from commsim.report.picture import Point
+from commsim.report.pictures.picture import Point
 from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE
 
 if TYPE_CHECKING:

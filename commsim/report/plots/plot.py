@@ -16,8 +16,8 @@ from commsim.files.whole_files import replacing
 from commsim.report.columns import Column, Table, csv_text, distinct, format_value
 from commsim.report.figure import Figure, drawn
 from commsim.report.figures_of_rows import BAND
-from commsim.report.paint import matplotlib_figure
 from commsim.report.palette import EFFECTS, INK, SERIES
+from commsim.report.pictures.paint import matplotlib_figure
 from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE, draw_rules, label_axis, legend_columns
 from commsim.report.plots.plot_maps import draw_choice, draw_heat
 

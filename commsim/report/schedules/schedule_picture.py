@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import BUFFERS, REDUCE, Schedule, Transfers
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
 from commsim.report.palette import REDUCE as REDUCE_COLOUR
-from commsim.report.picture import (
+from commsim.report.pictures.picture import (
     Disc,
     Label,
     Line,

@@ -8,13 +8,13 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.report.boxes import Boxes
-from commsim.report.cables import beside
-from commsim.report.layout import Layout
-from commsim.report.network_picture import draw_network
 from commsim.report.palette import COPY
 from commsim.report.palette import REDUCE as REDUCE_COLOUR
-from commsim.report.picture import Disc, Line, Picture, Shape
+from commsim.report.pictures.boxes import Boxes
+from commsim.report.pictures.cables import beside
+from commsim.report.pictures.layout import Layout
+from commsim.report.pictures.network_picture import draw_network
+from commsim.report.pictures.picture import Disc, Line, Picture, Shape
 
 # Trees side by side on a cable, in pixels; and beyond how many of them a picture cannot be read.
 _APART, MAX_TREES = 3.5, 12

@@ -10,6 +10,7 @@ from typing import Any
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.contenders import prepare_all, with_assumed_overhead
 from commsim.scenario.ranking import rank_algorithms
@@ -58,7 +59,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Shown):
     """The answer.
 
     Parameters

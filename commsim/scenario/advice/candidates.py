@@ -222,9 +222,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
-            left_out[name] = (
-                f"needs switches that aggregate, and {network.name} declares no switch as capable of it; {ASSUME}"
-            )
+            left_out[name] = f"{network.name} has no aggregating switch; {ASSUME}"
         else:
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):

@@ -116,11 +116,6 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     op = known_operation(operation)
     n_chunks = op.least_chunks(n_ranks, layout)
     at_root = np.bincount([root], minlength=n_ranks).astype(np.float64)
-    home = (
-        np.bincount(home_of_chunks(n_ranks, n_chunks, layout), minlength=n_ranks) / n_chunks
-        if not op.moves
-        else at_root
-    )
     if op.signals:
         return _whole("signals", n_ranks, at_root * 0)
     if op.moves is not None:
@@ -134,10 +129,12 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
             return _whole("all_reduce", n_ranks, at_root * 0)
         case ("root", "all"):
             return _whole("spread", n_ranks, at_root)
-        case ("home", "all"):
-            return _whole("spread", n_ranks, home)
         case ("all", "root"):
             return _whole("collect", n_ranks, at_root)
+    home = np.bincount(home_of_chunks(n_ranks, n_chunks, layout), minlength=n_ranks) / n_chunks
+    match (op.starts, op.ends):
+        case ("home", "all"):
+            return _whole("spread", n_ranks, home)
         case ("all", "home"):
             return _whole("collect", n_ranks, home)
     others = np.flatnonzero(np.arange(n_ranks) != root)

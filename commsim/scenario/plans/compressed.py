@@ -150,7 +150,7 @@ def compressed(prepared: Plan, compressor: str) -> Compressed:
     Parameters
     ----------
     prepared : Plan
-        Collective from :func:`commsim.run.prepare`.
+        Collective from :func:`commsim.scenario.build.prepare`.
     compressor : str
         Such as ``top_k:density=0.01``.
 

@@ -15,9 +15,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.engine.flow import chunk_bytes, simulate_flows
+from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.flow_tables import rates_alone
+from commsim.engine.results import chunk_bytes
 from commsim.scenario.build import prepare
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.plans.aggregated import AggregatedPlan
@@ -218,7 +218,7 @@ class Together:
 
     def _alone(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
         """Seconds of each background message by itself: its bytes at the rate of its path, and the latency."""
-        rate = rates_alone(plan.network, plan.routes)
+        rate = plan.routes.rates(plan.network)
         of_connection = np.flatnonzero(plan.job_of_connection >= first)
         on_wire = np.asarray((framing or Framing()).on_wire(self.messages.size), np.float64)
         return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
@@ -261,7 +261,7 @@ def prepare_together(
     Parameters
     ----------
     composition : Composition
-        Composition from :func:`commsim.run.together.composition.read_composition`.
+        Composition from :func:`commsim.scenario.together.composition.read_composition`.
     network : Network
         Network that it runs on.
     placement : str, optional

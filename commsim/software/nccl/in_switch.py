@@ -21,7 +21,7 @@ from collectives.nccl.call import BY_RANK, Call
 from collectives.nccl.point_to_point import message, peer_channels
 from collectives.nccl.rules import cut
 
-from .primitive_costs import Primitives
+from .gpu_costs import Primitives
 from .steps import Ways, both
 
 # Warps that scatter, that reduce, and that gather work on three loops at once.

@@ -22,8 +22,8 @@ from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units
 from commsim.software.nccl.call_messages import Messages, messages_of, messages_of_exchange
 from commsim.software.nccl.choice import Cell
+from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import Site, call_of, cell_seconds, exchange_at, spread_of, ways_of
-from commsim.software.nccl.primitive_costs import costs
 from commsim.software.nccl.steps import Ways
 
 # Rate of a link that is in nobody's way, bytes/s.

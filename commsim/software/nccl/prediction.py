@@ -8,8 +8,8 @@ from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
 
 from .choice import Cell, cell_time, cells, fastest
+from .gpu_costs import LARGE, Costs, Primitives, costs
 from .in_switch import Exchange, exchange_of, nvls_time, pat_time
-from .primitive_costs import LARGE, Costs, Primitives, costs
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 

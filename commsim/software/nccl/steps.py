@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from collectives.nccl.call import PROTOCOLS, Call
 from collectives.nccl.rules import WIDE_THREADS, cut, loops_of
 
-from .primitive_costs import Plugin, Primitives
+from .gpu_costs import Plugin, Primitives
 
 ORDER = 2
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.

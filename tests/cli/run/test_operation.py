@@ -3,6 +3,7 @@ import itertools
 import pytest
 
 from collectives import COLLECTIVES
+from commsim.core.operations import OPERATIONS
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 SIZES = ("-b", "1K", "-e", "1G", "-f", "1024")
@@ -28,6 +29,15 @@ def test_all_algorithms_of_an_operation_are_ranked(commsim):
     assert tree["crossovers"][-1]["after"] == winners[-1]
     assert f"# best: {winners[0]} from 1 KiB" in commsim.out
     assert f"crossover between {tree['crossovers'][0]['low_B']} and" in commsim.out
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_is_ranked(commsim, operation):
+    asked = ("--topology", STAR, "--operation", operation, "-b", "64K", "-e", "64K")
+    ranked = commsim.results("run", *asked, "--overhead", "1us")["ranking"][0]["algorithms"]
+    each = commsim.results("run", *asked, "--algorithm", "all", "--overhead", "1us")["results"]
+    assert sorted(row["time_s"] for row in each) == sorted(row["time_s"] for row in ranked)
+    assert "--collective names another algorithm" not in commsim.out
 
 
 def test_best_is_what_an_operation_alone_means(commsim):

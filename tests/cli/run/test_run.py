@@ -330,6 +330,18 @@ def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
         (["--engine", "auto", "--tolerance", "1", "--ecn", "0B"], "--ecn needs --engine packet, got --engine auto"),
         (["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce"], "--operation: no errors are known"),
         (["--engine", "auto", "--tolerance", "1", "--start-jitter", "1ms"], "--start-jitter: no errors are known"),
+        (
+            ["--engine", "auto", "--tolerance", "1", "--group", "0,1"],
+            "jobs, groups or a compressor: no errors are known",
+        ),
+        (
+            ["--engine", "auto", "--tolerance", "1", "ring_all_gather", "--compressor", "top_k:density=0.01"],
+            "jobs, groups or a compressor: no errors are known",
+        ),
+        (
+            ["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce", "--algorithm", "ring_all_reduce"],
+            "--operation: no errors are known",
+        ),
         (["--engine", "auto", "--tolerance", "10%", "-b", "4T", "-e", "4T"], "4 TiB: compared were 64 KiB to"),
     ],
 )

@@ -22,9 +22,9 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.ways.catalog import MOVES, RINGS
-from commsim.engine.ways.way import Task
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
@@ -37,9 +37,9 @@ def recurrence(
     network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
 ) -> Result | None:
     """By rounds of rings, or else transfer by transfer."""
-    task = Task(network, job, routing, seed)
+    paths = FlowPaths(network, job, routing, seed)
     for way in (RINGS, MOVES):
-        simulation = way.plan(task)
+        simulation = way.plan(paths)
         found = None if simulation is None else simulation(size, **options)
         if found is not None:
             return found
@@ -228,10 +228,10 @@ def test_tiny_messages_do_not_lose_their_digits() -> None:
 
 def test_a_ring_of_thousands_needs_no_table_of_its_transfers() -> None:
     network = star(4096, 1e9, 1e-6)
-    task = Task(network, Job(ring_all_reduce(4096), place(network, 4096)))
-    simulation = RINGS.plan(task)
+    paths = FlowPaths(network, Job(ring_all_reduce(4096), place(network, 4096)))
+    simulation = RINGS.plan(paths)
     assert simulation is not None
     result = simulation(2.0**30)
     assert result is not None
-    assert not {"shared", "tables"} & vars(task).keys()
+    assert not {"shared", "tables"} & vars(paths).keys()
     assert result.time == pytest.approx(8190 * (2.0**18 / 1e9 + 2e-6), rel=1e-12)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.engine.recurrence.connection_costs import SLACK, LockstepGroups
-from commsim.engine.recurrence.ring_phase_times import Load, _advance, _period, simulate_ring_phase
+from commsim.engine.recurrence.ring_phase_times import Load, _period, _to_simulate, simulate_ring_phase
 from commsim.engine.recurrence.ring_phases import RingPhase
 from commsim.engine.recurrence.rings import Claims
 
@@ -68,19 +68,15 @@ def test_the_least_period_is_found() -> None:
 
 @given(st.integers(1, 500), st.integers(0, 60))
 def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) -> None:
-    state, simulated = np.array([0, 100]), [0]
-
-    def simulate(n: int) -> bool:
+    state, simulated = np.array([0, 100]), 0
+    for n in _to_simulate((state,), n_rounds):
         for _ in range(n):
-            state[:] += (7, 8 if simulated[0] < uneven else 7)
-            simulated[0] += 1
-        return True
-
-    assert _advance((state,), n_rounds, simulate)
+            state[:] += (7, 8 if simulated < uneven else 7)
+            simulated += 1
     assert state.tolist() == [7 * n_rounds, 100 + 7 * n_rounds + min(uneven, n_rounds)]
-    event("jumps" if simulated[0] < n_rounds else "simulates all")
+    event("jumps" if simulated < n_rounds else "simulates all")
     if uneven == 0:
-        assert simulated[0] <= 17
+        assert simulated <= 17
 
 
 @pytest.mark.jit

@@ -13,7 +13,7 @@ from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
-from commsim.engine.ways import catalog
+from commsim.engine.ways import catalog, costs
 from commsim.engine.ways.catalog import (
     EVENTS,
     MOVES,
@@ -22,27 +22,29 @@ from commsim.engine.ways.catalog import (
     STREAMED,
     SYMMETRIC,
     WAYS,
+    Cost,
+    Way,
     choose,
     estimates,
 )
-from commsim.engine.ways.way import MAX_TRANSFERS, Cost, Task, Way
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
 
 
-def task(collective: str, network: Network, n_ranks: int, routing: str | None = None) -> Task:
+def paths_of(collective: str, network: Network, n_ranks: int, routing: str | None = None) -> FlowPaths:
     schedule = COLLECTIVES[collective].build(n_ranks)
-    return Task(network, Job(schedule, place(network, n_ranks)), routing)
+    return FlowPaths(network, Job(schedule, place(network, n_ranks)), routing)
 
 
 def test_rings_are_tried_first_where_rounds_repeat() -> None:
-    assert choose(task("ring_all_reduce", star(64), 64))[0] is RINGS
-    assert choose(task("ring_all_reduce", rail_optimized(128, hosts_per_group=32, groups_per_pod=2), 1024))[0] is RINGS
+    assert choose(paths_of("ring_all_reduce", star(64), 64))[0] is RINGS
+    rails = rail_optimized(128, hosts_per_group=32, groups_per_pod=2)
+    assert choose(paths_of("ring_all_reduce", rails, 1024))[0] is RINGS
 
 
 def test_rings_of_one_round_with_many_waits_are_not_laid_out() -> None:
-    byteps = task("byteps", fat_tree(8), 128)
+    byteps = paths_of("byteps", fat_tree(8), 128)
     assert RINGS not in choose(byteps)
     assert STREAMED not in choose(byteps)
     assert "ring_phases" not in vars(byteps)
@@ -50,24 +52,24 @@ def test_rings_of_one_round_with_many_waits_are_not_laid_out() -> None:
 
 def test_byteps_goes_transfer_by_transfer_where_it_shares_in_step_and_by_events_where_not() -> None:
     network = star(16)
-    assert FlowPaths(network, task("byteps", network, 16).job).simulate(2**26).method == "recurrence"
+    assert paths_of("byteps", network, 16).simulate(2**26).method == "recurrence"
     uneven = fat_tree(4)
-    assert FlowPaths(uneven, task("byteps", uneven, 16).job).simulate(2**26).method == "events"
+    assert paths_of("byteps", uneven, 16).simulate(2**26).method == "events"
 
 
 def test_an_all_to_all_is_tried_as_simultaneous_first() -> None:
-    assert choose(task("direct_all_to_all", fat_tree(8), 128))[0] is SIMULTANEOUS
+    assert choose(paths_of("direct_all_to_all", fat_tree(8), 128))[0] is SIMULTANEOUS
 
 
 def test_symmetry_is_not_looked_for_where_paths_are_drawn_by_hashing() -> None:
     network = rail_optimized(64, hosts_per_group=32)
-    assert SYMMETRIC in choose(task("double_tree_all_reduce", network, 512, "dmodk"))
-    assert SYMMETRIC not in choose(task("double_tree_all_reduce", network, 512, "ecmp"))
+    assert SYMMETRIC in choose(paths_of("double_tree_all_reduce", network, 512, "dmodk"))
+    assert SYMMETRIC not in choose(paths_of("double_tree_all_reduce", network, 512, "ecmp"))
 
 
 def test_what_cannot_be_simulated_by_events_is_tried_in_every_way_that_may_apply() -> None:
-    many = task("ring_all_reduce", star(16384), 16384)
-    assert many.n_transfers > MAX_TRANSFERS
+    many = paths_of("ring_all_reduce", star(16384), 16384)
+    assert many.n_transfers > costs.MAX_TRANSFERS
     assert choose(many) == (RINGS, STREAMED, EVENTS)
 
 
@@ -79,14 +81,14 @@ def test_estimates_expand_no_schedule(n_ranks: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Schedule, "expand", refuse)
     network = rail_optimized(n_ranks // 8, hosts_per_group=32, groups_per_pod=16, cores_per_spine=32)
     job = Job(COLLECTIVES["ring_all_reduce"].build(n_ranks), place(network, n_ranks))
-    ring = Task(network, job)
+    ring = FlowPaths(network, job)
     assert RINGS in estimates(ring)
     assert "shared" not in vars(ring)
 
 
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "byteps", "direct_all_to_all", "double_tree_all_reduce"])
 def test_estimates_grow_with_the_number_of_ranks(collective: str) -> None:
-    found = [estimates(task(collective, star(128), n)) for n in (16, 32, 64, 128)]
+    found = [estimates(paths_of(collective, star(128), n)) for n in (16, 32, 64, 128)]
     for few, many in itertools.pairwise(found):
         for way in few.keys() & many.keys():
             assert few[way].decline <= many[way].decline
@@ -96,7 +98,7 @@ def test_estimates_grow_with_the_number_of_ranks(collective: str) -> None:
 @pytest.mark.parametrize("collective", sorted(COLLECTIVES))
 def test_what_may_be_lost_is_little_beside_the_event_engine(collective: str) -> None:
     try:
-        one = task(collective, fat_tree(4), 16)
+        one = paths_of(collective, fat_tree(4), 16)
     except InputError as error:  # it is built for other systems only
         pytest.skip(str(error))
     cost = estimates(one)
@@ -106,22 +108,22 @@ def test_what_may_be_lost_is_little_beside_the_event_engine(collective: str) -> 
 
 
 def test_a_trace_is_left_to_the_ways_that_have_the_times_of_every_transfer() -> None:
-    ring = task("ring_all_reduce", star(8), 8)
+    ring = paths_of("ring_all_reduce", star(8), 8)
     assert RINGS in choose(ring)
     assert not {RINGS, STREAMED} & set(choose(ring, trace=True))
 
 
 def test_only_the_event_engine_takes_weights_and_curves() -> None:
-    ring = task("ring_all_reduce", star(4), 4)
+    ring = paths_of("ring_all_reduce", star(4), 4)
     pinned = dataclasses.replace(ring.job.placement, routes=PinnedRoutes.of([(0, 1, 0, [0, 5])]))
     assert choose(dataclasses.replace(ring, job=dataclasses.replace(ring.job, placement=pinned))) == (EVENTS,)
 
 
 def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = FlowPaths(star(4), task("ring_all_reduce", star(4), 4).job).simulate(1e6)
+    answer = paths_of("ring_all_reduce", star(4), 4).simulate(1e6)
     quick = Way("quick", "nothing", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
     monkeypatch.setattr(catalog, "WAYS", (quick, *WAYS))
-    assert FlowPaths(star(8), task("ring_all_reduce", star(8), 8).job).simulate(1e6).method == "quick"
+    assert paths_of("ring_all_reduce", star(8), 8).simulate(1e6).method == "quick"
 
 
 def test_every_way_has_a_method() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.report.fabric.aggregation_picture import draw_aggregation
-from commsim.report.paint import write_picture
+from commsim.report.pictures.paint import write_picture
 
 ROW = {
     "collective": "switchml", "n_ranks": 4, "loss": 0.0, "pool_size": 64, "time_s": 1e-3, "elements_per_s": 1e9,

@@ -69,6 +69,13 @@ def test_what_is_left_out_is_said_on_the_page():
     assert left_out["choice"] in text
 
 
+def test_a_column_that_no_row_has_leaves_its_figures_out():
+    rows = [{key: value for key, value in row.items() if key != "time_s"} for row in ROWS]
+    _, left_out = page_text(make_study("s", table_of_rows(rows), {}))
+    assert left_out["time"] == "the rows do not all have numbers in size_B and time_s"
+    assert "busbw" not in left_out
+
+
 def decoded(raw):
     """As page/table.js does it."""
     values = np.frombuffer(base64.b64decode(raw["data"]), "<" + raw["type"])

@@ -7,9 +7,9 @@ import pytest
 
 from collectives.nccl.call import Call
 from commsim.core.errors import InputError
+from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import loop_time, nvls_time
 from commsim.software.nccl.prediction import Site, chosen, predict
-from commsim.software.nccl.primitive_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
 from commsim.software.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
+from commsim.report.palette import BOX_HEIGHT, FAINT, LINK, load_colour
 
 from .boxes import Boxes, Bundles, grid_dims
 from .layout import Layout
-from .palette import BOX_HEIGHT, FAINT, LINK, load_colour
 from .picture import Label, Line, Point, Shape
 
 MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100

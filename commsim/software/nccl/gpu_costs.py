@@ -1,4 +1,4 @@
-"""What NCCL's primitives and its network plugins cost: ``primitive_costs.toml``, read once."""
+"""What NCCL's primitives and its network plugins cost: ``gpu_costs.toml``, read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-PATH = Path(__file__).parent / "primitive_costs.toml"
+PATH = Path(__file__).parent / "gpu_costs.toml"
 # Sizes from here on count as large, where quality is stated.
 LARGE = 2**20
 
@@ -183,7 +183,7 @@ def read_costs(text: str) -> Costs:
     Parameters
     ----------
     text : str
-        TOML, as ``primitive_costs.toml``.
+        TOML, as ``gpu_costs.toml``.
     """
     tree = tomllib.loads(text)
     tables = [*tree["primitives"].values(), *tree["plugin"].values(), *tree["pcie"].values()]

@@ -10,12 +10,12 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import format_bandwidth
-from commsim.report.boxes import MAX_ENDPOINTS, make_boxes, make_bundles
-from commsim.report.layout import make_layout, spread
-from commsim.report.network_picture import draw_network, full_load
-from commsim.report.paint import svg_text
 from commsim.report.palette import BOX_HEIGHT, IDLE, LINK, load_colour
-from commsim.report.picture import Label, Line, Rectangle, text_width
+from commsim.report.pictures.boxes import MAX_ENDPOINTS, make_boxes, make_bundles
+from commsim.report.pictures.layout import make_layout, spread
+from commsim.report.pictures.network_picture import draw_network, full_load
+from commsim.report.pictures.paint import svg_text
+from commsim.report.pictures.picture import Label, Line, Rectangle, text_width
 from commsim.scenario.inputs import load_network
 
 NETWORKS = [

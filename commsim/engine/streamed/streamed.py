@@ -16,16 +16,16 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.flow_plan import Job
+from commsim.engine.flow_state import FlowState, allocate_state, share_table
+from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
+from commsim.engine.recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
+from commsim.engine.recurrence.rings import Waits, find_all_waits
+from commsim.engine.results import chunk_bytes, not_negative, one_job_result
+from commsim.engine.trace_files import TraceFile
 from commsim.routing.routing import Routes, find_routes
 
-from .flow import chunk_bytes, not_negative, one_job_result
-from .flow_plan import Job
-from .flow_state import FlowState, allocate_state, share_table
-from .flow_tables import lay_out_connections, lay_out_flows
-from .recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
-from .recurrence.rings import Waits, find_all_waits
 from .ring_connections import RingConnections, in_order, lay_out_ring_connections, mark_uncontended
-from .trace_files import TraceFile
 
 Table = NDArray[Any]
 

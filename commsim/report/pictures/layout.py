@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
+from commsim.report.palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WIDE
 
 from .boxes import MAX_DIMS, Boxes, Bundles, grid_dims
-from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WIDE
 from .picture import text_width
 
 Reals = NDArray[np.float64]

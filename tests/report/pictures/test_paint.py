@@ -5,8 +5,18 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.report.paint import MAX_PIXELS, SCALE, check_drawable, svg_text, write_picture
-from commsim.report.picture import Disc, Label, Line, Picture, Polygon, Rectangle, shortened, text_width, wrapped
+from commsim.report.pictures.paint import MAX_PIXELS, SCALE, check_drawable, svg_text, write_picture
+from commsim.report.pictures.picture import (
+    Disc,
+    Label,
+    Line,
+    Picture,
+    Polygon,
+    Rectangle,
+    shortened,
+    text_width,
+    wrapped,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = (

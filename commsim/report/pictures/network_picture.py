@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import format_bandwidth, format_size, format_time
+from commsim.report.palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 
 from .boxes import Boxes, link_loads, make_boxes, make_bundles
 from .cables import draw_cables, line_width, rate_classes
 from .layout import Layout, make_layout
-from .palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_width, wrapped
 
 KIND_NAMES = ("host", "switch", "GPU", "CPU", "NIC", "memory", "machine")

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.flow_kernel import add_event, allocate, begin, begin_batch, try_later
+from commsim.engine.flow_state import DATA, IDLE, OVERHEAD, RECEIVING, REDUCING, FlowState
+from commsim.engine.queue_kernel import pop_event
 
-from .flow_kernel import add_event, allocate, begin, begin_batch, try_later
-from .flow_state import DATA, IDLE, OVERHEAD, RECEIVING, REDUCING, FlowState
-from .queue_kernel import pop_event
 from .ring_connections import RingConnections
 
 

@@ -1,4 +1,4 @@
-"""What routings need of a network: coordinates, or tiers."""
+"""D-mod-K routing: the tree that it needs, and the order of destinations in it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,8 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import tiers
 
 
-def require_suited(network: Network, routing: str) -> None:
-    """Refuse a network that a routing cannot work on.
-
-    Raises
-    ------
-    InputError
-        If `routing` needs coordinates, or tiers, and the network has none.
-    """
-    if routing in ("dimension_order", "minimal", "valiant") and not network.coordinates.shape[1]:
-        what = "a grid" if routing == "dimension_order" else "groups"
-        raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
-    if routing == "dmodk":
-        _require_tiers(network)
-
-
-def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
-    """Index of each node as a destination, endpoints first, and its tier; zeros for routings that do not ask.
+def destination_order(network: Network) -> NDArray[np.int64]:
+    """Index of each node as a destination, endpoints first, and its tier.
 
     Endpoints are counted in the order of the tree: by the switch of the fabric that is nearest to each, and under one
     switch by their numbers. GPUs of a rail so follow each other, and go over different switches of the tier above.
@@ -36,11 +21,10 @@ def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
     int64[2, n_nodes]
     """
     order = np.zeros((2, network.n_nodes), np.int64)
-    if routing == "dmodk":
-        is_endpoint = np.zeros(network.n_nodes, np.bool_)
-        is_endpoint[network.endpoints] = True
-        order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
-        order[1] = np.maximum(tiers(network), 0)
+    is_endpoint = np.zeros(network.n_nodes, np.bool_)
+    is_endpoint[network.endpoints] = True
+    order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
+    order[1] = np.maximum(tiers(network), 0)
     return order
 
 
@@ -59,8 +43,14 @@ def _nearest_switch(network: Network) -> NDArray[np.int64]:
         best = nearer
 
 
-def _require_tiers(network: Network) -> None:
-    """Refuse a fabric that is no tree of tiers; what is inside of machines may be as it likes."""
+def require_tiers(network: Network) -> None:
+    """Refuse a fabric that is no tree of tiers; what is inside of machines may be as it likes.
+
+    Raises
+    ------
+    InputError
+        If traffic passes a node of no tier, or a link joins switches of one tier.
+    """
     tier = tiers(network)
     passed = np.flatnonzero(network.forwards & (tier == 0) & (network.machine < 0))
     if passed.size:

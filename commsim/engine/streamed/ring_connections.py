@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .flow_state import Numbers, Offsets, Rows
-from .recurrence.ring_phases import RingPhase
-from .recurrence.rings import Waits
+from commsim.engine.flow_state import Numbers, Offsets, Rows
+from commsim.engine.recurrence.ring_phases import RingPhase
+from commsim.engine.recurrence.rings import Waits
 
 RING_CONNECTION = np.dtype(
     [

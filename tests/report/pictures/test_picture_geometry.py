@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from commsim.report.network_picture import draw_network
-from commsim.report.paint import svg_text
 from commsim.report.palette import CHART, DARK_CHART, FAINT, FILL, INK
-from commsim.report.picture import Label, Rectangle, text_width
+from commsim.report.pictures.network_picture import draw_network
+from commsim.report.pictures.paint import svg_text
+from commsim.report.pictures.picture import Label, Rectangle, text_width
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 

@@ -1,10 +1,8 @@
-import csv
 import io
-import json
 
 import pytest
 
-from commsim.report import table
+from commsim.report import terminal
 
 COLUMNS = ["size(B)", "count", "time(us)", "busiest_link"]
 ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7->spine3"], ["8", "2", "1.50", "-"]]
@@ -23,8 +21,8 @@ def shown(monkeypatch):
         monkeypatch.setenv("COLUMNS", str(width))
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setattr("sys.stdout", Terminal())
-        table.print_table(*args, **options)
-        return table.sys.stdout.getvalue().splitlines()
+        terminal.print_table(*args, **options)
+        return terminal.sys.stdout.getvalue().splitlines()
 
     return run
 
@@ -65,28 +63,6 @@ def test_two_columns_may_have_one_name(shown):
     assert shown(60, ["a", "(95 %)", "b", "(95 %)"], [["1", "2", "3", "4"]], least=["b"])[1].split() == list("1234")
 
 
-def test_answers_go_to_standard_output_alone_when_they_are_asked_for_there(capsys):
-    with table.only_answer("-"):
-        print("a table")
-        table.write_answer("-", {"a": 1})
-    assert json.loads(capsys.readouterr().out) == {"a": 1}
-    with table.only_answer(None, "x.csv"):
-        print("a table")
-    assert capsys.readouterr().out == "a table\n"
-
-
-def test_rows_as_csv_have_a_column_for_each_value_and_all_digits(capsys):
-    rows = [{"a": 0.1 + 0.2, "b": {"c": "x,y", "d": None}}, {"a": 3, "e": [1, 2], "f": True}]
-    with table.only_answer(None, "-"):
-        print("a table")
-        table.write_rows("-", rows)
-    read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert list(read[0]) == ["a", "b.c", "b.d", "e", "f"]
-    assert float(read[0]["a"]) == 0.1 + 0.2
-    assert read[0]["b.c"] == "x,y"
-    assert [read[1][name] for name in ("a", "b.c", "e", "f")] == ["3", "", "[1, 2]", "true"]
-
-
 FACTS = {"network": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps", "why": "many words " * 20}
 
 
@@ -94,8 +70,8 @@ FACTS = {"network": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth
 def test_facts_go_on_below_themselves_on_a_terminal(monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr("sys.stdout", Terminal())
-    table.print_facts(FACTS)
-    first, *rest = table.sys.stdout.getvalue().splitlines()
+    terminal.print_facts(FACTS)
+    first, *rest = terminal.sys.stdout.getvalue().splitlines()
     assert first == f"network  {FACTS['network']}"  # one word is never broken
     assert rest[0].startswith("why      many")
     assert all(len(line) <= width for line in rest)
@@ -105,5 +81,5 @@ def test_facts_go_on_below_themselves_on_a_terminal(monkeypatch, width):
 
 def test_facts_are_one_line_each_in_a_pipe(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
-    table.print_facts(FACTS)
+    terminal.print_facts(FACTS)
     assert len(capsys.readouterr().out.splitlines()) == 2

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import KINDS, PLURALS, Network
 from commsim.core.network_queries import tiers
-
-from .palette import MACHINE
+from commsim.report.palette import MACHINE
 
 MAX_IN_ROW, SHOWN_AT_ENDS = 48, 12
 # Where nothing is to be collapsed, and for a grid.

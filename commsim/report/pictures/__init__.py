@@ -1,0 +1,1 @@
+"""Pictures of networks, and the shapes that all pictures are made of."""

@@ -1,0 +1,199 @@
+"""Tables of what questions beside a prediction return: a ranking, an advice, a comparison, a lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commsim.core.units import format_size
+from commsim.scenario.contenders import skipped
+
+from .answer import Part, Table, remarks
+
+if TYPE_CHECKING:
+    from commsim.formats.measurement import Measured
+    from commsim.real.comparison.comparison import Comparison
+    from commsim.real.comparison.pairs import Pair, Summary
+    from commsim.scenario.advice import Advice
+    from commsim.scenario.ranking import Ranking
+    from commsim.synthesis.bound import LowerBound
+
+RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
+ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
+FAULTS = ["whole(us)", "faults_cost"]
+LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
+COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
+              "predicted(GB/s)", ""]  # fmt: skip
+BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
+# Where the schedules of a bound sum and copy.
+RANKS, ANYWHERE = "ranks", "servers or switches"
+# Sizes at which a bound is shown where none is asked for.
+SIZES = (2**10, 2**20, 2**30)
+# Relative error at which the bar beside a row is full.
+FULL_BAR = 0.5
+# Sizes without a prediction that are named.
+MAX_NAMED = 6
+
+
+def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
+    """Return the table of a ranking between what was derived and what it assumes.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Ranking.
+    title : str
+        Comment above the table.
+    """
+    rows = [
+        [
+            f"{size}",
+            f"{place}",
+            name,
+            f"{r.time * 1e6:.2f}",
+            f"{r.algbw / 1e9:.3f}",
+            f"{r.busbw / 1e9:.3f}",
+            f"{ratio(r.time, order[0][1].time):.2f}x",
+        ]
+        for size, order in ranking.by_size.items()
+        for place, (name, r) in enumerate(order, 1)
+    ]
+    table = Table(RANKING, rows, title, ["algbw(GB/s)", "busbw(GB/s)"])
+    return [*remarks(ranking.derived), table, *remarks(ranking.remarks)]
+
+
+def ratio(time: float, best: float) -> float:
+    """Return how many times the best a time is; 1 where the best is nothing."""
+    return time / best if best else 1.0
+
+
+def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | None = None) -> Table:
+    """Return the ranked ways of an advice.
+
+    Parameters
+    ----------
+    advice : Advice
+        Advice.
+    title : str
+        Comment above the table.
+    before : mapping of str to float, s, optional
+        Time of each way on the network without its faults.
+    """
+    best = advice.ranked[0].result.time
+    rows = [
+        [
+            f"{i}",
+            row.candidate.label,
+            row.candidate.way,
+            "yes" if row.candidate.exact else "no",
+            f"{row.result.time * 1e6:.2f}",
+            f"{ratio(row.result.time, best):.2f}x",
+            f"{row.result.bytes_on_wire:.0f}",
+            f"{row.result.link_bytes.max(initial=0):.0f}",
+            row.bound.phrase,
+            *_cost_of_faults(row.result.time, before, row.candidate.label),
+        ]
+        for i, row in enumerate(advice.ranked, 1)
+    ]
+    return Table(ADVICE + ([] if before is None else FAULTS), rows, title, LEAST_OF_ADVICE)
+
+
+def parts_of_advice(advice: Advice) -> list[Part]:
+    """Return the ranked ways of an advice, and what it assumes and leaves out."""
+    first = advice.ranked[0].result
+    title = f"{format_size(first.size)}, {first.n_ranks} workers, engine {first.engine}"
+    return [*remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title)]
+
+
+def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str) -> list[str]:
+    """Cells of a way's time on the network without faults, where there are faults, and of what they cost."""
+    if before is None:
+        return []
+    whole = before.get(label)
+    return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
+
+
+def parts_of_pairs(
+    pairs: Sequence[Pair], summary: Summary, title: str = "", alone: Sequence[Measured] = ()
+) -> list[Part]:
+    """Return pairs of times, how far apart they are, and what was measured but not predicted.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        Predicted beside measured times.
+    summary : Summary
+        Their errors.
+    title : str
+        Comment above the table.
+    alone : sequence of Measured
+        Measurements without a prediction.
+    """
+    said = [
+        f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
+        f"{summary.worst_size:.0f} B; median signed error {summary.bias:+.1%}"
+    ]
+    within = [pair.is_within for pair in pairs if pair.is_within is not None]
+    if within:
+        said.append(f"{sum(within)} of {len(within)} predictions lie between low and high")
+    if alone:
+        named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
+        more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
+        said.append(f"without a prediction: {named}{more}")
+    return [Table(COMPARISON, [_cells(pair) for pair in pairs], title), *remarks(said)]
+
+
+def parts_of_comparison(comparison: Comparison) -> list[Part]:
+    """Return a comparison's pairs and errors."""
+    return parts_of_pairs(comparison.pairs, comparison.summary)
+
+
+def _cells(pair: Pair) -> list[str]:
+    m = pair.measured
+    rate = m.busbw
+    predicted = "-" if rate is None or not pair.predicted else f"{rate * m.time / pair.predicted / 1e9:.3f}"
+    return [
+        m.operation,
+        f"{m.size:.0f}",
+        f"{m.time * 1e6:.2f}",
+        *("-" if value is None else f"{value * 1e6:.2f}" for value in (m.low, m.high)),
+        f"{pair.predicted * 1e6:.2f}",
+        "-" if pair.error is None else f"{pair.error:+.1%}",
+        "-" if rate is None else f"{rate / 1e9:.3f}",
+        predicted,
+        _bar(pair.error or 0.0),
+    ]
+
+
+def _bar(error: float) -> str:
+    """Draw the error as text: to the left of the middle when the prediction is too short."""
+    length = round(min(1.0, abs(error) / FULL_BAR) * 8)
+    left, right = ("<" * length, "") if error < 0 else ("", ">" * length)
+    return f"{left.rjust(8)}|{right.ljust(8)}"
+
+
+def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: str) -> Table:
+    """Return lower bounds and what limits them, at every size.
+
+    Parameters
+    ----------
+    bounds : sequence of LowerBound
+        Bounds of one operation.
+    sizes : sequence of int, bytes
+        Sizes.
+    what : str
+        Operation and network.
+    """
+    rows = [[f"{s}", where(b.anywhere), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
+    return Table(BOUND, rows, f"{what}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule")
+
+
+def parts_of_bound(bound: LowerBound) -> list[Part]:
+    """Return a lower bound at a small, a middle and a large size."""
+    name = "" if bound.network is None else f" on {bound.network.name}"
+    return [table_of_bounds([bound], SIZES, f"{bound.operation}{name}"), *remarks(bound.notes)]
+
+
+def where(anywhere: bool) -> str:
+    """Return at which nodes the schedules of a bound sum and copy."""
+    return ANYWHERE if anywhere else RANKS

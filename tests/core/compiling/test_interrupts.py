@@ -1,0 +1,36 @@
+import signal
+import threading
+
+import pytest
+
+from commsim.core.compiling.interrupts import interrupts_wait
+
+
+def test_an_interrupt_comes_when_the_work_is_done():
+    steps = []
+    with pytest.raises(KeyboardInterrupt), interrupts_wait():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("done")
+    assert steps == ["done"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_without_an_interrupt_nothing_changes():
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts_wait():
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_handle_no_signals_and_leave_them_alone():
+    before, found = signal.getsignal(signal.SIGINT), []
+
+    def work():
+        with interrupts_wait():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]
