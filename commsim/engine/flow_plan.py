@@ -21,7 +21,6 @@ from commsim.routing.routing import Routes
 from .flow_state import share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
-from .own_costs import OwnCosts, with_own_costs
 
 Table = NDArray[Any]
 JobTables = tuple[
@@ -250,16 +249,19 @@ def plan_flows(
     tables = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
     n_on_connection = np.bincount(connection_of, minlength=len(ends))
     connection = lay_out_connections(network, n_on_connection, nodes, routes, tables)
-    own = []
-    for job, first_connection, mine, channels_of in zip(jobs, n_connections, ends_of_jobs, channels, strict=True):
-        if job.network is not None:
-            some = slice(first_connection, first_connection + len(mine))
-            seen = find_connection_routes(
-                job.network, job.placement, mine, channels_of, routing=routing, seed=seed, hashed_channel=hashed[some]
-            )
-            own.append(OwnCosts(job, first_connection, nodes[some], weight[some], seen))
-    if own:
-        tables = with_own_costs(network, own, tables, connection)
+    own = [job.network is not None for job in jobs]
+    if any(own):
+        from .own_costs import OwnCosts, with_own_costs
+
+        seen = []
+        for j in np.flatnonzero(own).tolist():
+            job, mine = jobs[j], job_of_connection == j
+            where = find_connection_routes(
+                job.network or network, job.placement, ends_of_jobs[j], channels[j], routing=routing, seed=seed,
+                hashed_channel=hashed[mine],
+            )  # fmt: skip
+            seen.append(OwnCosts(job, n_connections[j], nodes[mine], weight[mine], where))
+        tables = with_own_costs(network, seen, tables, connection)
     flow, flow_link, capacity = tables
     successors, op = successor_rows(first, pred, kind != WRITE_AFTER_READ), np.concatenate(ops)
     cases = np.empty(0, np.uint8)

@@ -18,7 +18,7 @@ from .flow_tables import lay_out_connections, lay_out_flows
 SLACK = 1e-12
 Table = NDArray[Any]
 Tables = tuple[Table, Table, NDArray[np.float64]]
-__all__ = ["OwnCosts", "overheads", "with_own_costs"]
+__all__ = ["OwnCosts", "with_own_costs"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,26 +95,3 @@ def _sorted(flow: Table, rows: Table, is_port: NDArray[np.bool_]) -> tuple[Table
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
     flow["port"] = bounds[:-1] + np.bincount(rows["flow"][is_port[order]], minlength=n)
     return flow, rows
-
-
-def overheads(network: Network, jobs: Sequence[Any], job_of: NDArray[np.intp], nodes: Table) -> Table:
-    """Return what each connection's messages take of the ports at its ends: float64[n_connections, 2], s.
-
-    Parameters
-    ----------
-    network : Network
-        Network of all jobs that have none of their own.
-    jobs : sequence of Job
-        Jobs.
-    job_of : intp[n_connections]
-        Job of each connection.
-    nodes : int32[n_connections, 2]
-        Source and destination of each.
-    """
-    found = np.stack((network.overhead[nodes[:, 0]], network.recv_overhead[nodes[:, 1]]), axis=1)
-    for j, job in enumerate(jobs):
-        if job.network is not None:
-            mine = job_of == j
-            found[mine, 0] = job.network.overhead[nodes[mine, 0]]
-            found[mine, 1] = job.network.recv_overhead[nodes[mine, 1]]
-    return found

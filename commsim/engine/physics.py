@@ -10,7 +10,6 @@ from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan, FlowTimes, link_bytes
 from .message_costs import MessageCosts
-from .own_costs import overheads
 from .results import SLACK, check_links
 
 Times = NDArray[np.float64]
@@ -59,7 +58,7 @@ def _check_alone(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None, s
         _require(times.done - times.sent, costs.flight, slack, "complete")
         return
     least = times.bytes_on_wire / rate[connection]
-    overhead = overheads(plan.network, plan.jobs, plan.job_of_connection, nodes)
+    overhead = _overheads(plan, nodes)
     least += np.where(crosses, overhead[:, 0], 0.0)[connection]
     _require(times.sent - times.start, least, slack, "sent")
     least = plan.network.gamma[nodes[:, 1]][connection]
@@ -86,6 +85,18 @@ def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
         raise PhysicsError(f"transfer {after} started before transfer {before}, which it waits for, ended")
     if before >= 0:
         raise PhysicsError("two transfers of one connection overlap")
+
+
+def _overheads(plan: FlowPlan, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return what each connection's messages take of the ports at its ends: float64[n_connections, 2], s."""
+    ends = nodes.T
+    found = np.stack((plan.network.overhead[ends[0]], plan.network.recv_overhead[ends[1]]), axis=1)
+    for j, job in enumerate(plan.jobs):
+        if job.network is not None:
+            mine = plan.job_of_connection == j
+            found[mine, 0] = job.network.overhead[ends[0, mine]]
+            found[mine, 1] = job.network.recv_overhead[ends[1, mine]]
+    return found
 
 
 def _nodes(plan: FlowPlan) -> NDArray[np.int32]:
