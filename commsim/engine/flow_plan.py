@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -181,6 +182,13 @@ class JobConnections:
             self.network, self.job.placement, ends, channel, routing=self.routing, seed=self.seed
         )
 
+    def on(self, network: Network) -> JobConnections:
+        """Return the same on another network: what the schedule alone decides is kept, routes are found there."""
+        there = dataclasses.replace(self, network=network)
+        kept = vars(self).keys() & {"transfers", "numbered", "waits"}
+        vars(there).update({name: vars(self)[name] for name in kept})
+        return there
+
 
 def ends_of(transfers: Transfers, lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Participants, and channel, of connections whose first transfers are `lead`: int32[n, 2], int64[n]."""
@@ -229,8 +237,8 @@ def plan_flows(
     n_edges = _offsets([len(w.pred) for w in waits])
     participants = _offsets([job.schedule.n_participants for job in jobs])
     first = np.concatenate([np.zeros(1, np.int64), *(w.first[1:] + o for w, o in zip(waits, n_edges, strict=True))])
-    pred = np.concatenate([w.pred + np.int32(o) for w, o in zip(waits, n_transfers, strict=True)])
-    kind = np.concatenate([w.kind for w in waits])
+    pred = _renumbered([w.pred for w in waits], n_transfers)
+    kind = waits[0].kind if len(waits) == 1 else np.concatenate([w.kind for w in waits])
     connection_of = np.concatenate([of + np.int32(o) for of, o in zip(of_jobs, n_connections, strict=True)])
     ends = np.concatenate([e + np.int32(o) for e, o in zip(ends_of_jobs, participants, strict=True)])
     placement = joined([job.placement for job in jobs])
@@ -296,6 +304,13 @@ def _job_tables(of_job: JobConnections) -> JobTables:
     """Return connections of transfers, their ends and channels, operations, counts and what is waited for."""
     transfers, (of_transfer, lead) = of_job.transfers, of_job.numbered
     return of_transfer, *ends_of(transfers, lead), transfers["op"].copy(), transfers["count"].copy(), of_job.waits
+
+
+def _renumbered(numbers: Sequence[NDArray[np.int32]], offsets: Sequence[int]) -> NDArray[np.int32]:
+    """Join the numbers of all jobs; those of an only job, of which there may be many millions, are not copied."""
+    if len(numbers) == 1:
+        return numbers[0]
+    return np.concatenate([number + np.int32(o) for number, o in zip(numbers, offsets, strict=True)])
 
 
 def _offsets(counts: list[int]) -> list[int]:

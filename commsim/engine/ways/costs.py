@@ -55,7 +55,7 @@ BOTTLENECKS_DECLINED = 0.1e-6
 BOTTLENECK_PAIR = 2e-9
 BOTTLENECKS_TRANSFER = 1e-6
 # Connections that may be busy at once, per link, from which on it takes less than the event engine.
-LEAST_SHARING = 8
+LEAST_SHARING = 5
 
 # Transfers that the event engine takes, which keeps some hundred bytes for each.
 MAX_TRANSFERS = 2**26

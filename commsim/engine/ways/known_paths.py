@@ -11,7 +11,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_paths import KNOWN, LOOPS, FlowPaths
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow_plan import Job, JobConnections
 from commsim.engine.trace_files import TraceFile
 from commsim.engine.ways.known_time import KnownTime, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps
@@ -64,8 +64,15 @@ class KnownPaths(FlowPaths):
 
     def on_reference(self, size: float) -> float:
         """Simulate the job on the reference network, and return what its messages take."""
-        paths = FlowPaths(self.known.reference, self.job, self.routing, self.seed)
-        return paths.simulate(size, framing=self.known.framing).time
+        return self._on(self.known.reference, self.job).simulate(size, framing=self.known.framing).time
+
+    def _on(self, network: Network, job: Job) -> FlowPaths:
+        """Return a job on one of the two networks; what its schedule alone decides is found once for both."""
+        paths = FlowPaths(network, job, self.routing, self.seed)
+        begun: JobConnections | None = self._plans.setdefault(job, self.shared if job is self.job else paths.shared)
+        if begun is not None:
+            vars(paths)["shared"] = begun.on(network) if begun.network is not network else begun
+        return paths
 
     def _known(self, size: float, starts: ArrayLike, framing: Framing | None) -> Result | None:
         """Return the known time where it is proved to be that of the simulation."""
@@ -79,8 +86,7 @@ class KnownPaths(FlowPaths):
         assert self.known.loops is not None
 
         def time(where: Network, job: Job, part: float) -> float:
-            paths = FlowPaths(where, job, self.routing, self.seed)
-            return paths.simulate(part, starts=starts, framing=framing).time
+            return self._on(where, job).simulate(part, starts=starts, framing=framing).time
 
         found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
         return dataclasses.replace(found, method=LOOPS)
