@@ -21,8 +21,10 @@ from collectives import COLLECTIVES
 from commsim.core.jit import compile_all
 from commsim.core.placement import place
 from commsim.core.result import Result
+from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
+from commsim.engine.bottlenecks.group_state import lay_out_groups
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, JobConnections, plan_flows
+from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from commsim.engine.recurrence.moves import Moves, plan_moves, simulate_moves
 from commsim.engine.recurrence.ring_phases import find_ring_phases
 from commsim.engine.recurrence.rings import count_meetings, find_all_waits, plan_rings
@@ -33,7 +35,7 @@ from commsim.engine.ways import costs
 from commsim.report.terminal import print_table
 from commsim.scenario.inputs import load_network
 
-from .works import SIZE, fat_tree, rails, star
+from .works import SIZE, fat_tree, rails, small_fat_tree, star
 
 # Collective, topology from the number of ranks, ranks, routing.
 WORKS: tuple[tuple[str, Callable[[int], str], int, str], ...] = (
@@ -48,6 +50,8 @@ WORKS: tuple[tuple[str, Callable[[int], str], int, str], ...] = (
     ("direct_all_to_all", fat_tree, 256, "dmodk"),
     ("direct_all_to_all", fat_tree, 256, "ecmp"),
     ("byteps", star, 64, "dmodk"),
+    ("byteps", small_fat_tree, 128, "dmodk"),
+    ("byteps", small_fat_tree, 128, "ecmp"),
 )
 # On the tiny work, what is measured is the beginning of a way.
 BEGINS = {
@@ -134,7 +138,20 @@ def measure(collective: str, topology: Callable[[int], str], n_ranks: int, routi
         simulate_flows(plan_flows(network, [job], routing=routing, shared=begun), SIZE)
 
     meter.part("EVENTS_TRANSFER", n, events)
+    if n_connections >= costs.LEAST_SHARING * network.n_links:
+        _measure_bottlenecks(meter, n, network, begun)
     return meter.parts
+
+
+def _measure_bottlenecks(meter: Meter, n: int, network: Any, begun: JobConnections) -> None:
+    def tables() -> FlowPlan:
+        vars(begun).pop("waits", None)
+        return plan_flows(network, [begun.job], routing=begun.routing, shared=begun)
+
+    plan = tables()
+    groups = meter.part("BOTTLENECKS_DECLINED", len(plan.connection), lambda: lay_out_groups(plan))
+    if groups is not None:
+        meter.part("BOTTLENECKS_TRANSFER", n, lambda: simulate_bottlenecks(tables(), groups, SIZE))
 
 
 def _measure_rings(meter: Meter, job: Job, network: Any, routing: str) -> None:

@@ -23,6 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"run ring_all_reduce double_tree_all_reduce hierarchical_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M",
         "run halving_doubling_all_reduce pairwise_all_to_all --topology fat_tree:k=4 -b 1M -e 1M",
         "run ring_all_reduce --topology fat_tree:k=4 -b 1M -e 1M --routing spray --start-jitter 10us",
+        "run byteps:n_partitions=2 --topology fat_tree:k=4 -b 1M -e 1M --method bottlenecks",
         "run --topology dgx-h100@star:machines=2 -b 1M -e 1M",
         "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M",
     ),

@@ -48,7 +48,7 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     InputError
         If there are more than ``MAX_DEPENDENCIES``.
     """
-    from .dependencies_kernel import FENCE, find_dependencies, find_fences
+    from .dependencies_kernel import FENCE, find_dependencies, find_fences, merge_rows
 
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
@@ -66,7 +66,7 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
         )
     if any(block.n_fences for block in schedule.blocks):
         fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
-        return _merge(Dependencies(first, pred, kind), fence_first, fence_pred, FENCE)
+        return Dependencies(*merge_rows((first, pred, kind), fence_first, fence_pred, FENCE))
     return Dependencies(first, pred, kind)
 
 
@@ -96,15 +96,6 @@ def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.in
     return wire, lead
 
 
-def _merge(d: Dependencies, first: NDArray[np.int64], pred: NDArray[np.int32], kind: int) -> Dependencies:
-    n = len(first) - 1
-    successor = np.concatenate((np.repeat(np.arange(n), np.diff(d.first)), np.repeat(np.arange(n), np.diff(first))))
-    order = np.argsort(successor, kind="stable")
-    preds = np.concatenate((d.pred, pred))[order]
-    kinds = np.concatenate((d.kind, np.full(len(pred), kind, np.uint8)))[order]
-    return Dependencies(d.first + first, preds, kinds)
-
-
 def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> int:
     """Write the cells that each transfer reads and writes, and return how many there are.
 
@@ -131,7 +122,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     if n_cells <= 4 * len(transfers) + 2**16 and count.sum() <= 4 * len(transfers):
         cells["read"], cells["read_end"], cells["write"], cells["write_end"] = read, read + count, write, write + count
         return n_cells
-    from .dependencies_kernel import cut_by_insertion, touched
+    from .cells_kernel import cut_by_insertion, touched
 
     ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
     if np.diff(ends, prepend=0).max() <= MAX_TOUCHES and n_addresses < 2**31:

@@ -1,4 +1,4 @@
-"""Kernels that cut chunks into intervals, and turn program order into what waits for what."""
+"""Kernels that turn program order into what waits for what."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ Integers = TypeVar("Integers", NDArray[np.int32], NDArray[np.uint8])
 
 
 @kernel
-def _append(array: Integers, n: int, value: int) -> Integers:
-    """Put `value` at index `n`, in a copy of twice the size when `array` is full."""
-    if n >= array.shape[0]:
-        larger = np.empty(2 * n + 16, array.dtype)
-        for k in range(n):
-            larger[k] = array[k]
-        array = larger
-    array[n] = value
-    return array
+def _doubled(array: Integers) -> Integers:
+    """Return a copy with twice as many places."""
+    larger = np.empty(2 * array.shape[0] + 16, array.dtype)
+    for k in range(array.shape[0]):
+        larger[k] = array[k]
+    return larger
 
 
 @kernel
@@ -83,8 +80,9 @@ def find_dependencies(
                 while node >= 0:
                     if seen[node_transfer[node]] != 2 * i + 1:
                         seen[node_transfer[node]] = 2 * i + 1
-                        pred = _append(pred, m, node_transfer[node])
-                        kind = _append(kind, m, READ_AFTER_WRITE)
+                        if m >= pred.shape[0]:
+                            pred, kind = _doubled(pred), _doubled(kind)
+                        pred[m], kind[m] = node_transfer[node], READ_AFTER_WRITE
                         m += 1
                     node = node_next[node]
             for k in range(of["write"], of["write_end"]):
@@ -92,8 +90,9 @@ def find_dependencies(
                 while node >= 0:
                     if seen[node_transfer[node]] != 2 * i + 1:
                         seen[node_transfer[node]] = 2 * i + 1
-                        pred = _append(pred, m, node_transfer[node])
-                        kind = _append(kind, m, WRITE_AFTER_WRITE)
+                        if m >= pred.shape[0]:
+                            pred, kind = _doubled(pred), _doubled(kind)
+                        pred[m], kind[m] = node_transfer[node], WRITE_AFTER_WRITE
                         m += 1
                     node = node_next[node]
             for k in range(of["write"], of["write_end"]):
@@ -101,8 +100,9 @@ def find_dependencies(
                 while node >= 0:
                     if seen[node_transfer[node]] < 2 * i:
                         seen[node_transfer[node]] = 2 * i
-                        pred = _append(pred, m, node_transfer[node])
-                        kind = _append(kind, m, WRITE_AFTER_READ)
+                        if m >= pred.shape[0]:
+                            pred, kind = _doubled(pred), _doubled(kind)
+                        pred[m], kind[m] = node_transfer[node], WRITE_AFTER_READ
                         m += 1
                     node = node_next[node]
         for i in range(begin, end):
@@ -114,14 +114,16 @@ def find_dependencies(
                     last_reader[k] = -1
                 elif t["op"] != REDUCE or transfers[node_transfer[last_writer[k]]]["op"] != REDUCE:
                     conflict = i
-                node_transfer = _append(node_transfer, n_nodes, i)
-                node_next = _append(node_next, n_nodes, last_writer[k])
+                if n_nodes >= node_next.shape[0]:
+                    node_transfer, node_next = _doubled(node_transfer), _doubled(node_next)
+                node_transfer[n_nodes], node_next[n_nodes] = i, last_writer[k]
                 last_writer[k] = n_nodes
                 n_nodes += 1
         for i in range(begin, end):
             for k in range(cells[i]["read"], cells[i]["read_end"]):
-                node_transfer = _append(node_transfer, n_nodes, i)
-                node_next = _append(node_next, n_nodes, last_reader[k])
+                if n_nodes >= node_next.shape[0]:
+                    node_transfer, node_next = _doubled(node_transfer), _doubled(node_next)
+                node_transfer[n_nodes], node_next[n_nodes] = i, last_reader[k]
                 last_reader[k] = n_nodes
                 n_nodes += 1
         begin = end
@@ -169,7 +171,9 @@ def find_fences(transfers: Transfers, n_participants: int) -> tuple[NDArray[np.i
             participant = t["src"] if end == 0 else t["dst"]
             node = previous[participant]
             while node >= 0:
-                pred = _append(pred, m, node // 2)
+                if m >= pred.shape[0]:
+                    pred = _doubled(pred)
+                pred[m] = node // 2
                 m += 1
                 node = node_next[node // 2, node % 2]
         for end in range(2 if t["src"] != t["dst"] else 1):
@@ -178,6 +182,46 @@ def find_fences(transfers: Transfers, n_participants: int) -> tuple[NDArray[np.i
             current[participant] = 2 * i + end
     first[n] = m
     return first, pred[:m].copy()
+
+
+@kernel
+def merge_rows(
+    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]],
+    first: NDArray[np.int64],
+    pred: NDArray[np.int32],
+    kind: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
+    """Append to the predecessors of each transfer further ones, all of one kind.
+
+    Parameters
+    ----------
+    rows : (int64[n + 1], int32[m], uint8[m])
+        Rows of predecessors, and their kinds.
+    first : int64[n + 1], pred : int32[k]
+        Rows of the further ones.
+    kind : int
+        Their kind.
+
+    Returns
+    -------
+    int64[n + 1], int32[m + k], uint8[m + k]
+    """
+    before, preds, kinds = rows
+    n = first.shape[0] - 1
+    merged = np.empty(n + 1, np.int64)
+    all_preds = np.empty(preds.shape[0] + pred.shape[0], np.int32)
+    all_kinds = np.empty(all_preds.shape[0], np.uint8)
+    m = 0
+    for i in range(n):
+        merged[i] = m
+        for k in range(before[i], before[i + 1]):
+            all_preds[m], all_kinds[m] = preds[k], kinds[k]
+            m += 1
+        for k in range(first[i], first[i + 1]):
+            all_preds[m], all_kinds[m] = pred[k], kind
+            m += 1
+    merged[n] = m
+    return merged, all_preds, all_kinds
 
 
 @kernel
@@ -226,101 +270,3 @@ def counting_order(key: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
         order[place[key[i]]] = i
         place[key[i]] += 1
     return order
-
-
-@kernel
-def touched(src: NDArray[np.int32], dst: NDArray[np.int32], n_participants: int) -> NDArray[np.int64]:
-    """Count how many transfers each participant sends and receives.
-
-    Parameters
-    ----------
-    src, dst : int32[n]
-        Source and destination of each transfer.
-    n_participants : int
-        Ranks and helpers.
-
-    Returns
-    -------
-    int64[n_participants]
-    """
-    count = np.zeros(n_participants, np.int64)
-    for i in range(src.shape[0]):
-        count[src[i]] += 1
-        count[dst[i]] += 1
-    return count
-
-
-@kernel
-def _place(bounds: NDArray[np.int32], low: int, high: int, address: int) -> int:
-    """Find the first of the rising bounds `low` to `high` that is not below `address`."""
-    while low < high:
-        middle = (low + high) // 2
-        if bounds[middle] < address:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def _insert(bounds: NDArray[np.int32], n: int, address: int) -> int:
-    """Put `address` among the `n` rising bounds, unless it is there; return how many there are."""
-    k = _place(bounds, 0, n, address)
-    if k < n and bounds[k] == address:
-        return n
-    for j in range(n, k, -1):
-        bounds[j] = bounds[j - 1]
-    bounds[k] = address
-    return n + 1
-
-
-@kernel
-def cut_by_insertion(
-    transfers: Transfers,
-    src_address: NDArray[np.int64],
-    dst_address: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    cells: NDArray[np.void],
-) -> int:
-    """Give numbers to the cells, and say which each transfer reads and writes.
-
-    Parameters
-    ----------
-    transfers : TRANSFER[n]
-        Transfers in program order.
-    src_address, dst_address : int64[n]
-        First address that each reads and writes, within the participant; 31 bits.
-    ends : int64[n_participants]
-        Running sum of :func:`touched`: a participant has at most twice as many bounds as transfers.
-    cells : CELLS[n]
-        Or another table with these fields. Written: ``read``, ``read_end``, ``write`` and ``write_end``.
-
-    Returns
-    -------
-    int
-        Cells in all.
-    """
-    n_participants = ends.shape[0]
-    bounds = np.empty(2 * ends[n_participants - 1], np.int32)
-    n_bounds = np.zeros(n_participants, np.int64)
-    for i in range(transfers.shape[0]):
-        for end in range(2):
-            participant = transfers[i]["src"] if end == 0 else transfers[i]["dst"]
-            address = src_address[i] if end == 0 else dst_address[i]
-            own_bounds = bounds[2 * ends[participant - 1] if participant else 0 : 2 * ends[participant]]
-            n_bounds[participant] = _insert(own_bounds, n_bounds[participant], address)
-            n_bounds[participant] = _insert(own_bounds, n_bounds[participant], address + transfers[i]["count"])
-    first = np.zeros(n_participants + 1, np.int64)
-    for participant in range(n_participants):
-        first[participant + 1] = first[participant] + n_bounds[participant]
-    for i in range(transfers.shape[0]):
-        src, dst, count = transfers[i]["src"], transfers[i]["dst"], transfers[i]["count"]
-        reads = bounds[2 * ends[src - 1] if src else 0 : 2 * ends[src]]
-        writes = bounds[2 * ends[dst - 1] if dst else 0 : 2 * ends[dst]]
-        low = _place(reads, 0, n_bounds[src], src_address[i])
-        cells[i]["read"] = first[src] + low
-        cells[i]["read_end"] = first[src] + _place(reads, low + 1, n_bounds[src], src_address[i] + count)
-        low = _place(writes, 0, n_bounds[dst], dst_address[i])
-        cells[i]["write"] = first[dst] + low
-        cells[i]["write_end"] = first[dst] + _place(writes, low + 1, n_bounds[dst], dst_address[i] + count)
-    return int(first[n_participants])

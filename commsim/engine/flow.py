@@ -6,6 +6,8 @@ never once per hop. Alone it takes o + bytes/B + L, and gamma * bytes more when 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,7 +17,7 @@ from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
 from .flow_plan import FlowPlan, FlowTimes
-from .flow_state import allocate_state
+from .flow_state import FlowState, allocate_state
 from .message_costs import measured_costs, started
 from .physics import check_physics
 from .results import chunk_bytes, job_results, not_negative
@@ -23,7 +25,12 @@ from .trace_files import TraceFile, keep_trace
 
 
 def simulate_plan(
-    plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None
+    plan: FlowPlan,
+    n_bytes: ArrayLike,
+    *,
+    starts: ArrayLike = 0.0,
+    framing: Framing | None = None,
+    kernel: Callable[[FlowState], None] | None = None,
 ) -> FlowTimes:
     """Simulate the plan once.
 
@@ -37,6 +44,8 @@ def simulate_plan(
         Time at which each participant, numbered through all jobs, enters its collective.
     framing : Framing, optional
         How messages are cut into packets.
+    kernel : callable, optional
+        Function that plays the state in place of the event engine's kernel.
 
     Raises
     ------
@@ -61,7 +70,10 @@ def simulate_plan(
     several = len({job.priority for job in plan.jobs}) > 1
     shared = connections, plan.flow, plan.flow_link, plan.resource
     t = allocate_state(transfers, shared, plan.queue, plan.successors, flight=flight)
-    simulate(t, several)
+    if kernel is None:
+        simulate(t, several)
+    else:
+        kernel(t)
     left = len(plan.connection_of) - int(t.counter["n_done"])
     if left:
         stuck = int(np.flatnonzero(t.waiting > 0)[0])
@@ -79,6 +91,7 @@ def simulate_flows(
     framing: Framing | None = None,
     trace: bool | TraceFile = False,
     flaps: Flaps | None = None,
+    kernel: Callable[[FlowState], None] | None = None,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together.
 
@@ -88,8 +101,8 @@ def simulate_flows(
         What runs where.
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
-    starts, framing
-        Same as in :func:`simulate_plan`.
+    starts, framing, kernel
+        Same as in :func:`simulate_plan`; there is no other kernel with flaps.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
     flaps : Flaps, optional
@@ -108,7 +121,7 @@ def simulate_flows(
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     flapped = None
     if flaps is None:
-        times = simulate_plan(plan, payload(plan, sizes), starts=starts, framing=framing)
+        times = simulate_plan(plan, payload(plan, sizes), starts=starts, framing=framing, kernel=kernel)
     else:
         from .flow_flaps import simulate_flaps
 

@@ -61,6 +61,48 @@ class Solution:
         return frame_of((result.row() for result in self.results), library)
 
 
+def _jobs(scenario: Scenario) -> Any:
+    from commsim.scenario.together.predict import prepare_together
+
+    assert scenario.jobs is not None
+    return prepare_together(scenario.jobs, scenario.network, **scenario.placing)
+
+
+def _groups(scenario: Scenario) -> Any:
+    from commsim.scenario.plans.groups import prepare_groups
+
+    n_ranks = scenario.n_ranks
+    return prepare_groups(scenario.collective, scenario.network, scenario.groups, n_ranks=n_ranks, **scenario.placing)
+
+
+def _compressed(scenario: Scenario) -> Any:
+    from commsim.scenario.plans.compressed import compressed
+
+    assert scenario.compressor is not None
+    return compressed(plan_of(dataclasses.replace(scenario, compressor=None)), scenario.compressor)
+
+
+def _synthesized(scenario: Scenario) -> Any:
+    return service("synthesized plan")(scenario)
+
+
+def _collective(scenario: Scenario) -> Any:
+    return prepare(
+        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+        assume_programmable=scenario.assume_programmable, **scenario.placing,
+    )  # fmt: skip
+
+
+# Kinds of work: which scenarios ask for it, and the function that plans it. The first that is asked for is planned.
+KINDS: tuple[tuple[Callable[[Scenario], bool], Callable[[Scenario], Any]], ...] = (
+    (lambda scenario: scenario.jobs is not None, _jobs),
+    (lambda scenario: bool(scenario.groups), _groups),
+    (lambda scenario: scenario.compressor is not None, _compressed),
+    (lambda scenario: scenario.name.startswith(SYNTHESIZED), _synthesized),
+    (lambda _: True, _collective),
+)
+
+
 def plan_of(scenario: Scenario) -> Any:
     """Return the plan of a scenario's work.
 
@@ -69,33 +111,7 @@ def plan_of(scenario: Scenario) -> Any:
     InputError
         If a name is unknown, a parameter is wrong, or the work does not fit on the network.
     """
-    placing = scenario.placing
-    if scenario.jobs is not None:
-        from commsim.scenario.together.predict import prepare_together
-
-        return prepare_together(scenario.jobs, scenario.network, **placing)
-    if scenario.groups:
-        from commsim.scenario.plans.groups import prepare_groups
-
-        return prepare_groups(
-            scenario.collective, scenario.network, scenario.groups, n_ranks=scenario.n_ranks, **placing
-        )
-    plan: Any = _made(scenario)
-    if scenario.compressor is None:
-        return plan
-    from commsim.scenario.plans.compressed import compressed
-
-    return compressed(plan, scenario.compressor)
-
-
-def _made(scenario: Scenario) -> Any:
-    """Return the plan of one collective: of a registered one, or of what is synthesized for an operation."""
-    if scenario.name.startswith(SYNTHESIZED):
-        return service("synthesized plan")(scenario)
-    return prepare(
-        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
-        assume_programmable=scenario.assume_programmable, **scenario.placing,
-    )  # fmt: skip
+    return next(plan(scenario) for is_asked, plan in KINDS if is_asked(scenario))
 
 
 def solve(

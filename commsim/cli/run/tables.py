@@ -28,6 +28,7 @@ METHODS = {
     "simultaneous": "one allocation of rates, since all messages start together",
     "symmetric": "one transfer of each class of equal transfers",
     "streamed": "event by event, with one state per connection instead of per message",
+    "bottlenecks": "event by event, with one rate for all messages that one link holds down",
     "closed-form": "NCCL's closed form, since no link can be in the way of its messages",
     "loops": "some of NCCL's loops, which repeat: within some 1 % of all",
     "events": "event by event",

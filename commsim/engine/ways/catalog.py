@@ -208,6 +208,27 @@ def _plan_streamed(paths: FlowPaths) -> Simulation | None:
     return None if plan is None else partial(simulate_streamed, plan)
 
 
+def _estimate_bottlenecks(paths: FlowPaths) -> Cost | None:
+    n_stages = 1 + sum(block.n_fences * block.times for block in paths.job.schedule.blocks)
+    at_once = min(paths.n_connections, paths.n_transfers / n_stages)
+    sprays = (paths.routing or paths.network.routing).startswith("spray")
+    if sprays or at_once < costs.LEAST_SHARING * paths.network.n_links:
+        return None
+    begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * paths.network.n_links**2
+    tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * paths.n_connections
+    decline = costs.BOTTLENECKS_BEGIN / 5 + costs.BOTTLENECKS_DECLINED * paths.n_connections
+    return Cost(decline, begin + costs.BOTTLENECKS_TRANSFER * paths.n_transfers + tables)
+
+
+def _plan_bottlenecks(paths: FlowPaths) -> Simulation | None:
+    from commsim.engine.bottlenecks.bottlenecks import simulate_bottlenecks
+    from commsim.engine.bottlenecks.group_state import lay_out_groups
+
+    plan = paths.tables  # which the event engine begins with as well
+    groups = lay_out_groups(plan)
+    return None if groups is None else partial(simulate_bottlenecks, plan, groups)
+
+
 def _estimate_events(paths: FlowPaths) -> Cost:
     return Cost(paths.event_cost, paths.event_cost)
 
@@ -247,10 +268,14 @@ SYMMETRIC = Way(
 STREAMED = Way(
     "streamed", "rings of at most 2^32 messages, and no trace", _estimate_streamed, _plan_streamed, traces=False
 )
+BOTTLENECKS = Way(
+    "bottlenecks", "messages that take links whole, and links and messages that are not too many",
+    _estimate_bottlenecks, _plan_bottlenecks, steps=20000,
+)  # fmt: skip
 EVENTS = Way("events", "nothing", _estimate_events, _plan_events, general=True)
 
 # The last one applies to everything. A way is added here; the order of methods is that of the messages about them.
-WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, EVENTS)
+WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS)
 METHODS = ("auto", *dict.fromkeys(way.name for way in WAYS))
 
 

@@ -13,6 +13,7 @@ MOVES_BEGIN = 1.5e-3
 SIMULTANEOUS_BEGIN = 1e-3
 SYMMETRIC_BEGIN = 5e-3
 STREAMED_BEGIN = 1.5e-3
+BOTTLENECKS_BEGIN = 6e-3
 EVENTS_BEGIN = 2.5e-3
 
 # Finding a route and the links of a connection, which most ways do.
@@ -46,6 +47,15 @@ SIMULTANEOUS_FLOW = 0.8e-6
 # Symmetry: a transfer of the pattern until it is known that most are different, and in all.
 CLASS_DECLINED = 2e-6
 CLASS = 9e-6
+
+# Bottlenecks: a connection until it is known that links are not shared whole; a pair of links; a transfer. Routes and
+# tables are those of the event engine, which goes on with them. The transfer is one whose sharing takes nothing, as the
+# event engine's is: what sharing takes beside that is less than there.
+BOTTLENECKS_DECLINED = 0.1e-6
+BOTTLENECK_PAIR = 2e-9
+BOTTLENECKS_TRANSFER = 1e-6
+# Connections that may be busy at once, per link, from which on it takes less than the event engine.
+LEAST_SHARING = 8
 
 # Transfers that the event engine takes, which keeps some hundred bytes for each.
 MAX_TRANSFERS = 2**26

@@ -161,14 +161,14 @@ def _through_ports(
     share[of_connection[at_port]] = routes.share[at_port]
     rows = np.flatnonzero(wanted[routes.link])
     link, connection = routes.link[rows].astype(np.int64), of_connection[rows]
-    key = np.where(port[connection] < 0, -1 - connection, port[connection])  # without one, each stands for itself
-    pairs, of_pair = np.unique(np.stack((key, link), axis=1), axis=0, return_inverse=True)
-    of_pair = of_pair.ravel()
+    key = np.where(port[connection] < 0, network.n_links + connection, port[connection])  # without one, each is its own
+    pairs, of_pair = np.unique(key * network.n_links + link, return_inverse=True)
+    through, link = pairs // network.n_links, pairs % network.n_links
     carried = np.bincount(of_pair, weights=cap * routes.share[rows], minlength=len(pairs))
     part = np.zeros(len(pairs))
     np.maximum.at(part, of_pair, routes.share[rows] / share[connection])
-    rate = np.where(pairs[:, 0] >= 0, network.bandwidth[np.maximum(pairs[:, 0], 0)] * part, np.inf)
-    return np.bincount(pairs[:, 1], weights=np.minimum(carried, rate), minlength=network.n_links).astype(np.float64)
+    rate = np.append(network.bandwidth, np.inf)[np.minimum(through, network.n_links)] * part
+    return np.bincount(link, weights=np.minimum(carried, rate), minlength=network.n_links).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
