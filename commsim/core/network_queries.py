@@ -147,7 +147,9 @@ def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) 
     tier = np.where(start, 0, -1)
     level = 0
     while True:
-        reached = dst[(tier[src] == level) & (tier[dst] < 0)]
+        onward = tier[dst] < 0  # the others lead back
+        src, dst = src[onward], dst[onward]
+        reached = dst[tier[src] == level]
         if not reached.size:
             return tier
         level += 1

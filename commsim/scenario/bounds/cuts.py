@@ -42,9 +42,10 @@ def partition_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
     no other group is left. Where only ranks send on, all groups together give another bound: what messages between
     them must carry, over the capacity out of all sets, or into them.
     """
+    above = _links_up(graph)
     for name, group in _partitions(graph):
         k = int(group.max()) + 1
-        for of_node in surroundings(graph, group):
+        for of_node in _surroundings(graph, group, above):
             yield from cuts_around(graph, demand, of_node, k, name)
     for of_node, name in _slabs(graph):
         yield from cuts_around(graph, demand, of_node, 2, name)
@@ -69,42 +70,53 @@ def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int
     of_rank = of_node[graph.ranks]
     leaving, entering = demand.crossing(of_rank, k)
     between = 0.0 if graph.anywhere or (of_rank < 0).any() else demand.between(k)
-    for src, dst, bytes_across, way in (
-        (graph.src, graph.dst, leaving, "out of"),
-        (graph.dst, graph.src, entering, "into"),
-    ):
-        leaves = (of_node[src] >= 0) & (of_node[src] != of_node[dst])
-        capacity = np.bincount(of_node[src[leaves]], graph.bandwidth[leaves], k)
+    src, dst = of_node[graph.src], of_node[graph.dst]
+    crosses = np.flatnonzero(src != dst)
+    for ends, bytes_across, way in ((src[crosses], leaving, "out of"), (dst[crosses], entering, "into")):
+        link, of_link = crosses[ends >= 0], ends[ends >= 0]
+        capacity = np.bincount(of_link, graph.bandwidth[link], k)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(bytes_across > 0, bytes_across / capacity, 0.0)
         worst = int(each.argmax())
         whose = f"{name} {_named(graph, of_node, worst)}"
-        fixed = _handling(graph, of_rank, worst, leaves & (of_node[src] == worst), way)
+        fixed = _handling(graph, of_rank, worst, link[of_link == worst], way)
         yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
         if between and capacity.sum():
             yield Cut(between / float(capacity.sum()), f"the capacity {way} all {k} {name}s together")
 
 
-def surroundings(graph: Graph, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _links_up(graph: Graph) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Return the links that join each tier to those below it, from the first tier on: upper ends, lower ends."""
+    tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
+    upper, lower = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
+    down = (tier[lower] >= 0) & (tier[lower] < tier[upper])
+    upper, lower = upper[down], lower[down]
+    at = tier[upper]
+    return [(upper[at == level], lower[at == level]) for level in range(1, int(tier.max()) + 1)]
+
+
+def _surroundings(
+    graph: Graph, group: NDArray[np.int64], above: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
+) -> Iterator[NDArray[np.int64]]:
     """Disjoint sets of nodes around groups of ranks: which group's each node is in, or -1.
 
     Parameters
     ----------
+    graph : Graph
+        Graph of the network.
     group : int64[n_ranks]
         0..k-1.
+    above : list of (int32[m], int32[m])
+        Links that join each tier to those below it.
     """
     of_node = np.full(graph.n_nodes, -1, np.int64)
     of_node[graph.ranks] = group
     yield of_node
-    tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
-    a, b = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
-    down = (tier[b] >= 0) & (tier[b] < tier[a])
-    a, b = a[down], b[down]
-    for level in range(1, int(tier.max()) + 1):
-        at = tier[a] == level
+    for upper, lower in above:
         low, high = np.full(graph.n_nodes, np.iinfo(np.int64).max), np.full(graph.n_nodes, -1, np.int64)
-        np.minimum.at(low, a[at], of_node[b[at]])
-        np.maximum.at(high, a[at], of_node[b[at]])
+        of_lower = of_node[lower]
+        np.minimum.at(low, upper, of_lower)
+        np.maximum.at(high, upper, of_lower)
         before, of_node = of_node, np.where(low == high, low, of_node)
         if np.array_equal(before, of_node):
             return
@@ -140,14 +152,14 @@ def _slabs(graph: Graph) -> Iterator[tuple[NDArray[np.int64], str]]:
                 yield of_node, f"half along dimension {d},"
 
 
-def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArray[np.bool_], way: str) -> float:
+def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArray[np.intp], way: str) -> float:
     """Overhead that a single rank with a single link cannot avoid: its link is its port, which is busy for it."""
     inside = np.flatnonzero(of_rank == group)
-    if len(inside) != 1 or np.count_nonzero(links) != 1:
+    if len(inside) != 1 or len(links) != 1:
         return 0.0
     ends = graph.src if way == "out of" else graph.dst
     node = int(graph.ranks[inside[0]])
-    if ends[links.argmax()] != node:
+    if ends[links[0]] != node:
         return 0.0
     costs = graph.network.overhead if way == "out of" else graph.network.recv_overhead
     return float(costs[node])
