@@ -14,7 +14,8 @@ from commsim.core.schedule import REDUCE
 from commsim.routing.routing import Routes
 
 from .flow import payload
-from .flow_plan import FlowPlan, FlowTimes
+from .flow_plan import FlowPlan
+from .flow_times import FlowTimes
 from .message_costs import MessageCosts, measured_costs, started
 from .results import job_results, not_negative
 

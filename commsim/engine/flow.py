@@ -16,8 +16,9 @@ from commsim.core.errors import PhysicsError
 from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
 
-from .flow_plan import FlowPlan, FlowTimes
+from .flow_plan import FlowPlan
 from .flow_state import FlowState, allocate_state
+from .flow_times import FlowTimes
 from .message_costs import measured_costs, started
 from .physics import check_physics
 from .results import chunk_bytes, job_results, not_negative

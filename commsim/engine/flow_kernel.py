@@ -57,28 +57,35 @@ def prepare(t: FlowState) -> None:
 def go_on_until(t: FlowState, several_priorities: bool, until: float) -> None:
     """Simulate all that happens before time `until`; the arguments are those of :func:`simulate`."""
     c = t.counter
-    n_connections = len(t.connection)
     while c["n_heap"] > 0 or c["n_waiting"] > 0:
         now = begin_batch(t, until)
         if now == np.inf:
             break
-        while c["n_waiting"] > 0 and t.event_time[0] <= now:
-            code = t.event_code[0]
-            c["n_waiting"] = pop_event(t.event_time, t.event_code, c["n_waiting"])
-            if code % 2 == 0:
-                try_later(t, code // 2)
-            else:
-                arrive(t, code // 2, now)
-        while c["n_work"] > 0:
-            c["n_work"] -= 1
-            subject = t.work[c["n_work"]]
-            if subject < n_connections:
-                try_to_send(t, subject, now)
-            elif subject < 2 * n_connections:
-                end_sending(t, subject - n_connections, now)
-            else:
-                end_receiving(t, subject - n_connections, now)
+        take_events(t, now)
         allocate(t, now, several_priorities)
+
+
+@njit_norefcount
+def take_events(t: FlowState, now: float) -> None:
+    """Handle the events that are due at time `now`, and all that follows from them at once."""
+    c = t.counter
+    n_connections = len(t.connection)
+    while c["n_waiting"] > 0 and t.event_time[0] <= now:
+        code = t.event_code[0]
+        c["n_waiting"] = pop_event(t.event_time, t.event_code, c["n_waiting"])
+        if code % 2 == 0:
+            try_later(t, code // 2)
+        else:
+            arrive(t, code // 2, now)
+    while c["n_work"] > 0:
+        c["n_work"] -= 1
+        subject = t.work[c["n_work"]]
+        if subject < n_connections:
+            try_to_send(t, subject, now)
+        elif subject < 2 * n_connections:
+            end_sending(t, subject - n_connections, now)
+        else:
+            end_receiving(t, subject - n_connections, now)
 
 
 @njit_norefcount

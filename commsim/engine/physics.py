@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import PhysicsError
 from commsim.core.schedule import REDUCE
 
-from .flow_plan import FlowPlan, FlowTimes, link_bytes
+from .flow_plan import FlowPlan
+from .flow_times import FlowTimes, link_bytes
 from .message_costs import MessageCosts
 from .results import SLACK, check_links
 

@@ -13,7 +13,8 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
 
-from .flow_plan import FlowPlan, FlowTimes, Job, link_bytes
+from .flow_plan import FlowPlan, Job
+from .flow_times import FlowTimes, link_bytes
 
 # Relative slack of every check against physics.
 SLACK = 1e-9

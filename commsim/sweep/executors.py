@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import multiprocessing.connection
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from types import FrameType
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
+from commsim.interrupts import signals_held
 
 from .worker import THREADS, begin_worker
 
@@ -58,7 +57,7 @@ class Pool:
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Submit a call; an interruption meanwhile comes after it, when the workers that it starts are known."""
-        with _uninterrupted():
+        with signals_held():  # a worker whose start is interrupted is not known, and lives on without its work
             return self.executor.submit(fn, *args)
 
     def renew(self) -> None:
@@ -290,25 +289,6 @@ def _end(executor: Executor) -> None:
     for process in list((getattr(executor, "_processes", None) or {}).values()):
         process.kill()  # first, since one that has only begun would look for semaphores that are gone
     executor.shutdown(wait=False, cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold signals back: a worker whose start is interrupted is not known, and lives on without what it was to get."""
-    held: list[tuple[int, FrameType | None]] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        asked = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        before = {number: handler for number, handler in asked.items() if callable(handler)}
-    for number in before:
-        signal.signal(number, lambda *of: held.append(of))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if held:
-            before[signal.Signals(held[0][0])](*held[0])
 
 
 @contextlib.contextmanager

@@ -23,7 +23,8 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_flows, simulate_plan
-from commsim.engine.flow_plan import FlowTimes, Job, plan_flows
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_times import FlowTimes
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 

@@ -13,7 +13,8 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, simulate_plan
-from commsim.engine.flow_plan import FlowPlan, FlowTimes, Job, plan_flows
+from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_physics
 
 LINK = LogGP(L=0.5, o=0.25, B=1.0, gamma=0.125)

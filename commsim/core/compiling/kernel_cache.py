@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from .interrupts import interrupts_wait
+from commsim.interrupts import signals_held
 
 # Modules whose version identifies their content.
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
@@ -81,7 +81,7 @@ class KernelCache:
             stored, reduced = pickle.loads(_unsealed(content, key))
             if stored != signature:
                 raise ValueError("it is of another signature")
-            with interrupts_wait():
+            with signals_held():  # LLVM calls Python, where an exception would be swallowed
                 found = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
             return self._compiling("once after installation")

@@ -17,7 +17,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
-from .interrupts import interrupts_wait
+from commsim.interrupts import signals_held
 
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 
@@ -52,7 +52,7 @@ class Called(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _finalize_final_module(self) -> None:
-        with interrupts_wait():
+        with signals_held():  # LLVM calls Python, where an exception would be swallowed
             super()._finalize_final_module()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.flow_kernel import arrive, end_receiving, end_sending, prepare, push, try_later, try_to_send
+from commsim.engine.flow_kernel import prepare, push, take_events
 from commsim.engine.flow_state import FlowState
-from commsim.engine.queue_kernel import heap_fix, pop_event
+from commsim.engine.queue_kernel import heap_fix
 from commsim.engine.users_kernel import end_link, first_link
 
 from .group_state import Groups
@@ -31,27 +31,11 @@ def simulate_groups(t: FlowState, g: Groups) -> None:
     """
     prepare(t)
     c = t.counter
-    n_connections = len(t.connection)
     while g.counter["n_heap"] > 0 or c["n_waiting"] > 0:
         now = end_flows(t, g)
         if now == np.inf:
             break
-        while c["n_waiting"] > 0 and t.event_time[0] <= now:
-            code = t.event_code[0]
-            c["n_waiting"] = pop_event(t.event_time, t.event_code, c["n_waiting"])
-            if code % 2 == 0:
-                try_later(t, code // 2)
-            else:
-                arrive(t, code // 2, now)
-        while c["n_work"] > 0:
-            c["n_work"] -= 1
-            subject = t.work[c["n_work"]]
-            if subject < n_connections:
-                try_to_send(t, subject, now)
-            elif subject < 2 * n_connections:
-                end_sending(t, subject - n_connections, now)
-            else:
-                end_receiving(t, subject - n_connections, now)
+        take_events(t, now)
         regroup(t, g, now)
 
 

@@ -19,7 +19,8 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import payload
-from commsim.engine.flow_plan import FlowPlan, FlowTimes
+from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK, job_results, not_negative

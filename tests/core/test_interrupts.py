@@ -3,12 +3,12 @@ import threading
 
 import pytest
 
-from commsim.core.compiling.interrupts import interrupts_wait
+from commsim.interrupts import signals_held
 
 
 def test_an_interrupt_comes_when_the_work_is_done():
     steps = []
-    with pytest.raises(KeyboardInterrupt), interrupts_wait():
+    with pytest.raises(KeyboardInterrupt), signals_held():
         signal.raise_signal(signal.SIGINT)
         steps.append("done")
     assert steps == ["done"]
@@ -18,7 +18,7 @@ def test_an_interrupt_comes_when_the_work_is_done():
 
 def test_without_an_interrupt_nothing_changes():
     before = signal.getsignal(signal.SIGINT)
-    with interrupts_wait():
+    with signals_held():
         pass
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -27,7 +27,7 @@ def test_other_threads_handle_no_signals_and_leave_them_alone():
     before, found = signal.getsignal(signal.SIGINT), []
 
     def work():
-        with interrupts_wait():
+        with signals_held():
             found.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

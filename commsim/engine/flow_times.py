@@ -1,0 +1,47 @@
+"""What the flow engine finds: when each transfer started and finished, and what each link carried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .flow_plan import FlowPlan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowTimes:
+    """When everything happened, in the plan's order of transfers.
+
+    Parameters
+    ----------
+    bytes_on_wire, start, sent, done : float64[n_transfers]
+        Bytes with headers, and seconds.
+    ready : float64[n_connections], s
+        Time at which both ends of each connection had entered the collective.
+    n_events : int
+        Phases that started or ended.
+    """
+
+    bytes_on_wire: NDArray[np.float64]
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+    ready: NDArray[np.float64]
+    n_events: int
+
+
+def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
+    """Bytes that each link carried, headers included, for one job or for all.
+
+    Returns
+    -------
+    float64[n_links], bytes
+    """
+    mine = slice(None) if job is None else plan.transfers_of[job]
+    per_connection = np.bincount(
+        plan.connection_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.connection)
+    )
+    per_flow_link = np.repeat(per_connection, np.diff(plan.routes.first)) * plan.routes.share
+    return np.bincount(plan.routes.link, weights=per_flow_link, minlength=plan.network.n_links).astype(np.float64)

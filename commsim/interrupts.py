@@ -1,0 +1,31 @@
+"""Ctrl-C where an exception must not be raised: it waits until the work is done."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Handle signals that come meanwhile at the end; what Python does not handle ends the process at once, as ever."""
+    if threading.current_thread() is not threading.main_thread():  # other threads never handle signals
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    asked = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in asked.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *of_signal: held.append(of_signal))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for first, frame in held[:1]:
+            before[signal.Signals(first)](first, frame)
