@@ -124,7 +124,9 @@ def _series() -> dict[str, Series]:
         limits = {LARGE[-1]: LARGE_LIMIT}
         if routing == "ecmp":  # collisions have no symmetry, so 8,192 ranks are enough
             ranks, limits = COLLIDING, COLLIDING_LIMITS.get(name, {})
-        found[f"{name}, rails, {routing}"] = Series(f"{name}_all_reduce", rails, routing, ranks, 512, limits)
+        found[f"{name}, rails, {routing}"] = Series(
+            f"{name}_all_reduce", rails, routing, ranks, 512, limits, full_ranks=LARGE[0]
+        )
     for routing, few, many in (("dmodk", 0.05, 0.5), ("ecmp", 0.1, 1.5)):
         most = {256: (few, None), 1024: (many, None)}
         found[f"all-to-all, fat tree, {routing}"] = Series(direct, fat_tree, routing, (256, 1024), 16, most)
