@@ -1,5 +1,7 @@
 """Parts of a warm-up; all of it compiles for minutes where nothing is cached, so it is not run here."""
 
+import json
+
 import pytest
 
 from commsim.cli import warmup
@@ -10,6 +12,26 @@ def test_a_part_compiles_what_its_commands_need_and_says_what_failed():
     found = compile_part(("topo list", "run --topology no_such_network"))
     assert found["time_s"] > 0
     assert "unknown topology" in found["failed"]
+
+
+def test_a_word_that_no_parser_knows_is_a_failure_that_is_said():
+    assert "unrecognized arguments: --no-such-flag" in compile_part(("topo list --no-such-flag",))["failed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", warmup.PARTS)
+def test_the_commands_of_each_part_are_answered(commsim, part):
+    for line in warmup.PARTS[part]:
+        commsim(*line.split())
+        assert commsim.code in (0, None), line
+
+
+@pytest.mark.slow
+def test_a_command_takes_the_way_with_one_rate_per_bottleneck(commsim):
+    (line,) = (line for line in warmup.PARTS["flow engine"] if "byteps" in line)
+    commsim.results(*line.split())
+    tree = json.loads((commsim.folder / "results.json").read_text())
+    assert '"method": "bottlenecks"' in json.dumps(tree)
 
 
 def test_the_number_of_processes_is_checked(commsim):
