@@ -68,13 +68,27 @@ class SharedRun(Value):
         object.__setattr__(self, "n_adjusted", freeze(self.n_adjusted, np.int64, name="shared run: n_adjusted"))
 
     @property
+    def alone(self) -> NDArray[np.float64]:
+        """Iteration and communication time of each job on these links without other jobs, float64[n_jobs, 2], s.
+
+        Longer than in its profile where a link has less capacity than the job's rate asks for.
+        """
+        per_rate = (self.use / self.network.bandwidth).max(axis=1, initial=0.0)
+        times = np.empty((len(self.jobs), 2))
+        for j, job in enumerate(self.jobs):
+            durations = [phase.duration * max(1.0, phase.rate * per_rate[j]) for phase in job.phases]
+            late = [max(d, phase.overlap) - phase.length for d, phase in zip(durations, job.phases, strict=True)]
+            times[j] = job.period + sum(late), sum(durations)
+        return times
+
+    @property
     def slowdowns(self) -> NDArray[np.float64]:
         """Mean iteration time of each job over that without other jobs, float64[n_jobs]."""
-        return np.asarray(self.iteration_times.mean(axis=1) / [job.period for job in self.jobs])
+        return np.asarray(self.iteration_times.mean(axis=1) / self.alone[:, 0])
 
     def job_rows(self) -> list[dict[str, Any]]:
         """One JSON row per job."""
-        slowdowns = self.slowdowns.tolist()
+        slowdowns, alone = self.slowdowns.tolist(), self.alone.tolist()
         return [
             {
                 "job": job.name,
@@ -84,10 +98,10 @@ class SharedRun(Value):
                 "iteration_p50_s": float(np.percentile(self.iteration_times[j], 50)),
                 "iteration_p90_s": float(np.percentile(self.iteration_times[j], 90)),
                 "iteration_p99_s": float(np.percentile(self.iteration_times[j], 99)),
-                "alone_s": job.period,
+                "alone_s": alone[j][0],
                 "slowdown": slowdowns[j],
                 "communication_s": float(self.communication_times[j].mean()),
-                "communication_alone_s": job.communication_time,
+                "communication_alone_s": alone[j][1],
                 "contended_s": float(self.job_contended_time[j]),
                 "adjustments": int(self.n_adjusted[j]),
             }

@@ -101,6 +101,16 @@ def test_a_job_is_as_fast_as_its_slowest_link_and_leaves_the_rest_to_others():
     assert double.link_bytes[0] == 16.0
 
 
+@pytest.mark.parametrize("overlap", [0.0, 0.06, 0.2])
+def test_alone_a_job_takes_what_its_links_allow_not_what_its_profile_says(overlap):
+    run = share([job("fast", 0.25, (0.0, 0.05, 80 * GBPS, overlap))], iterations=4)
+    communication = 0.05 * 80 / 50
+    iteration = 0.25 + max(communication, overlap) - max(0.05, overlap)
+    np.testing.assert_allclose(run.alone, [[iteration, communication]], rtol=1e-12)
+    np.testing.assert_allclose(run.iteration_times, [[iteration] * 4], rtol=1e-12)
+    assert run.slowdowns[0] == pytest.approx(1.0, rel=1e-12)
+
+
 jobs = st.builds(
     lambda period, cuts, rates, turn, overlaps: _drawn(period, cuts, rates, turn, overlaps),
     st.integers(4, 12),
