@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_size
+from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_size
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
@@ -149,7 +149,7 @@ def run(config: Config) -> Answer:
     advice = advise(question, network, assume_overhead=assume)
     has_faults = bool(config.fail or config.scale)
     before = _times_of(advise(question, whole, assume_overhead=assume)) if has_faults else None
-    title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
+    title = f"{format_size(question.size)} on {network.name}, {counted(question.n_workers, 'worker')}, engine flow"
     ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
     said = about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
     crossover, about_density = density_of_crossover(question, advice)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.render import tell
@@ -219,7 +220,7 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
     if network is None:
         title = f"a single rank over {transport.name}, which sends nothing: nothing is predicted"
     else:
-        title = f"{transport.size} ranks over {transport.name}, against {network.name}"
+        title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}"
     said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_time
+from commsim.core.units import counted, format_time
 from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
 from commsim.report.terminal import progress
 
@@ -119,9 +119,10 @@ def _about(
 ) -> Iterator[str]:
     """Describe what is replayed, what is left out, and what is assumed."""
     name = machines.cluster.network.name
-    yield f"{len(small)} jobs on {machines.n_gpus} GPUs of {len(machines.names)} hosts, {name}"
+    size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len(machines.names), 'host')}"
+    yield f"{counted(len(small), 'job')} on {size}, {name}"
     if len(small) < len(jobs):
-        yield f"left out: {len(jobs) - len(small)} jobs of more than {config.largest} GPUs"
+        yield f"left out: {counted(len(jobs) - len(small), 'job')} of more than {counted(config.largest or 0, 'GPU')}"
     if machines.inference.any():
         yield f"inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
     if any(job.model for job in small):
@@ -218,7 +219,8 @@ def trace(config: TraceConfig) -> Answer:
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
     write_trace(config.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)
-    said.append(f"{len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    days = jobs[-1].submit / 86400
+    said.append(f"{counted(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
     return Answer([Remarks(said)])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import format_size, parse_time
+from commsim.core.units import counted, format_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -91,7 +91,7 @@ def run(config: Config) -> Answer:
         report=_progress,
     )
     show_step()
-    title = f"{op.name} on {network.name}, {p} ranks"
+    title = f"{op.name} on {network.name}, {counted(p, 'rank')}"
     parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
     faults, costs = ([], []) if not has_faults else _costs(found, whole, placement, config)
     parts += faults
@@ -111,7 +111,7 @@ def run(config: Config) -> Answer:
 
         written = write_rules(op.name, ranges, config.msccl)
         parts += remarks(one.note for one in written if one.note)
-        parts.append(Lines([f"{config.msccl}: {len(written)} files of MSCCL"]))
+        parts.append(Lines([f"{config.msccl}: {counted(len(written), 'file')} of MSCCL"]))
     if config.tuner_csv:
         parts.append(Lines([_write_tuner(found, p, config.tuner_csv)]))
     more = {
@@ -154,7 +154,7 @@ def _write_tuner(found: Synthesis, p: int, path: str) -> str:
             rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
     rules = rules_of_rows(rows)
     write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
-    return f"{path}: {len(rules)} rules, of what NCCL has; it cannot run what is made here"
+    return f"{path}: {counted(len(rules), 'rule')} for NCCL's own algorithms; NCCL cannot run synthesized schedules"
 
 
 def _write(network: Network, candidate: Candidate, path: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth
+from commsim.core.units import counted, format_bandwidth
 
 from .context import Context, Notes, Sized
 
@@ -98,7 +98,7 @@ def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
 
     algorithm, notes = read_msccl(source)
     schedule = schedule_of_algorithm(algorithm)
-    proved = f"proved to be {schedule.operation} on {schedule.n_ranks} ranks"
+    proved = f"proved to be {schedule.operation} on {counted(schedule.n_ranks, 'rank')}"
     custom = "'custom' has no postcondition, so only termination was checked"
     return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved)
 
@@ -126,9 +126,8 @@ def _write_system(value: Sized, target: str, context: Context) -> Notes:
 
     sizes, schedule = _sizes(context.network), value.schedule
     if math.prod(sizes) != schedule.n_ranks:
-        raise InputError(
-            f"{schedule.name} has {schedule.n_ranks} ranks, and {context.network} {math.prod(sizes)} hosts"
-        )
+        hosts = counted(math.prod(sizes), "host")
+        raise InputError(f"{schedule.name} has {counted(schedule.n_ranks, 'rank')}, and {context.network} {hosts}")
     system, operation = system_of(schedule.name, sizes)
     back = schedule_of_system(system, operation, sizes)[0]
     write_system(system, target)

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
-from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
+from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run(config: Config) -> Answer:
         settings=settings,
     )
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    parts = _parts(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
+    parts = _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
@@ -174,5 +174,5 @@ def score(config: ScoreConfig) -> Answer:
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
-    table = Table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
+    table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
     return Answer([Remarks(values), table], [tree], more=tree, key=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
+from commsim.core.units import counted, format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
@@ -201,7 +201,7 @@ def _add_time(config: Config) -> Callable[[float], float] | None:
 
 def _training(training: Training, row: dict[str, Any]) -> list[Part]:
     """Return the exchanges of the first iteration, and the totals."""
-    title = f"{training.policy}, {row['workers']} workers: exchanges of the first iteration"
+    title = f"{training.policy}, {counted(row['workers'], 'worker')}: exchanges of the first iteration"
     facts = {
         "iteration": format_time(row["iteration_s"]),
         "computation": format_time(row["compute_s"]),
@@ -235,7 +235,7 @@ def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
         for row in rows
     ]
     names = ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"]
-    title = f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone"
+    title = f"{counted(setting.n_workers, 'worker')}; the exchanges are in the JSON, or printed with a single policy"
     return [Table(names, cells, title)]
 
 

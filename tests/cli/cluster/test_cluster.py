@@ -80,7 +80,7 @@ def test_a_public_log_becomes_a_trace(commsim, cluster, tmp_path):
     )
     tree = commsim.results("cluster", "run", cluster, "--trace", path, "--policy", "fifo", "--largest", "32")
     assert tree["results"][0]["jobs"] == 1
-    assert "left out: 1 jobs" in commsim.out
+    assert "left out: 1 job of" in commsim.out
     direct = commsim.results(
         "cluster", "run", cluster, "--trace", f"helios:{log}", "--policy", "fifo", "--largest", "32"
     )
