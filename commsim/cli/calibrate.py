@@ -46,7 +46,9 @@ class Config(WithJson):
 
     backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
-    passes: int = flag(metavar="N", default=10, help="times that all steps are timed; more where others disturb them")
+    passes: int = flag(
+        metavar="N", default=10, help="how often each step is timed; more often where other work disturbs it"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -218,7 +220,7 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
     from commsim.real.validate import summary_of
 
     if network is None:
-        title = f"a single rank over {transport.name}, which sends nothing: nothing is predicted"
+        title = f"a single rank over {transport.name}, which sends nothing; there is nothing to predict"
     else:
         title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}"
     said = summary_of(rows)

@@ -30,7 +30,9 @@ class RunConfig(WithJson):
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
     trace: str = flag(required=True, metavar="FILE.csv|KIND:...", help="jobs, such as poisson:jobs=500,load=0.9,seed=1")
-    policy: str | None = flag(metavar="NAME[,NAME...]", help="such as fifo, or FILE.py; see commsim cluster policies")
+    policy: str | None = flag(
+        metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
+    )
     cassini: bool = switched(help="rank placements and shift jobs by CASSINI: --placing cassini")
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
@@ -38,9 +40,11 @@ class RunConfig(WithJson):
     )
     compare: bool = switched(help="run all policies (or those named), each packed and with CASSINI, or --placing")
     assume: str | None = flag(
-        metavar="FILE.toml", help="models, types of GPUs, CPUs, hosts that inference lends, restart time"
+        metavar="FILE.toml", help="assumptions: models, types of GPUs, CPUs, hosts that inference lends, restart time"
     )
-    largest: int | None = flag(metavar="GPUS", help="omit larger jobs (default: a job that cannot fit is an error)")
+    largest: int | None = flag(
+        metavar="GPUS", help="omit jobs with more GPUs (default: a job that cannot fit is an error)"
+    )
     seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs")
     csv: str | None = flag(metavar="FILE", help="also write one line per job")
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
@@ -90,7 +94,7 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
     placings: list[Placing] = [known_placing(text) for text in config.placing.split(",")] if config.placing else []
     if config.cassini and (config.compare or placings):
         other = "--placing" if placings else "--compare"
-        raise InputError(f"{other} says how jobs are placed; --cassini has no effect beside it")
+        raise InputError(f"{other} sets how jobs are placed; --cassini has no effect with it")
     if not named and not config.compare:
         raise InputError(f"run needs --policy or --compare; policies are {', '.join(POLICIES)}")
     usual: list[Placing] = ["packed", "cassini"] if config.compare else ["cassini" if config.cassini else "packed"]
@@ -206,7 +210,7 @@ def trace(config: TraceConfig) -> Answer:
     said = []
     if config.kind is not None:
         if config.gpus is not None:
-            raise InputError("--gpus has no effect on a log: it goes with a synthetic trace")
+            raise InputError("--gpus has no effect on a log; it is for synthetic traces")
         jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
         said.append(
             f"models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them"

@@ -134,7 +134,7 @@ class Config(Placing, WithJson):
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
     seed: int = flag(default=0, help="seed of random placement")
-    nccl_version: str | None = flag(metavar="2.8..2.30", help="release whose model is asked (default: 2.30)")
+    nccl_version: str | None = flag(metavar="2.8..2.30", help="NCCL release whose rules are used (default: 2.30)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )

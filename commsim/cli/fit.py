@@ -30,7 +30,9 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
     operation = COLLECTIVES[collective].metadata["operation"] if collective in COLLECTIVES else ""
     chosen = [fit for fit in fits if fit.operation == operation]
     if len(chosen) != 1:
-        raise InputError(f"--collective {collective}: {len(chosen)} of the fits are of it; choose one with --operation")
+        raise InputError(
+            f"--collective {collective}: {len(chosen)} of the fits are for its operation; choose one with --operation"
+        )
     middle, fastest, slowest = network_costs(chosen[0], collective)
     spec = f"star:n_hosts={chosen[0].n_ranks},bandwidth={middle.B:.6g}B/s,latency={_short(middle.L / 2)}"
     said = (
@@ -88,7 +90,9 @@ class Config(WithJson):
         "file", metavar="MEASURED", help="table of nccl-tests, OSU, commsim, the NCCL inspector, or a profile"
     )
     operation: str | None = flag(
-        choices=OPERATIONS, metavar="NAME", help="operation of a file that does not name it; otherwise only its rows"
+        choices=OPERATIONS,
+        metavar="NAME",
+        help="operation of the rows, if the file does not name it; otherwise: only the rows of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")

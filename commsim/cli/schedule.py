@@ -22,7 +22,7 @@ class OneConfig(Flags):
     """The schedule that a verb is about."""
 
     collective: str = flag("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]", help="schedule")
-    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective that is named")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective given by name")
 
 
 class CheckConfig(WithJson, OneConfig):
@@ -32,29 +32,29 @@ class CheckConfig(WithJson, OneConfig):
 class ShowConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule show``."""
 
-    draw: str | None = flag(metavar="FILE", help="draw it, if it is small: .svg or .png")
+    draw: str | None = flag(metavar="FILE", help="draw the schedule, if it is small: .svg or .png")
     topology: str | None = flag(metavar="NAME|FILE", help="draw the trees of --rank on this network, as synthesized")
-    rank: int | None = flag(metavar="RANK", help="whose trees, with --topology (default: 0)")
+    rank: int | None = flag(metavar="RANK", help="with --topology: rank whose trees to draw (default: 0)")
     size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 
 
 class SaveConfig(OneConfig):
     """All flags of ``commsim schedule save``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
 class ImportConfig(Reading):
     """All flags of ``commsim schedule import``."""
 
     source: str = flag("source", metavar="FILE", help="file of MSCCL, GOAL or Chakra")
-    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
 class ExportConfig(Writing, OneConfig):
     """All flags of ``commsim schedule export``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .xml, .goal, .bin, .et or .cm")
 
 
 def list_collectives(_: WithJson) -> Answer:

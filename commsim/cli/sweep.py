@@ -42,9 +42,9 @@ class RunConfig(Flags):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
     with_host: bool = switched(help="write the name of this machine into the results")
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
-    retry_failed: bool = switched(help="also compute the points again that failed before")
+    retry_failed: bool = switched(help="compute the points that failed before again")
     part: str | None = flag(
-        metavar="K/N", help="compute only part K of N, or with `slurm` that of this task of an array; see sweep merge"
+        metavar="K/N", help="compute only part K of N; `slurm`: the part of this task of a job array; see sweep merge"
     )
 
 

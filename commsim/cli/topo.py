@@ -43,7 +43,7 @@ class ShowConfig(Faults, WithJson, OneConfig):
 class SaveConfig(Faults, OneConfig):
     """All flags of ``commsim topo save``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".toml, .json or .npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
 
 
 class ImportConfig(Reading):

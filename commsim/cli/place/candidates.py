@@ -34,7 +34,7 @@ class Scoring(Flags):
 
     angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
-    quantum: str = flag(default="1ms", metavar="TIME", help="iteration times are rounded to multiples of it")
+    quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
     check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(
@@ -47,7 +47,9 @@ class Config(Scoring):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
-    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
+    jobs: str = flag(
+        "jobs", metavar="JOBS.json", help="jobs with their phases; jobs with a placement stay where they are"
+    )
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
         default="packed,spread,random", metavar="NAME[,NAME...]",
@@ -57,9 +59,12 @@ class Config(Scoring):
         default="merged", choices=("merged", "literal"),
         help="merged: equal links count once; literal: each counts, and candidates with loops are discarded",
     )  # fmt: skip
-    rank_by: str = flag(default="mean", choices=("mean", "min", "weighted"), help="score of all links")
+    rank_by: str = flag(
+        default="mean", choices=("mean", "min", "weighted"), help="how the scores of the links are combined"
+    )
     crux: int | None = flag(
-        metavar="LEVELS", help="also print the paths, and priorities of so many levels, that Crux gives the jobs"
+        metavar="LEVELS",
+        help="also print the paths and priorities that Crux assigns to the jobs, with this number of levels",
     )
     seed: int = flag(default=0, metavar="N", help="seed of random candidates and of hashes in routing")
 

@@ -102,7 +102,7 @@ def test_policies_and_models_are_listed(commsim, tmp_path):
     [
         (("--trace", TRACE), "needs --policy or --compare"),
         (("--trace", TRACE, "--policy", "fi"), "unknown policy 'fi'; did you mean fifo"),
-        (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect beside it"),
+        (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect with it"),
         (("--trace", "none.csv", "--policy", "fifo"), "none.csv: No such file"),
         (("--trace", "philly:none", "--policy", "fifo"), "none: No such file"),
         (("--trace", TRACE, "--policy", "fifo", "--plot", "a.pdf"), "ends with .svg or .png"),
