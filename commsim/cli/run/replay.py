@@ -111,7 +111,7 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     run = simulate_run(spec, plan, size, scenario.wish, time)
     if abs(run.result.time - time) > TOLERANCE * max(time, run.result.time):
         raise InputError(
-            f"when repeated it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "
+            f"repeated, it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "
             "or a file that it names has changed"
         )
     return run
