@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_size
+from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_size
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
@@ -106,17 +106,18 @@ class Config(Faults, WithJson):
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
-    pattern: str = flag(default="random", choices=PATTERNS, help="where they lie at the workers")
+    pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
     gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
     servers: int | None = flag(metavar="N", help="hosts that may be servers (default: as many as workers)")
-    lossy: bool = switched(help="also rank ways that do not sum all values")
+    lossy: bool = switched(help="also rank methods that do not sum all values")
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
-    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="their placement")
+    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="placement of the ranks")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     seed: int | None = flag(metavar="N", help="seed of data, faults, random placement and hashes in routing")
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
     software: str | None = flag(
-        metavar="NAME", help="library whose measured rate per port holds, such as nccl-tcp (default: no software cost)"
+        metavar="NAME",
+        help="communication library whose measured rate per port is used, such as nccl-tcp (default: no software cost)",
     )
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
     sweep: str | None = flag(
@@ -149,7 +150,7 @@ def run(config: Config) -> Answer:
     advice = advise(question, network, assume_overhead=assume)
     has_faults = bool(config.fail or config.scale)
     before = _times_of(advise(question, whole, assume_overhead=assume)) if has_faults else None
-    title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
+    title = f"{format_size(question.size)} on {network.name}, {counted(question.n_workers, 'worker')}, engine flow"
     ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
     said = about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size])
     crossover, about_density = density_of_crossover(question, advice)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import format_size, format_time
+from commsim.core.units import counted, format_size, format_time
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.terminal import progress
 
@@ -161,7 +161,8 @@ def _check(config: Config, network: Network) -> None:
         raise InputError(f"--engine must be one of {', '.join(ENGINES)}, got {config.engine!r}")
     n_hosts = len(network.endpoints)
     if config.ranks is not None and not 1 <= config.ranks <= n_hosts:
-        raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {config.ranks}")
+        hosts = counted(n_hosts, "host")
+        raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {hosts}; got {config.ranks}")
 
 
 def _prepared(config: Config, network: Network) -> tuple[dict[str, Plan], dict[str, str]]:

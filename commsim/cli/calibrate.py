@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.render import tell
@@ -45,7 +46,9 @@ class Config(WithJson):
 
     backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
-    passes: int = flag(metavar="N", default=10, help="times that all steps are timed; more where others disturb them")
+    passes: int = flag(
+        metavar="N", default=10, help="how often each step is timed; more often where other work disturbs it"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -217,9 +220,9 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
     from commsim.real.validate import summary_of
 
     if network is None:
-        title = f"a single rank over {transport.name}, which sends nothing: nothing is predicted"
+        title = f"a single rank over {transport.name}, which sends nothing; there is nothing to predict"
     else:
-        title = f"{transport.size} ranks over {transport.name}, against {network.name}"
+        title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}"
     said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)

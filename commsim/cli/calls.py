@@ -127,7 +127,9 @@ def _shown(value: int | None) -> str:
 class ProfileConfig(WithJson):
     """All flags of ``commsim profile``."""
 
-    model: str = flag("model", metavar="MODULE:CLASS", help="called without arguments to make the model")
+    model: str = flag(
+        "model", metavar="MODULE:CLASS", help="class or function that makes the model, called without arguments"
+    )
     batch: int = flag(default=8, metavar="N", help="samples per batch")
     input: tuple[str, ...] = repeated(
         required=True, metavar="SHAPE[:N]",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_time
+from commsim.core.units import counted, format_time
 from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
 from commsim.report.terminal import progress
 
@@ -30,7 +30,9 @@ class RunConfig(WithJson):
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
     trace: str = flag(required=True, metavar="FILE.csv|KIND:...", help="jobs, such as poisson:jobs=500,load=0.9,seed=1")
-    policy: str | None = flag(metavar="NAME[,NAME...]", help="such as fifo, or FILE.py; see commsim cluster policies")
+    policy: str | None = flag(
+        metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
+    )
     cassini: bool = switched(help="rank placements and shift jobs by CASSINI: --placing cassini")
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
@@ -38,9 +40,11 @@ class RunConfig(WithJson):
     )
     compare: bool = switched(help="run all policies (or those named), each packed and with CASSINI, or --placing")
     assume: str | None = flag(
-        metavar="FILE.toml", help="models, types of GPUs, CPUs, hosts that inference lends, restart time"
+        metavar="FILE.toml", help="assumptions: models, types of GPUs, CPUs, hosts that inference lends, restart time"
     )
-    largest: int | None = flag(metavar="GPUS", help="omit larger jobs (default: a job that cannot fit is an error)")
+    largest: int | None = flag(
+        metavar="GPUS", help="omit jobs with more GPUs (default: a job that cannot fit is an error)"
+    )
     seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs")
     csv: str | None = flag(metavar="FILE", help="also write one line per job")
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
@@ -90,7 +94,7 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
     placings: list[Placing] = [known_placing(text) for text in config.placing.split(",")] if config.placing else []
     if config.cassini and (config.compare or placings):
         other = "--placing" if placings else "--compare"
-        raise InputError(f"{other} says how jobs are placed; --cassini has no effect beside it")
+        raise InputError(f"{other} sets how jobs are placed; --cassini has no effect with it")
     if not named and not config.compare:
         raise InputError(f"run needs --policy or --compare; policies are {', '.join(POLICIES)}")
     usual: list[Placing] = ["packed", "cassini"] if config.compare else ["cassini" if config.cassini else "packed"]
@@ -119,9 +123,10 @@ def _about(
 ) -> Iterator[str]:
     """Describe what is replayed, what is left out, and what is assumed."""
     name = machines.cluster.network.name
-    yield f"{len(small)} jobs on {machines.n_gpus} GPUs of {len(machines.names)} hosts, {name}"
+    size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len(machines.names), 'host')}"
+    yield f"{counted(len(small), 'job')} on {size}, {name}"
     if len(small) < len(jobs):
-        yield f"left out: {len(jobs) - len(small)} jobs of more than {config.largest} GPUs"
+        yield f"left out: {counted(len(jobs) - len(small), 'job')} of more than {counted(config.largest or 0, 'GPU')}"
     if machines.inference.any():
         yield f"inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
     if any(job.model for job in small):
@@ -205,7 +210,7 @@ def trace(config: TraceConfig) -> Answer:
     said = []
     if config.kind is not None:
         if config.gpus is not None:
-            raise InputError("--gpus has no effect on a log: it goes with a synthetic trace")
+            raise InputError("--gpus has no effect on a log; it is for synthetic traces")
         jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
         said.append(
             f"models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them"
@@ -218,7 +223,8 @@ def trace(config: TraceConfig) -> Answer:
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
     write_trace(config.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)
-    said.append(f"{len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    days = jobs[-1].submit / 86400
+    said.append(f"{counted(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
     return Answer([Remarks(said)])
 
 

@@ -31,7 +31,9 @@ class Config(Prediction, WithJson):
         help="tables of nccl-tests, OSU, commsim run or sweep, the NCCL inspector, or a profile",
     )  # fmt: skip
     operation: str | None = flag(
-        choices=OPERATIONS, metavar="NAME", help="operation of a file that does not name it; otherwise only its rows"
+        choices=OPERATIONS,
+        metavar="NAME",
+        help="operation of the rows, if the file does not name it; otherwise: only the rows of this operation",
     )
     in_place: bool = switched(help="compare the in-place times (default: out of place)")
     line_rate: str | None = flag(

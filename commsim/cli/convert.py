@@ -26,7 +26,7 @@ class Reading(Conversion):
 class Writing(Conversion):
     """What writing a file of another tool needs."""
 
-    to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); see --list of convert")
+    to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); see convert --list")
     size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
     gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra")
     min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses it (default: 0)")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, parse_bandwidth, parse_nccl_size, parse_time
+from commsim.core.units import counted, format_size, parse_bandwidth, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 
 from .flags import Verb, WithJson, flag, repeated, switched
@@ -134,7 +134,7 @@ class Config(Placing, WithJson):
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
     seed: int = flag(default=0, help="seed of random placement")
-    nccl_version: str | None = flag(metavar="2.8..2.30", help="release whose model is asked (default: 2.30)")
+    nccl_version: str | None = flag(metavar="2.8..2.30", help="NCCL release whose rules are used (default: 2.30)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
@@ -178,9 +178,8 @@ def run(config: Config) -> Answer:
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
     said += [f"assumed: {line}" for line in setting.assumed]
     release = f"NCCL {setting.version[0]}.{setting.version[1]}"
-    said.append(
-        f"{setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}"
-    )
+    size = f"{counted(setting.n_ranks, 'rank')} on {counted(setting.n_nodes, 'node')}"
+    said.append(f"{size}, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}")
     if sizes and why_none(setting):
         said.append(f"symmetric kernels: none, {why_none(setting)}")
     operations = config.operation or OPERATIONS

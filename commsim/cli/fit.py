@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
+from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
 from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
@@ -30,11 +30,13 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
     operation = COLLECTIVES[collective].metadata["operation"] if collective in COLLECTIVES else ""
     chosen = [fit for fit in fits if fit.operation == operation]
     if len(chosen) != 1:
-        raise InputError(f"--collective {collective}: {len(chosen)} of the fits are of it; choose one with --operation")
+        raise InputError(
+            f"--collective {collective}: {len(chosen)} of the fits are for its operation; choose one with --operation"
+        )
     middle, fastest, slowest = network_costs(chosen[0], collective)
     spec = f"star:n_hosts={chosen[0].n_ranks},bandwidth={middle.B:.6g}B/s,latency={_short(middle.L / 2)}"
     said = (
-        f"{collective} on {chosen[0].n_ranks} ranks: L + o = {format_time(middle.L)} a message "
+        f"{collective} on {counted(chosen[0].n_ranks or 0, 'rank')}: L + o = {format_time(middle.L)} a message "
         f"({format_time(fastest.L)}..{format_time(slowest.L)}), B = {format_bandwidth(middle.B)} "
         f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum"
     )
@@ -88,7 +90,9 @@ class Config(WithJson):
         "file", metavar="MEASURED", help="table of nccl-tests, OSU, commsim, the NCCL inspector, or a profile"
     )
     operation: str | None = flag(
-        choices=OPERATIONS, metavar="NAME", help="operation of a file that does not name it; otherwise only its rows"
+        choices=OPERATIONS,
+        metavar="NAME",
+        help="operation of the rows, if the file does not name it; otherwise: only the rows of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")

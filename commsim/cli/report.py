@@ -43,7 +43,9 @@ class Data(Flags):
     )
     measured: tuple[str, ...] = repeated(metavar="FILE", help="measurements of nccl-tests, OSU, ...; repeatable")
     operation: str | None = flag(
-        choices=OPERATIONS, metavar="NAME", help="operation of measurements that do not name it; otherwise only these"
+        choices=OPERATIONS,
+        metavar="NAME",
+        help="operation of the measurements, if they do not name it; otherwise: only those of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for measurements without it, such as OSU's")
     baseline: str = flag(
@@ -55,7 +57,7 @@ class Data(Flags):
     )
     rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
     show_ranks: str | None = flag(
-        metavar="0,5,8-11", help="ranks in the timeline, with those that are done first, in the middle and last"
+        metavar="0,5,8-11", help="ranks to show in the timeline, beside the first to finish, a middle one and the last"
     )
 
 
@@ -68,7 +70,7 @@ class Config(Data, WithJson):
     timeline: str | None = flag(
         metavar="FILE.json.gz", help="with OTHER: write both runs at their largest common size, for ui.perfetto.dev"
     )
-    no_detail: bool = switched(help="show the rows only, without simulating the runs of a result again")
+    no_detail: bool = switched(help="show the rows only; do not simulate the runs of a result again")
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Config(WithJson):
     """All flags of ``commsim reproduce``."""
 
-    paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="which; without it all are listed")
+    paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="the paper (default: list all)")
     figure: str | None = flag("figure", nargs="?", metavar="FIGURE", help="one of its figures (default: all)")
     all: bool = flag(default=False, help="every figure of every paper; takes a minute")
     plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg or .png")

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, parse_nccl_size
+from commsim.core.units import counted, format_size, parse_nccl_size
 from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
 
 from .convert import Reading, Writing, convert_file
@@ -22,7 +22,7 @@ class OneConfig(Flags):
     """The schedule that a verb is about."""
 
     collective: str = flag("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]", help="schedule")
-    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective that is named")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective given by name")
 
 
 class CheckConfig(WithJson, OneConfig):
@@ -32,29 +32,29 @@ class CheckConfig(WithJson, OneConfig):
 class ShowConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule show``."""
 
-    draw: str | None = flag(metavar="FILE", help="draw it, if it is small: .svg or .png")
+    draw: str | None = flag(metavar="FILE", help="draw the schedule, if it is small: .svg or .png")
     topology: str | None = flag(metavar="NAME|FILE", help="draw the trees of --rank on this network, as synthesized")
-    rank: int | None = flag(metavar="RANK", help="whose trees, with --topology (default: 0)")
+    rank: int | None = flag(metavar="RANK", help="with --topology: rank whose trees to draw (default: 0)")
     size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 
 
 class SaveConfig(OneConfig):
     """All flags of ``commsim schedule save``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
 class ImportConfig(Reading):
     """All flags of ``commsim schedule import``."""
 
     source: str = flag("source", metavar="FILE", help="file of MSCCL, GOAL or Chakra")
-    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
 class ExportConfig(Writing, OneConfig):
     """All flags of ``commsim schedule export``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .xml, .goal, .bin, .et or .cm")
 
 
 def list_collectives(_: WithJson) -> Answer:
@@ -111,7 +111,7 @@ def _load(config: OneConfig, size: float | None = None) -> Any:
 
     schedule = load_schedule(config.collective, config.ranks, size)
     if config.ranks is not None and schedule.n_ranks != config.ranks:
-        raise InputError(f"{config.collective} has {schedule.n_ranks} ranks, got --ranks {config.ranks}")
+        raise InputError(f"{config.collective} has {counted(schedule.n_ranks, 'rank')}, got --ranks {config.ranks}")
     return schedule
 
 
@@ -134,12 +134,13 @@ def show(config: ShowConfig) -> Answer:
     facts = {
         "collective": schedule.name,
         "operation": schedule.operation,
-        "participants": f"{schedule.n_ranks} ranks, {schedule.n_helpers} helpers",
+        "participants": f"{counted(schedule.n_ranks, 'rank')}, {counted(schedule.n_helpers, 'helper')}",
         "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
         "hops": str(schedule.n_hops),
         "messages": str(int(messages.sum())),
         "bytes sent": format_size(sent.sum() * chunk),
-        "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
+        "kept as": f"{counted(len(schedule.blocks), 'block')} of "
+        f"{counted(sum(len(b.body) for b in schedule.blocks), 'transfer')}",
         **_weights_and_routes(config.collective, schedule),
     }
     rows = [
@@ -229,7 +230,8 @@ def check_schedule(config: CheckConfig) -> Answer:
         "method": method or report.method,
         "failure_probability": getattr(report, "failure_probability", None),
     }
-    return Answer([Lines([f"{name} on {n_ranks} ranks: {report}"])], [row], {"collective": config.collective})
+    line = f"{name} on {counted(n_ranks, 'rank')}: {report}"
+    return Answer([Lines([line])], [row], {"collective": config.collective})
 
 
 def save_schedule(config: SaveConfig) -> Answer:
@@ -238,7 +240,8 @@ def save_schedule(config: SaveConfig) -> Answer:
 
     schedule = _load(config)
     save(schedule, config.output)
-    return Answer([Lines([f"{config.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks"])])
+    size = f"{counted(schedule.n_transfers, 'transfer')} in {counted(len(schedule.blocks), 'block')}"
+    return Answer([Lines([f"{config.output}: {size}"])])
 
 
 COMMANDS = {

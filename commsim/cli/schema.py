@@ -14,7 +14,7 @@ class Config(Flags):
     """All flags of ``commsim schema``."""
 
     verb: tuple[str, ...] = flag(
-        "verb", default=(), nargs="*", metavar="VERB", help="such as run or switch simulate (default: list all)"
+        "verb", default=(), nargs="*", metavar="VERB", help="verb, such as run or switch simulate (default: list all)"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, format_time
+from commsim.core.units import counted, format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
 from commsim.report.render import tell
 
@@ -42,9 +42,9 @@ class RunConfig(Flags):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
     with_host: bool = switched(help="write the name of this machine into the results")
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
-    retry_failed: bool = switched(help="also compute the points again that failed before")
+    retry_failed: bool = switched(help="compute the points that failed before again")
     part: str | None = flag(
-        metavar="K/N", help="compute only part K of N, or with `slurm` that of this task of an array; see sweep merge"
+        metavar="K/N", help="compute only part K of N; `slurm`: the part of this task of a job array; see sweep merge"
     )
 
 
@@ -109,7 +109,7 @@ def default_directory(config: str) -> str:
 
 
 def _summary(done: Progress, directory: str) -> str:
-    text = f"{directory}: {done.n_done} points"
+    text = f"{directory}: {counted(done.n_done, 'point')}"
     if done.n_before:
         text += f", {done.n_before} of them from before"
     if done.n_failed:
@@ -141,10 +141,10 @@ def plan(config: PlanConfig) -> Answer:
     facts = {
         "points": f"{estimate.n_points}" + (f" of {estimate.n_candidates} before filters" if is_filtered else ""),
         "prepared": f"{estimate.n_groups} times; points that differ only in size and engine options share that",
-        "measured": f"{estimate.n_measured} points: {format_time(estimate.first)} with preparation, "
+        "measured": f"{counted(estimate.n_measured, 'point')}: {format_time(estimate.first)} with preparation, "
                     f"{format_time(estimate.other)} without",
         "work": f"{duration(estimate.work)} of processor time, +/- {duration(estimate.uncertain)}",
-        "time": f"{duration(time)} with {jobs} workers, +/- {duration(uncertain)}, including "
+        "time": f"{duration(time)} with {counted(jobs, 'worker')}, +/- {duration(uncertain)}, including "
                 f"{duration(estimate.start)} to start",
         "memory": f"{format_size(jobs * estimate.memory)}: {format_size(estimate.memory)} for each worker",
     }  # fmt: skip
@@ -214,7 +214,7 @@ def sql(config: SqlConfig) -> Answer:
     found = query(config.directory, config.query)
     if config.output:
         write_table(found, config.output)
-        return Answer([Lines([f"{config.output}: {found.num_rows} rows"])])
+        return Answer([Lines([f"{config.output}: {counted(found.num_rows, 'row')}"])])
     columns = found.to_pydict()
     rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
     return Answer([Table(list(columns), rows)])
@@ -239,7 +239,8 @@ def export(config: ExportConfig) -> Answer:
     require_suffix(config.output)
     table = read_table(config.directory)
     write_table(table, config.output)
-    return Answer([Lines([f"{config.output}: {table.num_rows} rows of {table.num_columns} columns"])])
+    size = f"{counted(table.num_rows, 'row')} of {counted(table.num_columns, 'column')}"
+    return Answer([Lines([f"{config.output}: {size}"])])
 
 
 class MergeConfig(Flags):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import format_size, parse_time
+from commsim.core.units import counted, format_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -33,15 +33,18 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
-    time_limit: str | None = flag(metavar="TIME", help="nothing new is tried after this, such as 60s")
-    max_messages: int = flag(default=3_000_000, metavar="N", help="longer schedules are not tried")
+    time_limit: str | None = flag(metavar="TIME", help="try nothing new after this time, such as 60s")
+    max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
-    msccl: str | None = flag(metavar="DIR", help="write a file of MSCCL for each range of sizes")
+    msccl: str | None = flag(metavar="DIR", help="write an MSCCL file for each range of sizes")
     running: str | None = flag(
-        metavar="NAME|FILE.npz", help="what runs without the faults (default: the fastest registered collective)"
+        metavar="NAME|FILE.npz",
+        help="schedule that runs without the faults (default: the fastest registered collective)",
     )
-    tuner_csv: str | None = flag(metavar="FILE", help="write rules for NCCL's tuner plugin: the best that NCCL has")
+    tuner_csv: str | None = flag(
+        metavar="FILE", help="write rules for NCCL's tuner plugin: the best of NCCL's own algorithms"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -91,7 +94,7 @@ def run(config: Config) -> Answer:
         report=_progress,
     )
     show_step()
-    title = f"{op.name} on {network.name}, {p} ranks"
+    title = f"{op.name} on {network.name}, {counted(p, 'rank')}"
     parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
     faults, costs = ([], []) if not has_faults else _costs(found, whole, placement, config)
     parts += faults
@@ -111,7 +114,7 @@ def run(config: Config) -> Answer:
 
         written = write_rules(op.name, ranges, config.msccl)
         parts += remarks(one.note for one in written if one.note)
-        parts.append(Lines([f"{config.msccl}: {len(written)} files of MSCCL"]))
+        parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
         parts.append(Lines([_write_tuner(found, p, config.tuner_csv)]))
     more = {
@@ -154,7 +157,7 @@ def _write_tuner(found: Synthesis, p: int, path: str) -> str:
             rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
     rules = rules_of_rows(rows)
     write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
-    return f"{path}: {len(rules)} rules, of what NCCL has; it cannot run what is made here"
+    return f"{path}: {counted(len(rules), 'rule')} for NCCL's own algorithms; NCCL cannot run synthesized schedules"
 
 
 def _write(network: Network, candidate: Candidate, path: str) -> str:

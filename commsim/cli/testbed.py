@@ -272,8 +272,8 @@ def status(_: WithJson) -> Answer:
 class DownConfig(Flags):
     """All flags of ``commsim testbed down``."""
 
-    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="which")
-    all: bool = switched(help="all of them, and what crashed ones have left")
+    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="the testbed")
+    all: bool = switched(help="all testbeds, and what crashed ones left behind")
 
 
 def down(config: DownConfig) -> Answer:

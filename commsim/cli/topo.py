@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, format_time
+from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
 from .convert import Reading, Writing, convert_file
@@ -43,7 +43,7 @@ class ShowConfig(Faults, WithJson, OneConfig):
 class SaveConfig(Faults, OneConfig):
     """All flags of ``commsim topo save``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help=".toml, .json or .npz")
+    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
 
 
 class ImportConfig(Reading):
@@ -95,10 +95,10 @@ def show(config: ShowConfig) -> Answer:
         "nodes": ", ".join(f"{n} {_kind_of(n, kind)}" for kind, n in metrics.counts.items()),
         "links": f"{network.n_links} directed",
         "routing": network.routing,
-        "locality": ", ".join(f"{level.group.max() + 1} {level.name}s" for level in locality_levels(network)),
+        "locality": ", ".join(counted(level.group.max() + 1, level.name) for level in locality_levels(network)),
         "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
         "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
-        "diameter": ("" if metrics.is_exact else "at least ") + f"{metrics.diameter} links",
+        "diameter": ("" if metrics.is_exact else "at least ") + counted(metrics.diameter, "link"),
         "oversubscription": ", ".join(f"{r:.4g}:1 at tier {t}" for t, r in metrics.oversubscription.items()) or "none",
         "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
                      f"{format_bandwidth(bisection)} one way ({HALVES})",
@@ -136,7 +136,8 @@ def save_network(config: SaveConfig) -> Answer:
 
     network, notes = with_faults(load_network(config.topology), config)
     save(network, config.output)
-    return Answer([*remarks(notes), Lines([f"{config.output}: {network.n_nodes} nodes, {network.n_links} links"])])
+    size = f"{counted(network.n_nodes, 'node')}, {counted(network.n_links, 'link')}"
+    return Answer([*remarks(notes), Lines([f"{config.output}: {size}"])])
 
 
 def _kind_of(n: int, kind: str) -> str:
@@ -210,7 +211,8 @@ def show_preset(config: PresetConfig) -> Answer:
         "name": preset.name,
         "what": preset.summary,
         "kind": _preset_row(preset)["kind"],
-        "size": f"{len(network.endpoints)} places for ranks, {network.n_nodes} nodes, {network.n_links} directed links",
+        "size": f"{counted(len(network.endpoints), 'place')} for ranks, {counted(network.n_nodes, 'node')}, "
+        f"{counted(network.n_links, 'directed link')}",
         "effective": preset.text(),
         "specified": preset.text("spec"),
     }

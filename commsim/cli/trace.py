@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_time, parse_time
+from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, remarks
 
 from .flags import Verb, flag
@@ -56,7 +56,7 @@ def run(config: Config) -> Answer:
         n = write_chrome(timeline, config.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
     result = timeline.run.result
-    what = f"{timeline.run.name} of {size} bytes on {result.n_ranks} ranks, engine {result.engine}"
+    what = f"{timeline.run.name} of {size} bytes on {counted(result.n_ranks, 'rank')}, engine {result.engine}"
     written = f"{config.output}: {shown} of {n_all} messages, {n} events"
     return Answer(remarks((*derived, f"{what}: {result.time * 1e6:.6g} us", written)))
 

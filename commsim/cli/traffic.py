@@ -46,21 +46,26 @@ class Config(WithJson):
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
     queue: str | None = flag(metavar="SIZE", help="data that a switch port holds (default: rate times round trip)")
     ecn: str | None = flag(
-        metavar="MIN:MAX[:P]", help="queued bytes from which marks are possible, and certain; P: chance below MAX"
+        metavar="MIN:MAX[:P]",
+        help="queued bytes from which packets may be marked (MIN) and always are (MAX); P: probability below MAX",
     )
-    window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
-    no_trimming: bool = switched(help="full queues drop packets and do not trim them")
+    window: str | None = flag(
+        metavar="SIZE", help="initial window of a message (default: 1.5 times rate times round trip)"
+    )
+    no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
     timeline: str | None = flag(metavar="FILE", help="write queues, rates and messages over time, for ui.perfetto.dev")
     report: str | None = flag(metavar="FILE.html", help="write a page: completion times, queues and paths over time")
     sample: str | None = flag(
         metavar="TIME",
-        help="between two looks at the queues (default: 1us for --timeline, for --report a 200th of the bound)",
+        help="time between two samples of the queues (default: 1us for --timeline, a 200th of the bound for --report)",
     )
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
         help="cables between switches that go down during the run, such as link:leaf0->spine0@10us+50us; repeatable",
     )
-    detection: str | None = flag(metavar="TIME", help="until switches route around a cable that is down (default: 1ms)")
+    detection: str | None = flag(
+        metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"
+    )
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
 
 

@@ -172,7 +172,7 @@ class Curves(Value):
             raise InputError("curves need one of `copy`, one way, with fresh data: the others fall back on it")
         for i, case in enumerate(cases):
             if case in cases[:i]:
-                raise InputError(f"{self.curves[i]} at {format_size(case[3])} is there twice")
+                raise InputError(f"{self.curves[i]} at {format_size(case[3])} appears twice")
         if not self.bandwidth:
             between = [c for c in self.curves if c.step in ("copy", "reduce")]
             fastest = max((c.size / (c.occupancy * c.low / c.seconds)).max() for c in between)

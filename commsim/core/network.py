@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .curves import Curves
 from .errors import InputError
 from .machines.hardware import read_hardware, write_hardware
-from .units import MIN_RATE
+from .units import MIN_RATE, counted
 from .value import Value, freeze
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
@@ -159,7 +159,7 @@ class Network(Value):
     def __repr__(self) -> str:
         counts = ((PLURALS[kind], int((self.kind == kind).sum())) for kind in range(len(KINDS)))
         shown = ", ".join(f"{n} {name if n > 1 else KINDS[PLURALS.index(name)]}" for name, n in counts if n)
-        return f"Network({self.name}: {shown}, {self.n_links} links)"
+        return f"Network({self.name}: {shown}, {counted(self.n_links, 'link')})"
 
     def _check(self) -> None:
         n = len(self.nodes)

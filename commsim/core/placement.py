@@ -17,6 +17,7 @@ from .pinned_routes import PinnedRoutes
 from .registry import Registry
 from .services import service
 from .spec import is_own_file
+from .units import counted
 from .value import Value, freeze
 
 # How jobs, and the ranks of one collective, are placed.
@@ -59,9 +60,8 @@ class Placement(Value):
             ranks share a node, a helper is on a node that cannot aggregate, or the network lacks a pinned route.
         """
         if len(self.nodes) != n_ranks + n_helpers:
-            raise InputError(
-                f"placement has {len(self.nodes)} participants, the collective {n_ranks} ranks and {n_helpers} helpers"
-            )
+            wanted = f"{counted(n_ranks, 'rank')} and {counted(n_helpers, 'helper')}"
+            raise InputError(f"placement has {counted(len(self.nodes), 'participant')}, the collective {wanted}")
         if self.nodes.min() < 0 or self.nodes.max() >= network.n_nodes:
             bad = self.nodes.min() if self.nodes.min() < 0 else self.nodes.max()
             raise InputError(f"placement names node {bad}, {network.name} has nodes 0..{network.n_nodes - 1}")
@@ -120,7 +120,7 @@ def place(
     n_helpers = n_helpers if len(helper_nodes(network)) else 0
     endpoints, n_ranks = network.endpoints, n_participants - n_helpers
     if not 1 <= n_ranks <= len(endpoints):
-        places = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
+        places = counted(len(endpoints), KINDS[network.seat_kind], PLURALS[network.seat_kind])
         raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {places}), got {n_ranks}")
     order = RANK_ORDERS.get(strategy)
     if order is None:

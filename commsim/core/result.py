@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .frames import frame_of
 from .operations import operation
-from .units import format_size, format_time
+from .units import counted, format_size, format_time
 from .value import Value, freeze
 
 
@@ -114,7 +114,7 @@ class Result(Value):
         factor = self.operation != "custom" and self.time > 0
         rate = f", busbw {self.busbw / 1e9:.4g} GB/s" if factor else ""
         size, time = format_size(self.size), format_time(self.time)
-        return f"Result({self.collective}, {self.n_ranks} ranks, {size}, {self.engine}: {time}{rate})"
+        return f"Result({self.collective}, {counted(self.n_ranks, 'rank')}, {size}, {self.engine}: {time}{rate})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the row as a data frame of pandas or polars.

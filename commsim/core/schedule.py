@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ScheduleError
 from .operations import OPERATIONS
+from .units import counted
 from .value import Value, freeze
 
 COPY, REDUCE = 0, 1
@@ -136,8 +137,9 @@ class Schedule(Value):
         object.__setattr__(self, "weights", weights)
 
     def __repr__(self) -> str:
-        helpers = f" and {self.n_helpers} helpers" if self.n_helpers else ""
-        return f"Schedule({self.name}: {self.operation}, {self.n_ranks} ranks{helpers}, {self.n_transfers} transfers)"
+        helpers = f" and {counted(self.n_helpers, 'helper')}" if self.n_helpers else ""
+        size = f"{counted(self.n_ranks, 'rank')}{helpers}, {counted(self.n_transfers, 'transfer')}"
+        return f"Schedule({self.name}: {self.operation}, {size})"
 
     @property
     def n_participants(self) -> int:

@@ -257,6 +257,21 @@ def _exact(value: float, parse: Callable[[str], float], units: tuple[str, ...], 
     return f"{float(value)!r}{plain}"
 
 
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """Write a number and its noun, such as ``1 rank`` and ``8 ranks``.
+
+    Parameters
+    ----------
+    n : int
+        Number of things.
+    noun : str
+        Their name in the singular.
+    plural : str
+        Their name in the plural; default: the singular and an s.
+    """
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
 def _positive(exact: Decimal, text: str, name: str) -> float:
     value = float(exact)
     if not (0 < value < math.inf):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth
+from commsim.core.units import counted, format_bandwidth
 
 from .context import Context, Notes, Sized
 
@@ -80,15 +80,15 @@ def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
 
     if value.n_bytes is not None and not value.size:
         raise InputError(
-            f"{value.schedule.name}: its messages have no common measure that is not too small, and a schedule's file "
-            "says their sizes in chunks; use commsim.formats in Python, or read it as a workload (.toml)"
+            f"{value.schedule.name}: the sizes of its messages have no common divisor that is large enough, and "
+            "a schedule's file gives sizes in chunks; use commsim.formats in Python, or read it as a workload (.toml)"
         )
     save(value.schedule, target)
     notes = []
     if value.size:
-        notes.append(f"its messages have their sizes when it is run with -b {value.size:.0f} -e {value.size:.0f}")
+        notes.append(f"messages have the sizes of the file when it is run with -b {value.size:.0f} -e {value.size:.0f}")
     if rates := sorted({format_bandwidth(1 / cost) for cost in value.gamma[value.gamma > 0]}):
-        notes.append(f"ranks reduce {', '.join(rates[:3])}, which --reduce-rate says")
+        notes.append(f"reduction rate of the ranks in the file: {', '.join(rates[:3])}; give it with --reduce-rate")
     return tuple(notes)
 
 
@@ -98,7 +98,7 @@ def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
 
     algorithm, notes = read_msccl(source)
     schedule = schedule_of_algorithm(algorithm)
-    proved = f"proved to be {schedule.operation} on {schedule.n_ranks} ranks"
+    proved = f"proved to be {schedule.operation} on {counted(schedule.n_ranks, 'rank')}"
     custom = "'custom' has no postcondition, so only termination was checked"
     return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved)
 
@@ -126,9 +126,8 @@ def _write_system(value: Sized, target: str, context: Context) -> Notes:
 
     sizes, schedule = _sizes(context.network), value.schedule
     if math.prod(sizes) != schedule.n_ranks:
-        raise InputError(
-            f"{schedule.name} has {schedule.n_ranks} ranks, and {context.network} {math.prod(sizes)} hosts"
-        )
+        hosts = counted(math.prod(sizes), "host")
+        raise InputError(f"{schedule.name} has {counted(schedule.n_ranks, 'rank')}, and {context.network} {hosts}")
     system, operation = system_of(schedule.name, sizes)
     back = schedule_of_system(system, operation, sizes)[0]
     write_system(system, target)
@@ -189,7 +188,7 @@ def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
     try:
         find_reductions(programs)
     except InputError:
-        notes.append("sums of what a rank holds itself are computations; with them the file is read as a workload only")
+        notes.append("sums of a rank's own data are computations; a file with them can only be read as a workload")
     return programs, tuple(notes)
 
 

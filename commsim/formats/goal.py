@@ -135,7 +135,7 @@ class _Reader:
         if inside is not None or in_comment:
             self._fail(f"{'a comment' if in_comment else f'rank {len(ranks)}'} has no end (a closing bracket)")
         if not n_ranks or len(ranks) != n_ranks:
-            self._fail(f"num_ranks says {n_ranks} ranks, got {len(ranks)}")
+            self._fail(f"num_ranks is {n_ranks}, got {len(ranks)}")
         return Programs(tuple(ranks))
 
     def _count(self, line: str) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.sweep_store import reading, rows_in
 from commsim.files.whole_files import parse_json, read_text
@@ -157,7 +158,7 @@ def read_parquet(path: Path, asked: Asked) -> list[Measured]:
 def _without_failed(table: Sequence[Mapping[str, Any]], file: Path, asked: Asked) -> list[Measured]:
     failed = sum(bool(row.get("error")) for row in table)
     if failed:
-        asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
+        asked.notes.append(f"{file}: left out: {counted(failed, 'row')} with an error instead of a time")
     rows = []
     for i, row in enumerate(table, 1):
         if not row.get("error"):

@@ -250,6 +250,6 @@ def _plain(node: Any, path: str) -> Any:
         if key.id != "scalar":
             raise InputError(f"{where}: a key must be text")
         if key.value in table:
-            raise InputError(f"{where}: key {key.value!r} is there twice")
+            raise InputError(f"{where}: key {key.value!r} appears twice")
         table[key.value] = _plain(value, path)
     return table

@@ -27,6 +27,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
+from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_text
 
@@ -176,9 +177,9 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
                 broken.append(number)
             if halves:
                 rates.setdefault(halves[0].operation, []).append(_rates(state.columns, cells))
-    for lines, what in ((broken, "are broken and"), (wrong, "have wrong results and are")):
+    for lines, what in ((broken, "broken"), (wrong, "with wrong results")):
         if lines:
-            asked.notes.append(f"{path}: {len(lines)} rows {what} left out, the first in line {lines[0]}")
+            asked.notes.append(f"{path}: left out: {counted(len(lines), 'row')}, {what}, the first in line {lines[0]}")
     implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
     return [
         row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.files.whole_files import read_text
 
 from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
@@ -74,9 +75,8 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
             rows.append(_row(name, pairs, columns[0], numbers, number, path, asked))
             check_count(path, len(rows))
     if broken:
-        asked.notes.append(
-            f"{path}: {len(broken)} rows failed or are broken and left out, the first in line {broken[0]}"
-        )
+        rows_of = counted(len(broken), "row")
+        asked.notes.append(f"{path}: left out: {rows_of}, failed or broken, the first in line {broken[0]}")
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commsim.core.units import format_size
+from commsim.core.units import counted, format_size
 from commsim.scenario.contenders import skipped
 
 from .answer import Part, Table, remarks
@@ -101,7 +101,7 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
 def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     first = advice.ranked[0].result
-    title = f"{format_size(first.size)}, {first.n_ranks} workers, engine {first.engine}"
+    title = f"{format_size(first.size)}, {counted(first.n_ranks, 'worker')}, engine {first.engine}"
     return [*remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title)]
 
 
@@ -185,7 +185,8 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
         Operation and network.
     """
     rows = [[f"{s}", where(b.anywhere), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
-    return Table(BOUND, rows, f"{what}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule")
+    n_ranks = counted(bounds[0].n_ranks, "rank")
+    return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule")
 
 
 def parts_of_bound(bound: LowerBound) -> list[Part]:

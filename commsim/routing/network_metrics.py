@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import KINDS, Network
 from commsim.core.network_queries import tiers
+from commsim.core.units import counted
 
 from .link_rows import links_in_rows
 
@@ -134,9 +135,10 @@ def unusual(network: Network) -> dict[str, str]:
     warnings = {}
     if one_way:
         a, b = one_way[0]
-        warnings["one way"] = f"{len(one_way)} links, such as {network.nodes[a]}->{network.nodes[b]}, have no way back"
+        links = counted(len(one_way), "link")
+        warnings["one way"] = f"{links} without a way back, such as {network.nodes[a]}->{network.nodes[b]}"
     if not linked.all() and network.n_nodes > 1:
         warnings["unused"] = (
-            f"{int((~linked).sum())} nodes without links, such as {network.nodes[int((~linked).argmax())]}"
+            f"{counted(int((~linked).sum()), 'node')} without links, such as {network.nodes[int((~linked).argmax())]}"
         )
     return warnings

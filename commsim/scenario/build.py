@@ -17,7 +17,7 @@ from commsim.core.registry import Entry
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.core.units import parse_size
+from commsim.core.units import counted, parse_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
@@ -97,7 +97,7 @@ def prepare(
     else:
         ready = _named(collective, network, n_ranks, placement, routing, seed, assume_programmable)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
-        raise InputError(f"the schedule has {ready.schedule.n_ranks} ranks, got n_ranks={n_ranks}")
+        raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     return ready
 
 

@@ -16,6 +16,7 @@ from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
+from commsim.core.units import counted
 from commsim.files.whole_files import SUFFIXES
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 
@@ -122,7 +123,7 @@ def _who_sits_where(
         n_ranks = first_helper if n_ranks is None else n_ranks
         ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
         if len(ranks) < max(1, n_ranks):
-            raise InputError(f"{name}: the placement has {len(ranks)} ranks, got n_ranks={n_ranks}")
+            raise InputError(f"{name}: the placement has {counted(len(ranks), 'rank')}, got n_ranks={n_ranks}")
         if not system.server:
             return ranks, rest, None, notes
         return ranks, rest[:-1], rest[-1] if rest else free_seat(name, network, ranks), notes
@@ -130,12 +131,13 @@ def _who_sits_where(
         n_ranks = len(network.endpoints)
         if system.server and not len(helper_nodes(network)):
             n_ranks -= 1
-            notes.append(f"{name}: {n_ranks} ranks, since one of the {PLURALS[network.seat_kind]} is its server")
+            seats = PLURALS[network.seat_kind]
+            notes.append(f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server")
     if n_ranks < 1:
         raise InputError(f"ranks must be at least 1, got {n_ranks}")
     n_servers = int(system.server and n_ranks > 1)
     if n_servers and n_ranks == len(network.endpoints) and not len(helper_nodes(network)):
-        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {n_ranks} ranks, for its server")
+        raise _no_seat_for_server(name, network, n_ranks)
     nodes = load_placement(placement, network, n_ranks + n_servers, seed, n_helpers=n_servers).nodes.tolist()
     return nodes[:n_ranks], (), nodes[n_ranks] if n_servers else None, notes
 
@@ -151,8 +153,13 @@ def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
     beside = helper_order(network, np.asarray(ranks))
     free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
     if not free.size:
-        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {len(ranks)} ranks, for its server")
+        raise _no_seat_for_server(name, network, len(ranks))
     return int(free[0])
+
+
+def _no_seat_for_server(name: str, network: Network, n_ranks: int) -> InputError:
+    seat = KINDS[network.seat_kind]
+    return InputError(f"{name} needs a {seat} beside its {counted(n_ranks, 'rank')}, for its server")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -182,8 +189,9 @@ def ranks_left(schedule: Schedule, network: Network, notes: list[str]) -> int:
     name, seats, n_helpers = schedule.name, PLURALS[network.seat_kind], schedule.n_helpers
     left = schedule.n_ranks - n_helpers
     if left <= 0:
-        raise InputError(f"{name}: {n_helpers} helpers leave none of the {schedule.n_ranks} {seats} to the ranks")
-    notes.append(f"{name}: {left} ranks, since {n_helpers} of the {seats} are needed by helpers")
+        places = counted(schedule.n_ranks, KINDS[network.seat_kind], seats)
+        raise InputError(f"{name}: no place is left for a rank: {counted(n_helpers, 'helper')}, {places}")
+    notes.append(f"{name}: {counted(left, 'rank')}, since helpers need {n_helpers} of the {seats}")
     return left
 
 
@@ -281,7 +289,8 @@ def require_seats(schedule: Schedule, network: Network, placement: str | Placeme
 
 
 def _too_few_seats(schedule: Schedule, network: Network) -> InputError:
+    wanted = f"{counted(schedule.n_ranks, 'rank')} and {counted(schedule.n_helpers, 'helper')}"
     return InputError(
-        f"{schedule.name}: {schedule.n_ranks} ranks and {schedule.n_helpers} helpers need {schedule.n_participants} "
-        f"{PLURALS[network.seat_kind]}, {network.name} has {len(network.endpoints)}"
+        f"{schedule.name}: {wanted} need {schedule.n_participants} {PLURALS[network.seat_kind]}, "
+        f"{network.name} has {len(network.endpoints)}"
     )

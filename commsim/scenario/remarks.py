@@ -32,7 +32,9 @@ def remarks_of_results(
 
 def _intervals(results: Sequence[Result]) -> list[str]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    told = "low to high: 80 % of the public tables of these GPUs and sizes that nothing was fitted on"
+    told = (
+        "low to high: the range of 80 % of the public tables for these GPUs and sizes, without those used for fitting"
+    )
     return [told] if of_tables else []
 
 
@@ -42,13 +44,15 @@ def _contention(results: Sequence[Result]) -> list[str]:
         return []
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
     factor = worst.counters["link_bound_s"] / worst.time
-    return [f"contention is not modelled: the busiest link needs {factor:.2f} times as long; use --engine flow"]
+    return [
+        f"contention is not modelled: the busiest link needs {factor:.2f} times the predicted time; use --engine flow"
+    ]
 
 
 def _sparse(results: Sequence[Result]) -> list[str]:
     """Describe how sparse the data is, and how much denser the sum."""
     return [
-        f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the union {r.counters['union_density']:.4g}, "
+        f"{r.size:.0f} B: density {r.counters['density']:.4g}, density of the union {r.counters['union_density']:.4g}, "
         f"densification {r.counters['densification']:.4g}"
         for r in results
         if "union_density" in r.counters
@@ -85,9 +89,9 @@ def _in_network(prepared: Any, results: Sequence[Result], has_framing: bool, ver
     if not isinstance(inner, AggregatedPlan):
         lines += [] if has_framing or results[0].engine == "packet" else ["headers are not counted"]
     elif results[0].engine == "packet":
-        lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
+        lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
         if inner.network.recv_overhead.any() or inner.network.gamma.any():
-            lines.append("its packets cost no receiver's overhead, and hosts add nothing: these are not counted")
+            lines.append("receive overheads and the reduction rate of hosts are not counted")
     elif verbose:
         views = {r.size: inner.view(r.size) for r in results}
         gaps = {size: view.differences for size, view in views.items() if view is not None}

@@ -147,7 +147,7 @@ class Session:
         except InputError as error:
             what = "does not have the job's secret" if self._seal else "is no switch of commsim"
             said = "".join(c for c in data[:200].decode("ascii", "replace") if c.isprintable())
-            untagged = f"; it says, without a tag: {said}" if self._seal and said.startswith("{") else ""
+            untagged = f"; its answer, without a tag: {said}" if self._seal and said.startswith("{") else ""
             raise BackendError(f"what answers at {self._where} {what}: {error}{untagged}") from None
         self._first_line = self._first_line or (lines[0] if lines else b"")
         for message in messages:
@@ -160,7 +160,9 @@ class Session:
         if not secret:
             raise BackendError(f"the switch at {self._where} takes only workers with its secret: --secret-file FILE")
         if "nonce" not in self.hello:
-            raise BackendError(f"the switch at {self._where} has no secret, and nothing says that it is the right one")
+            raise BackendError(
+                f"the switch at {self._where} has no secret, so that it cannot prove that it is the right one"
+            )
         answer = write_line({"nonce": new_nonce(), "job": job})
         self.socket.sendall(answer)
         self._seal = LineSeal(secret, self._first_line, answer, is_switch=False)

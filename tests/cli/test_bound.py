@@ -17,7 +17,7 @@ def test_every_algorithm_stands_beside_the_bound(commsim):
     assert "1.000x" in commsim.out
     assert "# skipped, no aggregating switch: atp, flare, iswitch," in commsim.out
     assert "switchml (name one to assume it)" in commsim.out
-    assert "# skipped: parameter_server: 4 ranks and 1 helpers need 5 hosts" in commsim.out
+    assert "# skipped: parameter_server: 4 ranks and 1 helper need 5 hosts" in commsim.out
 
 
 def test_an_algorithm_that_is_too_much_is_left_out_unless_it_is_asked_for(commsim, monkeypatch):

@@ -16,7 +16,7 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
     assert any("12 channels of 30 GB/s" in line for line in tree["assumed"])
     for text in (
         "# assumed: ",
-        "8 ranks on 1 nodes, hopper GPUs",
+        "8 ranks on 1 node, hopper GPUs",
         "latency (us) / bandwidth (GB/s)",
         "ring  15.0/",
         "not used: pat: no all_reduce with it",

@@ -48,4 +48,4 @@ def test_what_cannot_be_fitted_is_refused(commsim, tmp_path):
     assert "a fit needs at least 2 sizes" in commsim.refuses("fit", one)
     two = osu(tmp_path / "two.txt", "Allreduce Latency", "Avg Latency(us)", {8: 2.0, 2**20: 99.0})
     assert "needs a closed form and at least 2 ranks" in commsim.refuses("fit", two, "--collective", "ring_all_reduce")
-    assert "0 of the fits are of it" in commsim.refuses("fit", two, "--collective", "ring_all_gather")
+    assert "0 of the fits are for its operation" in commsim.refuses("fit", two, "--collective", "ring_all_gather")

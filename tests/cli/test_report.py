@@ -58,7 +58,7 @@ def test_what_measurements_do_not_say_is_said_by_flags(commsim, tmp_path):
     assert "it goes with --measured" in commsim.refuses(*show, "--ranks", "4")
     assert commsim(*show, "--measured", osu, "--ranks", "4").code == 0, commsim.err
     assert "accuracy" in names(tmp_path / "p.html")
-    assert "1 rows failed or are broken and left out, the first in line 4" in commsim.out
+    assert "left out: 1 row, failed or broken, the first in line 4" in commsim.out
 
 
 def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_path):

@@ -83,7 +83,7 @@ def test_a_wrong_curve_is_refused(wrong, message) -> None:
 def test_curves_without_a_plain_copy_or_with_one_twice_are_refused() -> None:
     with pytest.raises(InputError, match="need one of `copy`, one way, with fresh data"):
         Curves((copy(SIZES, step="reduce"),))
-    with pytest.raises(InputError, match="is there twice"):
+    with pytest.raises(InputError, match="appears twice"):
         Curves((copy(SIZES), copy(2 * SIZES)))
 
 

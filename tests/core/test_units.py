@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.units import (
+    counted,
     format_bandwidth,
     format_size,
     format_time,
@@ -194,3 +195,12 @@ def test_formats_are_those_that_people_read():
     assert format_bandwidth(50e9) == "400 Gb/s (50 GB/s)"
     assert format_bandwidth(math.inf) == "unlimited"
     assert [format_time(t) for t in (0, 1.5e-6, 2e-9, 0.25, 3.0)] == ["0 s", "1.5 us", "2 ns", "250 ms", "3 s"]
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0 switches"), (1, "1 switch"), (2, "2 switches")])
+def test_a_noun_agrees_with_its_number(n, text):
+    assert counted(n, "switch", "switches") == text
+
+
+def test_a_plural_that_is_not_named_ends_in_s():
+    assert (counted(1, "rank"), counted(8, "rank")) == ("1 rank", "8 ranks")

@@ -156,7 +156,7 @@ def test_a_disconnected_pair_is_named() -> None:
 @pytest.mark.nojit
 @pytest.mark.parametrize(
     ("nodes", "reason"),
-    [([0, 4], "a switch"), ([0, 0], "share node h0"), ([0], "1 participants"), ([0, 9], "names node 9")],
+    [([0, 4], "a switch"), ([0, 0], "share node h0"), ([0], "1 participant,"), ([0, 9], "names node 9")],
 )
 def test_a_placement_that_does_not_fit_is_refused(nodes: list[int], reason: str) -> None:
     network: Network = dataclasses.replace(star_of(4, LINK), name="four")

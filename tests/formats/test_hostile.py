@@ -91,7 +91,7 @@ def test_ranks_of_binary_goal_may_stand_in_any_order_and_do_nothing(tmp_path: Pa
         (b"num_ranks 1000000000\n", "line 1: expected num_ranks and a number 1..1048576"),
         (b"num_ranks 1\nrank 0 {\n" + b"calc 0\n" * 2_000_000 + b"}", "more than 1048576 operations"),
         (b"num_ranks 1\n" + b"\n" * 5_000_000, "4194304 lines"),
-        (b"num_ranks 1\n" + b"\x0b" * 10_000_000, "line 2: num_ranks says 1 ranks, got 0"),
+        (b"num_ranks 1\n" + b"\x0b" * 10_000_000, "line 2: num_ranks is 1, got 0"),
         (gzip.compress(b"num_ranks 1\n" + bytes(2**28)), "unpacks to more than 128 MiB"),
     ],
 )

@@ -143,7 +143,7 @@ def test_scalars_stay_the_text_that_stands_there():
         ("a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "anchors and aliases are refused"),
         ("[" * 2000, "f"),
         ("[" * 40 + "]" * 40, "nested more than 32 deep"),
-        ("a: 1\na: 2", "line 2: key 'a' is there twice"),
+        ("a: 1\na: 2", "line 2: key 'a' appears twice"),
         ("? [1]\n: 2", "line 1: a key must be text"),
         ("a: [1", "line 1|line 2"),
         ("a: b\n---\nc: d", "line 2"),

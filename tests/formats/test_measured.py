@@ -57,7 +57,7 @@ def test_rows_of_a_sweep_are_read_but_for_failed_points(tmp_path, folder):
     notes = []
     rows = read_measured(tmp_path if folder else tmp_path / "0.parquet", notes=notes)
     assert [(row.operation, row.algorithm, row.time) for row in rows] == [("all_reduce", "ring_all_reduce", 1e-5)]
-    assert "1 rows have an error" in notes[0]
+    assert "left out: 1 row with an error" in notes[0]
     parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "0.parquet")
     with pytest.raises(InputError, match="has no column operation; rows need operation, n_ranks, size_B, time_s"):
         read_measured(tmp_path / "0.parquet")

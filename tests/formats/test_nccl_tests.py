@@ -58,7 +58,7 @@ def test_debug_lines_in_between_are_passed_over_and_a_broken_row_is_said(tmp_pat
     notes = []
     rows = read(tmp_path, log("node1:4711:4711 [0] NCCL INFO Ring 00 : 0 -> 1", broken, ROW), notes=notes)
     assert [row.size for row in rows] == [1048576, 1048576]
-    assert notes == [f"{tmp_path / 'log.txt'}: 1 rows are broken and left out, the first in line 15"]
+    assert notes == [f"{tmp_path / 'log.txt'}: left out: 1 row, broken, the first in line 15"]
 
 
 def test_columns_that_are_there_twice_are_no_header(tmp_path):
@@ -245,14 +245,14 @@ def test_what_is_no_measurement_is_refused_in_one_line(tmp_path, text):
 def test_a_half_of_a_row_that_is_broken_wrong_or_in_other_units_is_left_out_and_said(tmp_path):
     """Out of place is spoiled, in place is right; a rate that is not size over time is in another unit."""
     good = ROW.split()
-    for i, cell, why in ((5, "-44.31", "are broken"), (5, "44310", "are broken"), (5, "0.04431", "are broken"),
-                         (6, "0.02366", "are broken"), (8, "17", "have wrong results")):  # fmt: skip
+    for i, cell, why in ((5, "-44.31", "broken"), (5, "44310", "broken"), (5, "0.04431", "broken"),
+                         (6, "0.02366", "broken"), (8, "17", "with wrong results")):  # fmt: skip
         notes = []
         spoiled = "  ".join(cell if k == i else one for k, one in enumerate(good))
         rows = read(tmp_path, log(spoiled, ROW), notes=notes)
         assert [row.in_place for row in rows] == [True, False, True]
         assert len(notes) == 1
-        assert f"1 rows {why}" in notes[0]
+        assert f"1 row, {why}" in notes[0]
 
 
 def test_windows_line_ends_several_tests_and_averages_are_read(tmp_path):

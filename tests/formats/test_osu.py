@@ -99,7 +99,7 @@ def test_with_c_a_row_that_is_wrong_is_left_out_and_said(tmp_path):
     notes = []
     rows = read(tmp_path, head + "4    1.90    Pass\n8    2.00    Fail\n16    nan    Pass\n32    2.20\n", notes=notes)
     assert [(row.size, row.time) for row in rows] == [(4, 1.9e-6)]
-    assert notes == [f"{tmp_path / 'osu.txt'}: 3 rows failed or are broken and left out, the first in line 5"]
+    assert notes == [f"{tmp_path / 'osu.txt'}: left out: 3 rows, failed or broken, the first in line 5"]
 
 
 def test_percentiles_after_the_times_are_not_taken_for_them(tmp_path):
@@ -142,4 +142,4 @@ def test_units_that_osu_does_not_print_and_averages_outside_of_their_spread_are_
     path.write_text(head + "4  5.0  9.0  2.0\n8  5.0  4.0  6.0\n")
     notes: list[str] = []
     assert [row.size for row in read_measured(path, notes=notes)] == [8]
-    assert "1 rows failed or are broken" in notes[0]
+    assert "left out: 1 row, failed or broken" in notes[0]

@@ -135,7 +135,7 @@ def test_servers_take_the_next_free_hosts_and_that_is_said():
     ready = prepare("parameter_server:n_servers=3", "star:n_hosts=8")
     assert ready.schedule.n_ranks == 5
     assert ready.placement.nodes.tolist() == list(range(8))
-    assert ready.notes == ("parameter_server: 5 ranks, since 3 of the hosts are needed by helpers",)
+    assert ready.notes == ("parameter_server: 5 ranks, since helpers need 3 of the hosts",)
     fewer = prepare("parameter_server:n_servers=3", "star:n_hosts=8", n_ranks=2)
     assert fewer.placement.nodes.tolist() == [0, 1, 2, 3, 4]
 
@@ -143,7 +143,7 @@ def test_servers_take_the_next_free_hosts_and_that_is_said():
 @pytest.mark.parametrize(
     ("collective", "n_ranks", "message"),
     [
-        ("parameter_server:n_servers=8", None, "8 helpers leave none of the 8 hosts to the ranks"),
+        ("parameter_server:n_servers=8", None, "no place is left for a rank: 8 helpers, 8 hosts"),
         ("parameter_server:n_servers=4", 6, "6 ranks and 4 helpers need 10 hosts, star:n_hosts=8.* has 8"),
         ("byteps:n_servers=5", None, r"n_servers of 0\.\.3 fit 3 of these, got n_servers=5"),
         ("byteps:n_switches=2", None, "adds in the host's memory of h0, and star.* has none there"),

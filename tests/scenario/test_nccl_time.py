@@ -176,7 +176,7 @@ def test_an_oversubscribed_fabric_slows_all_reduces_down():
         topology = f"dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,oversubscription={factor}"
         times.append(prepare("nccl_all_reduce", topology).predict(2**26).time)
     assert times[0] <= times[1] < times[2]
-    with pytest.raises(InputError, match="the closed form knows no fabric"):
+    with pytest.raises(InputError, match="the closed form does not model the fabric"):
         prepare("nccl_all_reduce", topology).predict(2**26, engine="closed-form")
 
 

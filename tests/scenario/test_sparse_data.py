@@ -97,7 +97,7 @@ def test_sparse_collectives_are_not_ranked_among_dense_ones():
         ("agsparse:block=4", "needs density=... or gradients=FILE"),
         ("agsparse:densty=0.1", "did you mean density?"),
         ("agsparse:gradients=none.npy", "none.npy: No such file"),
-        ("omnireduce:density=0.1,n_aggregators=8", "leave none of the 8 hosts to the ranks"),
+        ("omnireduce:density=0.1,n_aggregators=8", "no place is left for a rank: 8 helpers, 8 hosts"),
         ("ring_all_reduce:density=0.1", "has no parameter 'density'"),
     ],
 )

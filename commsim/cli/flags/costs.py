@@ -32,7 +32,8 @@ class Costs(Flags):
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
 
     software: str | None = flag(
-        metavar="NAME", help="library whose measured rate per port holds, such as nccl-tcp (default: no software cost)"
+        metavar="NAME",
+        help="communication library whose measured rate per port is used, such as nccl-tcp (default: no software cost)",
     )
 
 

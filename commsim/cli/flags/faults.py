@@ -38,10 +38,13 @@ class FaultsInTime(Flags):
         help="cables that go down during the run, such as link:leaf0->spine0@10ms+5ms or switch:spine0@1ms+1ms; "
         "repeatable",
     )
-    detection: str | None = flag(metavar="TIME", help="until switches route around a cable that is down (default: 1ms)")
+    detection: str | None = flag(
+        metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"
+    )
     rto: str | None = flag(
         metavar="TIME",
-        help="after which senders repeat what a flap lost, doubled each time (default: at once; testbed: TCP's)",
+        help="time after which a sender repeats a message that a flap lost, doubled each time (default: at once; "
+        "testbed: TCP's)",
     )
 
     def flaps(self, network: Network) -> Flaps | None:

@@ -40,8 +40,8 @@ class Packets(Flags):
         metavar="A", help="part of the free shared buffer that one queue may take (default: 1)"
     )
     class_weights: str | None = flag(
-        metavar="W,W,...", help="links are shared by weight among priorities of jobs, the first one's first (default: "
-        "the first one goes first)",
+        metavar="W,W,...", help="weights by which the priorities of jobs share a link, in the order of the priorities "
+        "(default: strict priority)",
     )  # fmt: skip
     ecn: str | None = flag(
         metavar="MIN[:MAX[:P]]",

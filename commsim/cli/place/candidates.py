@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
-from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
+from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Scoring(Flags):
 
     angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
-    quantum: str = flag(default="1ms", metavar="TIME", help="iteration times are rounded to multiples of it")
+    quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
     check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(
@@ -47,7 +47,9 @@ class Config(Scoring):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
-    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
+    jobs: str = flag(
+        "jobs", metavar="JOBS.json", help="jobs with their phases; jobs with a placement stay where they are"
+    )
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
         default="packed,spread,random", metavar="NAME[,NAME...]",
@@ -57,9 +59,12 @@ class Config(Scoring):
         default="merged", choices=("merged", "literal"),
         help="merged: equal links count once; literal: each counts, and candidates with loops are discarded",
     )  # fmt: skip
-    rank_by: str = flag(default="mean", choices=("mean", "min", "weighted"), help="score of all links")
+    rank_by: str = flag(
+        default="mean", choices=("mean", "min", "weighted"), help="how the scores of the links are combined"
+    )
     crux: int | None = flag(
-        metavar="LEVELS", help="also print the paths, and priorities of so many levels, that Crux gives the jobs"
+        metavar="LEVELS",
+        help="also print the paths and priorities that Crux assigns to the jobs, with this number of levels",
     )
     seed: int = flag(default=0, metavar="N", help="seed of random candidates and of hashes in routing")
 
@@ -93,7 +98,7 @@ def run(config: Config) -> Answer:
         settings=settings,
     )
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    parts = _parts(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
+    parts = _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
@@ -174,5 +179,5 @@ def score(config: ScoreConfig) -> Answer:
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
-    table = Table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
+    table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
     return Answer([Remarks(values), table], [tree], more=tree, key=None)

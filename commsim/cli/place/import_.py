@@ -30,7 +30,7 @@ class Config(Flags):
     )  # fmt: skip
     tier_bandwidth: str | None = flag(
         metavar="1=100Gbps,2=400Gbps",
-        help="rates of the links of each tier, which schedulers' files do not hold; tier 1 is a node's own link; "
+        help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
              "2=2:1 is an oversubscription",
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")

@@ -17,11 +17,13 @@ class Config(WithJson):
     """All flags of ``commsim place order``."""
 
     nodes: str = flag(
-        "nodes", metavar="NODE,NODE,...|FILE", help="node of each rank in the order given; of a file, one to a line"
+        "nodes",
+        metavar="NODE,NODE,...|FILE",
+        help="node of each rank, in the order of the ranks; in a file one to a line",
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
-    size: str = flag(default="64MiB", metavar="SIZE", help="of the collective by which orders are compared")
-    collective: str = flag(default="ring_all_reduce", metavar="NAME", help="by which orders are compared")
+    size: str = flag(default="64MiB", metavar="SIZE", help="size of that collective")
+    collective: str = flag(default="ring_all_reduce", metavar="NAME", help="collective by which orders are compared")
     seed: int = flag(default=0, metavar="N", help="seed of hashes in routing")
     output: str | None = flag("-o", metavar="FILE", help="write the order, one node to a line")
 
@@ -68,5 +70,5 @@ def _nodes(text: str) -> list[str]:
         return [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise InputError(f"nodes are names such as h0,h4,h1, or a file that is there; got {text!r}")
+        raise InputError(f"nodes are names such as h0,h4,h1, or an existing file; got {text!r}")
     return names

@@ -111,7 +111,7 @@ KINDS = (
     Kind(
         lambda config: config.jobs is not None, _jobs,
         ((("collective", "ranks", "operation", "algorithm", "synthesized", "group", "compressor",
-           "datatype", *SIZES, *RENDERED), "--jobs names all that runs, got {} beside it"),),
+           "datatype", *SIZES, *RENDERED), "--jobs FILE describes the whole run; {} cannot be used with it"),),
     ),
     Kind(lambda config: config.compares, _ranking, (NO_GROUPS, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)),
     Kind(lambda config: config.is_ranking, _algorithms, (NO_GROUPS, NO_COMPRESSOR, OF_ONE_COLLECTIVE)),

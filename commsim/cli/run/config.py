@@ -41,7 +41,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: tuple[str, ...] = repeated(
         metavar=f"{COLLECTIVE}|FILE.npz",
-        help="algorithm, or nccl (default: ring_all_reduce; on NVIDIA's machines nccl_all_reduce); repeatable",
+        help="algorithm, or nccl (default: ring_all_reduce; on machines with NVIDIA GPUs nccl_all_reduce); repeatable",
     )
     routing: str | None = flag(
         metavar="NAME",
@@ -85,22 +85,25 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
 class Config(WithJson, FaultsInTime, PlayConfig):
     """All flags of ``commsim run``."""
 
-    datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="of elements")
-    compressor: str | None = flag(metavar="NAME[:key=value,...]", help="of gradients, such as top_k:density=0.01")
-    operation: str | None = flag(metavar="NAME", help=f"compare all algorithms of it: {', '.join(OPERATIONS)}")
-    algorithm: str | None = flag(
-        metavar="NAME|best|all", help="of --operation: one; best: a ranking; all: the table of each (default: best)"
+    datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="type of the elements")
+    compressor: str | None = flag(
+        metavar="NAME[:key=value,...]", help="compressor of the gradients, such as top_k:density=0.01"
     )
-    synthesized: bool = switched(help="with --operation: also what commsim synthesize makes for the network")
+    operation: str | None = flag(metavar="NAME", help=f"rank the algorithms of an operation: {', '.join(OPERATIONS)}")
+    algorithm: str | None = flag(
+        metavar="NAME|best|all",
+        help="with --operation: one algorithm, best (a ranking) or all (a table for each) (default: best)",
+    )
+    synthesized: bool = switched(help="with --operation: also rank the schedules that commsim synthesize makes")
     group: tuple[str, ...] = repeated(
-        metavar="RANK,RANK,...", help="ranks that run the collective, at once with other groups; repeatable"
+        metavar="RANK,RANK,...", help="ranks of one group; all groups run the collective at the same time; repeatable"
     )
     jobs: str | None = flag(
         metavar="FILE", help="jobs and background traffic that share the network: TOML with [[job]] and [[background]]"
     )
     tolerance: str | None = flag(metavar="PART", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")
-    verbose: bool = switched("-v", help="print how the flow engine computed")
+    verbose: bool = switched("-v", help="also print how the flow engine computed the times")
     draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     osu: str | None = flag(metavar="FILE", help="also write the table that an OSU micro-benchmark would print")
     report: str | None = flag(
@@ -140,7 +143,7 @@ class Prediction(Costs, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
-    collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; of a file with several, which")
+    collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; needed if a file has several")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     engine: str = flag(default="", help="flow, packet, alpha-beta or closed-form (default: flow)")
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.report.answer import remarks
 from commsim.report.terminal import progress
 
@@ -47,7 +48,8 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     )  # fmt: skip
     plans = ranking.plans
     first = next(iter(plans.values()))
-    title = f"{config.operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {scenario.wish.engine}"
+    n_ranks = counted(first.schedule.n_ranks, "rank")
+    title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     parts = parts_of_ranking(ranking, title)
     rows = [
         Row(result, plans[name].network, plans[name].schedule, config.datatype)

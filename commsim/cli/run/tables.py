@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS
+from commsim.core.units import counted
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.scenario.remarks import remarks_of_results
 
@@ -192,7 +193,7 @@ def parts_of(
     results, plan = solution.results, solution.plan
     rows = rows_of(solution, datatype, groups)
     engines = "/".join(dict.fromkeys(r.engine for r in results))
-    what = f"{len(groups)} groups at once" if groups else f"{plan.schedule.n_ranks} ranks"
+    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedule.n_ranks, "rank")
     parts = [
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}"),

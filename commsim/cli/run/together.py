@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from commsim.core.units import counted
 from commsim.report.answer import Table, remarks
 
 from .tables import Answered, Row, json_row
@@ -39,7 +40,8 @@ def answer_jobs(config: Config) -> Answered:
     jobs = zip(composition.jobs, solution.plan.prepared, solution.results, shared.alone, strict=True)
     rows = [_row(entry, Row(result, network, plan.schedule), alone) for entry, plan, result, alone in jobs]
     engine = solution.scenario.wish.engine
-    title = f"{len(rows)} jobs and {len(shared.took)} background messages on {network.name}, engine {engine}"
+    what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
+    title = f"{what} on {network.name}, engine {engine}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = _background(shared.took, shared.ideal)
     if background is not None:

@@ -47,7 +47,7 @@ class Config(WithJson, Server):
     slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
     rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is sent again")
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
-    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to go on without a result")
+    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
     )

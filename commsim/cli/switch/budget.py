@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 class Config(WithJson):
     """All flags of ``commsim switch budget``."""
 
-    system: str = flag(default="switchml_rdma", metavar="NAME[:key=value,...]", help="switchml_udp, switchml_rdma, atp")
+    system: str = flag(
+        default="switchml_rdma", metavar="NAME[:key=value,...]", help="system: switchml_udp, switchml_rdma or atp"
+    )
     hardware: str = flag(
-        default="tofino_1", metavar="NAME[:key=value,...]", help="tofino_1, tofino_2, tofino_1:pipes=2"
+        default="tofino_1",
+        metavar="NAME[:key=value,...]",
+        help="switch, such as tofino_1, tofino_2 or tofino_1:pipes=2",
     )
     pool_size: int | None = flag(metavar="N", help="number of slots, in place of the system's own")
-    elements_per_packet: int | None = flag(metavar="K", help="in place of the system's own")
-    packets_per_message: int | None = flag(metavar="N", help="in place of the system's own")
+    elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
+    packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
     jobs: int = flag(default=1, metavar="N", help="number of jobs")
     workers: int = flag(default=8, metavar="N", help="workers of each job")
     bandwidth: str = flag(default="100Gbps", metavar="RATE", help="rate of each worker")
     round_trip: str | None = flag(
-        metavar="TIME", help="of a packet and its result: prints bounds on the rate, and the slots that reach it"
+        metavar="TIME", help="time from a packet to its result; prints bounds on the rate, and the slots that reach it"
     )
     loss: float = flag(default=0.0, metavar="P", help="with --round-trip: probability that a link loses a packet")
     size: str = flag(default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
@@ -109,5 +113,5 @@ def _system(config: Config) -> System:
     flags = {key: getattr(config, key) for key in ("elements_per_packet", "packets_per_message")}
     system = named_system(config.system, flags)[0].at()
     if system.hosts:
-        raise InputError(f"{system.name} aggregates on hosts, and takes no room on a switch")
+        raise InputError(f"{system.name} aggregates on hosts, and needs no resources of a switch")
     return system

@@ -31,7 +31,9 @@ SERVER = "at server"  # a column more, where a system has a server
 class Config(WithJson):
     """All flags of ``commsim switch simulate``."""
 
-    system: str = flag(default="switchml_rdma", metavar="NAME[:key=value,...]", help="atp, omnireduce:density=0.1, ...")
+    system: str = flag(
+        default="switchml_rdma", metavar="NAME[:key=value,...]", help="system, such as atp or omnireduce:density=0.1"
+    )
     workers: str = flag(default="8", metavar="N[,N...]", help="workers of a job")
     jobs: int = flag(default=1, metavar="N", help="jobs that share the switches, each on its own hosts")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each link of a star (default: 100Gbps)")
@@ -39,8 +41,8 @@ class Config(WithJson):
     topology: str | None = flag(metavar=TOPOLOGY, help="network, in place of a star")
     size: str = flag(default="64MiB", metavar="SIZE", help="size of each worker's tensor")
     tensors: int = flag(default=1, metavar="N", help="tensors of that size, one after the other")
-    elements_per_packet: int | None = flag(metavar="K", help="in place of the system's own")
-    packets_per_message: int | None = flag(metavar="N", help="in place of the system's own")
+    elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
+    packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
     pool_size: str | None = flag(metavar="N[,N...]", help="number of slots, in place of the system's own")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
@@ -50,12 +52,12 @@ class Config(WithJson):
     loss_down: float | None = flag(type=share, metavar="P", help="the same on links to hosts, in place of --loss")
     loss_burst: float = flag(default=1.0, metavar="N", help="mean length of a burst of losses, in packets")
     buffer: str | None = flag(metavar="SIZE", help="capacity of each queue (default: infinite)")
-    ecn: str | None = flag(metavar="SIZE", help="length of a queue from which packets are marked")
+    ecn: str | None = flag(metavar="SIZE", help="queued bytes from which packets are marked")
     start_jitter: str | None = flag(metavar="TIME", help="workers start late by up to this time")
     floats: bool = switched(help="send block exponents one window ahead of the values")
     seed: str = flag(default="0", metavar="N[,N...]", help="seed of losses, values and jitter")
     engine: str = flag(
-        choices=("auto", "event", "recurrence"), default="event", help="recurrence: without losses and values"
+        choices=("auto", "event", "recurrence"), default="event", help="recurrence: only without losses and values"
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
     versions: int | None = flag(metavar="1|2", help="versions of a slot, to show the errors with one")

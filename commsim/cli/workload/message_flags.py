@@ -31,7 +31,9 @@ class Communication(Faults, WithJson):
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload (default: none)")
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
-    software: str | None = flag(metavar="NAME", help="with --network: library whose measured rate per port holds")
+    software: str | None = flag(
+        metavar="NAME", help="with --network: communication library whose measured rate per port is used"
+    )
     placement: str | None = flag(metavar="NAME|FILE", help="placement of the workers on the network (default: packed)")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError
-from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
+from commsim.core.units import counted, format_time, parse_bandwidth, parse_size, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
 from .message_flags import costs, notes_of
@@ -154,7 +154,7 @@ def run_moe(config: MoeConfig) -> Answer:
     runs = [_moe_run(config, policy, time_of) for policy in policies]
     rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
-    title = f"{config.layers} layers on {config.ranks} GPUs"
+    title = f"{counted(config.layers, 'layer')} on {counted(config.ranks, 'GPU')}"
     shared = (
         f"shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
         "times as long as alone"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
-from commsim.core.units import format_time, parse_time
+from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
 if TYPE_CHECKING:
@@ -171,9 +171,8 @@ def _mltcp(text: str | None) -> Mltcp | None:
 
 def _parts(outcome: SharedRun, config: Config) -> list[Part]:
     """Return what each job lost, and the links that jobs share."""
-    title = (
-        f"{len(outcome.jobs)} jobs on {outcome.network.name}, {config.sharing} sharing, {config.iterations} iterations"
-    )
+    jobs_on = f"{counted(len(outcome.jobs), 'job')} on {outcome.network.name}"
+    title = f"{jobs_on}, {config.sharing} sharing, {counted(config.iterations, 'iteration')}"
     jobs = [
         [
             row["job"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
+from commsim.core.units import counted, format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
@@ -43,7 +43,7 @@ class Config(WithPhases):
         " density, or 1)",
     )
     policy: tuple[str, ...] = repeated(
-        metavar="NAME[:key=value,...]", help="see `workload policies` (default: ddp); repeatable"
+        metavar="NAME[:key=value,...]", help="training policy, see `workload policies` (default: ddp); repeatable"
     )
     algorithm: tuple[str, ...] = repeated(
         metavar="OPERATION=NAME", help="collective to use on the network (default: rings); repeatable"
@@ -53,7 +53,8 @@ class Config(WithPhases):
     )
     compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
     compressor: str | None = flag(
-        metavar="NAME[:key=value,...]", help="with --network: of the gradients of an all-reduce, such as qsgd"
+        metavar="NAME[:key=value,...]",
+        help="with --network: compressor of the gradients in an all-reduce, such as qsgd",
     )
     vector_add: str | None = flag(
         metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
@@ -201,7 +202,7 @@ def _add_time(config: Config) -> Callable[[float], float] | None:
 
 def _training(training: Training, row: dict[str, Any]) -> list[Part]:
     """Return the exchanges of the first iteration, and the totals."""
-    title = f"{training.policy}, {row['workers']} workers: exchanges of the first iteration"
+    title = f"{training.policy}, {counted(row['workers'], 'worker')}: exchanges of the first iteration"
     facts = {
         "iteration": format_time(row["iteration_s"]),
         "computation": format_time(row["compute_s"]),
@@ -235,7 +236,7 @@ def _policies(rows: Sequence[dict[str, Any]], setting: Setting) -> list[Part]:
         for row in rows
     ]
     names = ["policy", "iteration", *columns, "exposed", "scaling(%)", "exchanges", "sent"]
-    title = f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone"
+    title = f"{counted(setting.n_workers, 'worker')}; the exchanges are in the JSON, or printed for a single policy"
     return [Table(names, cells, title)]
 
 

@@ -52,7 +52,7 @@ def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...
     seen: set[str] = set()
     for job in jobs:
         if job.name in seen:
-            raise InputError(f"{source}: the job {job.name!r} is there twice")
+            raise InputError(f"{source}: the job {job.name!r} appears twice")
         seen.add(job.name)
     return tuple(sorted(jobs, key=lambda job: job.submit))
 

@@ -178,9 +178,9 @@ def free_name(wanted: str, taken: Blocks | Tree | Iterable[str]) -> str:
 
 
 def require_unique(names: list[str], what: str) -> None:
-    """Raise if a name is there twice."""
+    """Raise if a name appears twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"{what} {name} is there twice")
+            raise InputError(f"{what} {name} appears twice")
         seen.add(name)

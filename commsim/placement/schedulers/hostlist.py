@@ -33,7 +33,7 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        In the order of the text; a name that is there twice comes twice.
+        In the order of the text; repeated names are kept.
 
     Raises
     ------

@@ -64,7 +64,7 @@ def parse_tiers(text: str) -> Tiers:
     Raises
     ------
     InputError
-        If it is something else, a tier is there twice, or tier 1 is a ratio.
+        If it is something else, a tier appears twice, or tier 1 is a ratio.
     """
     table = Tiers({}, {})
     for entry in text.split(","):

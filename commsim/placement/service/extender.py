@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.files.fields import Fields
 
 from .models import MAX_NODES, ExtenderArgs
@@ -57,7 +58,7 @@ def filter_result(
         if rating is None:
             never[name] = "commsim: not a host of the cluster's file"
         elif rating.n_free < pod_gpus:
-            failed[name] = f"commsim: {rating.n_free} GPUs free, the pod needs {pod_gpus}"
+            failed[name] = f"commsim: {counted(rating.n_free, 'GPU')} free, the pod needs {pod_gpus}"
         elif min_score is not None and rating.score < min_score:
             failed[name] = f"commsim: score {rating.score:.3f} is below {min_score:g}; worst link {rating.worst_link}"
     good = [name for name in names if name not in failed and name not in never]

@@ -114,7 +114,7 @@ class ExtenderArgs(_Request):
             return tree
         named = [known.get(key.lower(), key) for key in tree]
         if len(set(named)) < len(named):
-            raise ValueError("a field is there twice")
+            raise ValueError("a field appears twice")
         return dict(zip(named, tree.values(), strict=True))
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import locality_levels
+from commsim.core.units import counted
 from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
@@ -118,8 +119,10 @@ class ClusterState:
         have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
             if count + taken[node] > have[node]:
-                raise Refusal(409, f"job {name} takes {count} GPUs of {node}, which has {have[node]}, {taken[node]} of "
-                                   "them taken by other jobs")  # fmt: skip
+                others = f"{taken[node]} of them taken by other jobs"
+                raise Refusal(
+                    409, f"job {name} takes {counted(count, 'GPU')} of {node}, which has {have[node]}, {others}"
+                )
 
     def remove(self, name: str) -> None:
         """Forget a job.

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from commsim.core.network import Network
+from commsim.core.units import counted
 from commsim.scenario import Plan, prepare
 from commsim.scenario.plans.aggregated import AggregatedPlan, as_messages
 
@@ -103,7 +104,7 @@ def run_cells(
                     tell(f"the calibration is not to be trusted: {known.disturbed}")
             network = layout.network if known is None else known.on(layout.network)
             for name, _ in group:
-                tell(f"{name} on {len(seats)} ranks")
+                tell(f"{name} on {counted(len(seats), 'rank')}")
                 own = name if name in native else ""
                 prepared = place_on(network, "ring_all_reduce" if own else name)
                 with pinned(place, layout, prepared.placement):

@@ -10,6 +10,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import BUFFERS, REDUCE, Schedule, Transfers
+from commsim.core.units import counted
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
 from commsim.report.palette import REDUCE as REDUCE_COLOUR
 from commsim.report.pictures.picture import (
@@ -175,18 +176,14 @@ def _names(schedule: Schedule) -> list[str]:
 
 
 def _heading(schedule: Schedule, width: float) -> tuple[list[Shape], float]:
-    helpers = f" and {_counted(schedule.n_helpers, 'helper')}" if schedule.n_helpers else ""
-    participants = f"{_counted(schedule.n_ranks, 'rank')}{helpers}"
-    what = f"{schedule.operation} on {participants}, {_counted(schedule.n_chunks, 'chunk')}"
-    moves = f"{_counted(schedule.n_transfers, 'transfer')} in {_counted(schedule.n_hops, 'hop')}"
+    helpers = f" and {counted(schedule.n_helpers, 'helper')}" if schedule.n_helpers else ""
+    participants = f"{counted(schedule.n_ranks, 'rank')}{helpers}"
+    what = f"{schedule.operation} on {participants}, {counted(schedule.n_chunks, 'chunk')}"
+    moves = f"{counted(schedule.n_transfers, 'transfer')} in {counted(schedule.n_hops, 'hop')}"
     facts = wrapped([f"{what}: {moves}"], width - 2 * MARGIN)
     shapes: list[Shape] = [Label(MARGIN, MARGIN + 4, schedule.name, 14, INK, "start", bold=True)]
     shapes += [Label(MARGIN, MARGIN + 23 + 16 * i, line, 11, FAINT, "start") for i, line in enumerate(facts)]
     return shapes, MARGIN + 23 + 16 * len(facts) + 8
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _systems(schedule: Schedule, top: float) -> list[System]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
 from commsim.core.placement import count_places
+from commsim.core.units import counted
 from commsim.files.gradients_file import read_gradients
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.sparse_data import FLOAT, drawn_once
@@ -120,8 +121,8 @@ class Question:
         n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
         if not 0 <= n_servers <= free:
             raise InputError(
-                f"{network.name} has {free} places for servers beside {self.n_workers} workers: servers must be "
-                f"0..{free}, got {n_servers}"
+                f"{network.name} has {counted(free, 'place')} for servers beside {counted(self.n_workers, 'worker')}: "
+                f"servers must be 0..{free}, got {n_servers}"
             )
         for density in self.densities if self.gradients is None else ():
             self.draw(density)

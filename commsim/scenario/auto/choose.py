@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size
+from commsim.core.units import counted, format_size
 from commsim.scenario import Plan
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
 from commsim.scenario.auto.known_error import PACKET, Case
@@ -141,7 +141,7 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
         raise InputError(f"a tolerance is a relative error above 0, such as 10%, got {tolerance:g}")
     if transport not in PACKET:
         raise InputError(f"a transport is one of {', '.join(PACKET)}, got {transport!r}")
-    what = f"{prepared.schedule.operation} of {format_size(size)} on {prepared.schedule.n_ranks} ranks of"
+    what = f"{prepared.schedule.operation} of {format_size(size)} on {counted(prepared.schedule.n_ranks, 'rank')} of"
     what = f"{what} {prepared.network.name}"
     labels = labels_of(prepared)
     if never("flow", labels, prepared.schedule.n_ranks):  # before anything is measured or laid out, which may be large

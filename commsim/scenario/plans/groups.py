@@ -122,7 +122,7 @@ class PreparedGroups:
         own = [has_own_costs(group, self.network) for group in sized]
         if flaps is not None and any(own):
             name = sized[own.index(True)].schedule.name
-            raise InputError(f"flaps are not modelled for several groups whose software has costs of its own: {name}")
+            raise InputError(f"flaps are not modelled for several groups with software costs: {name}")
         found = self._together(size, sized, wish)
         if engine == "flow":
             return tuple(with_rest(group, result, size) for result, group in zip(found, sized, strict=True))

@@ -38,7 +38,7 @@ def nccl_time(here: NcclPlan, size: float) -> Result:
     if needs.max(initial=0.0) > time:
         worst = int(needs.argmax())
         raise InputError(
-            f"{name}: the closed form knows no fabric, and says {time * 1e6:.1f} us where link "
+            f"{name}: the closed form does not model the fabric: it gives {time * 1e6:.1f} us, but link "
             f"{network.link_name(worst)} alone needs {needs[worst] * 1e6:.1f} us; use --engine flow"
         )
     low, high = here.spread

@@ -10,6 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
+from commsim.core.units import counted
 from commsim.engine.packet.packet_job import AggregationJob, BlockRounds, check_fan_in
 from commsim.engine.packet.transport import Fabric
 from commsim.routing.aggregation_tree import host_tree
@@ -171,6 +172,6 @@ def job_workers(network: Network, n_jobs: int, n_workers: int, spare: int = 0) -
     """
     hosts = network.endpoints.tolist()
     if n_jobs < 1 or n_workers < 1 or n_jobs * n_workers + spare > len(hosts):
-        free = f"{len(hosts)} hosts" + (f", {spare} of them must stay free" if spare else "")
-        raise InputError(f"{network.name} has {free}; got {n_jobs} jobs of {n_workers} workers")
+        free = counted(len(hosts), "host") + (f", {spare} of them must stay free" if spare else "")
+        raise InputError(f"{network.name} has {free}; got {counted(n_jobs, 'job')} of {counted(n_workers, 'worker')}")
     return [tuple(hosts[j * n_workers : (j + 1) * n_workers]) for j in range(n_jobs)]

@@ -80,7 +80,7 @@ def test_a_public_log_becomes_a_trace(commsim, cluster, tmp_path):
     )
     tree = commsim.results("cluster", "run", cluster, "--trace", path, "--policy", "fifo", "--largest", "32")
     assert tree["results"][0]["jobs"] == 1
-    assert "left out: 1 jobs" in commsim.out
+    assert "left out: 1 job of" in commsim.out
     direct = commsim.results(
         "cluster", "run", cluster, "--trace", f"helios:{log}", "--policy", "fifo", "--largest", "32"
     )
@@ -102,7 +102,7 @@ def test_policies_and_models_are_listed(commsim, tmp_path):
     [
         (("--trace", TRACE), "needs --policy or --compare"),
         (("--trace", TRACE, "--policy", "fi"), "unknown policy 'fi'; did you mean fifo"),
-        (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect beside it"),
+        (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect with it"),
         (("--trace", "none.csv", "--policy", "fifo"), "none.csv: No such file"),
         (("--trace", "philly:none", "--policy", "fifo"), "none: No such file"),
         (("--trace", TRACE, "--policy", "fifo", "--plot", "a.pdf"), "ends with .svg or .png"),

@@ -17,4 +17,4 @@ def test_the_json_has_the_order_its_crossings_and_times(commsim, tmp_path):
 
 def test_wrong_nodes_are_one_line(commsim):
     assert "named 'x'" in commsim.refuses("place", "order", "h0,x", "--topology", RACKS)
-    assert "h0,h4,h1, or a file" in commsim.refuses("place", "order", "h0,,h1", "--topology", RACKS)
+    assert "h0,h4,h1, or an existing file" in commsim.refuses("place", "order", "h0,,h1", "--topology", RACKS)

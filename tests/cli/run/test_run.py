@@ -383,7 +383,7 @@ def test_the_contract_for_scripts_holds_for_sparse_data(spec, tmp_path, capsys):
     assert row["bytes_on_wire"] > row["max_link_bytes"] > 0
     out = capsys.readouterr().out
     assert "are drawn: pattern random" in out
-    assert "of the union" in out
+    assert "density of the union" in out
 
 
 def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
@@ -392,7 +392,7 @@ def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
     assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4"]) == 0
     out = capsys.readouterr().out
     assert "no effect, the size is that of the gradients" in out
-    assert "400 B: density 0.01, of the union 0.04, densification 4" in out
+    assert "400 B: density 0.01, density of the union 0.04, densification 4" in out
 
 
 @pytest.mark.parametrize("spec", ["omnireduce:density=1.5", "omnireduce:density=0.1,n_aggregators=9", "zen:density=0"])

@@ -58,7 +58,7 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, submit, gpus, wor
         ("a,0,1,60,", "line 2: a: give a model or iter_time_ms"),
         (",0,1,60,vgg16", "line 2: job must be printable text"),
         ('"a,0,1,60,vgg16', "line 2: unexpected end of data"),
-        ("a,0,1,60,vgg16\na,0,1,60,vgg16", "the job 'a' is there twice"),
+        ("a,0,1,60,vgg16\na,0,1,60,vgg16", "the job 'a' appears twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_number(tmp_path, line, message):

@@ -21,7 +21,7 @@ def test_a_tree_knows_tiers_and_what_is_above():
     [
         ((), "at least one switch"),
         ((Switch("a"),), "at least one node"),
-        ((*LEAVES, Switch("a", nodes=("x",))), "switch a is there twice"),
+        ((*LEAVES, Switch("a", nodes=("x",))), "switch a appears twice"),
         ((*LEAVES, Switch("t", ("a", "c"))), "switch t has c below it, which is not described"),
         ((*LEAVES, Switch("t", ("a",)), Switch("u", ("a",))), "switch a is below t and below u"),
         ((*LEAVES, Switch("c", nodes=("n0",))), "node n0 is below a and below c"),

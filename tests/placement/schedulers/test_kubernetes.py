@@ -143,7 +143,7 @@ def test_what_is_wrong_in_a_model_is_named(text, message):
         ({}, "instances is missing"),
         ({"instances": [{"id": "a"}]}, r"instances\[0\].network_layers is missing"),
         ({"instances": [{"id": "a", "network_layers": []}]}, "the closest first"),
-        ({"instances": [{"id": "a", "network_layers": ["s"]}] * 2}, "instance a is there twice"),
+        ({"instances": [{"id": "a", "network_layers": ["s"]}] * 2}, "instance a appears twice"),
         ({"instances": [{"id": "a", "network_layers": ["s", "t"]}, {"id": "b", "network_layers": ["s", "u"]}]},
          "switch s is below t and below u"),
     ],

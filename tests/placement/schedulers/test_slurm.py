@@ -147,7 +147,7 @@ def test_a_topology_must_be_chosen_where_none_is_the_default():
         ("children: s[1-2]", "children: s[1-9]", "has s3 below it"),
         ("children: s[1-2]", "children: [s1, s2]", r"tree.switches\[0\].children must be text"),
         ("block_sizes: [2, 4]", "block_sizes: [2, x]", r"block_sizes\[1\] must be a whole number"),
-        ("topology: nvl", "topology: fabric", "topology fabric is there twice"),
+        ("topology: nvl", "topology: fabric", "topology fabric appears twice"),
         ("  block:", "  blok:", "needs exactly one of"),
         ("- topology: fabric", "- name: fabric", "topology is missing"),
     ],

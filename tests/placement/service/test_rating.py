@@ -77,7 +77,7 @@ def test_ratings_are_those_of_every_host_by_itself():
 def test_jobs_are_where_the_cluster_has_room():
     state = state_with(row("old", 2, placement=["h0", "h0"]))
     for wrong, status, message in [
-        (row("x", 1, placement=["h0"]), 409, "takes 1 GPUs of h0, which has 2, 2 of them taken"),
+        (row("x", 1, placement=["h0"]), 409, "takes 1 GPU of h0, which has 2, 2 of them taken"),
         (row("x", 1, placement=["leaf0"]), 400, "'leaf0', which has no GPUs here"),
         (row("x", 3, placement=["h1"] * 3), 409, "takes 3 GPUs of h1, which has 2, 0 of them"),
     ]:

@@ -185,7 +185,7 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
         ("/prioritize", ARGS | {"NodeNames": ["h0", 3]}, "NodeNames[1]: Input should be a valid string, got 3"),
         ("/prioritize", {"Pod": {}, "Nodes": {"items": [{}]}}, "Nodes.items[0].metadata.name is missing"),
         ("/prioritize", {"Pod": {}, "Nodes": []}, "Nodes: Input should be a valid dictionary"),
-        ("/prioritize", ARGS | {"nodenames": ["h1"]}, "a field is there twice"),
+        ("/prioritize", ARGS | {"nodenames": ["h1"]}, "a field appears twice"),
         ("/prioritize", ARGS | {"Other": 1}, "Other: Extra inputs are not permitted, got 1"),
         ("/prioritize", ARGS | {"Pod": {"metadata": 1}}, "Pod.metadata: Input should be a valid dictionary"),
         ("/prioritize", ARGS | {"Pod": pod("{")}, "the annotation commsim/job is not JSON"),

@@ -103,7 +103,7 @@ def test_filter_passes_nodes_with_room_and_says_why_others_fail(service):
     status, answer = service.ask("POST", "/filter", args(row(), gpus=2, names=["h0", "h2", "zz"]))
     assert status == 200
     assert answer == {
-        "Nodes": None, "NodeNames": ["h2"], "FailedNodes": {"h0": "commsim: 1 GPUs free, the pod needs 2"},
+        "Nodes": None, "NodeNames": ["h2"], "FailedNodes": {"h0": "commsim: 1 GPU free, the pod needs 2"},
         "FailedAndUnresolvableNodes": {"zz": "commsim: not a host of the cluster's file"}, "Error": "",
     }  # fmt: skip
 

@@ -136,7 +136,7 @@ def test_workers_with_the_secret_reduce_and_all_others_are_refused(switch: LiveS
 
 
 def test_a_worker_with_a_secret_does_not_talk_to_a_switch_without(open_switch: LiveSwitch) -> None:
-    with pytest.raises(BackendError, match="has no secret, and nothing says that it is the right one"):
+    with pytest.raises(BackendError, match="has no secret, so that it cannot prove that it is the right one"):
         SwitchGroup("a", 0, 1, port=open_switch.address[1], secret=SECRET)
 
 
@@ -145,7 +145,7 @@ def test_a_job_is_joined_with_its_own_secret_only() -> None:
         port = switch.address[1]
         with pytest.raises(BackendError, match="do not have the same secret"):
             SwitchGroup("b", 0, 1, port=port, secret=SECRET)
-        with pytest.raises(BackendError, match=r"it says, without a tag: .*job 'c' has no secret on this switch"):
+        with pytest.raises(BackendError, match=r"its answer, without a tag: .*job 'c' has no secret on this switch"):
             SwitchGroup("c", 0, 1, port=port, secret=SECRET)
         SwitchGroup("a", 0, 1, port=port, secret=SECRET).close()
         session = Session("127.0.0.1", port, secret=SECRET, job="a")
