@@ -86,7 +86,7 @@ def measure(file: str, spines: int, played_as: str, seeds: int) -> list[Both]:
     played: list[tuple[tuple[Result, ...], tuple[Result, ...]]] = []
     for seed in range(seeds):
         together = prepare_together(composition, network, seed=seed)
-        packets, flows = (together.predict(engine=e, transport=Dctcp())[0] for e in ("packet", "flow"))
+        packets, flows = together.predict(engine="packet", transport=Dctcp())[0], together.predict(engine="flow")[0]
         played.append((packets, flows))
     found = []
     for k, entry in enumerate(composition.jobs):

@@ -6,6 +6,14 @@ import pytest
 from commsim.interrupts import signals_held
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c():
+    """Raise at Ctrl-C as in a terminal; a program that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_comes_when_the_work_is_done():
     steps = []
     with pytest.raises(KeyboardInterrupt), signals_held():
