@@ -91,34 +91,28 @@ def joined(placements: Sequence[Placement]) -> Placement:
     return Placement(np.concatenate([p.nodes for p in placements]), routes)
 
 
-def place(
-    network: Network, n_participants: int, strategy: str = "packed", seed: int = 0, *, n_helpers: int = 0
-) -> Placement:
-    """Put participants on the network's endpoints by a named strategy; helpers beside them where there is a place.
+def place(network: Network, n_ranks: int, strategy: str = "packed", seed: int = 0) -> Placement:
+    """Put ranks on the network's endpoints by a named strategy.
 
     Parameters
     ----------
     network : Network
         Network whose endpoints are taken.
-    n_participants : int
-        Ranks and helpers.
+    n_ranks : int
+        Ranks.
     strategy : str
         ``packed``: in the order of the endpoints; ``spread``: dealt round robin over the racks, and in each over its
         machines; ``random``: drawn without repetition; or another placement strategy, or a ``FILE.py`` that registers
         one: what it gives a job that has the network to itself.
     seed : int
         Seed of a random strategy.
-    n_helpers : int
-        How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn, those of machines
-        without a rank first; without such nodes they take endpoints like ranks.
 
     Raises
     ------
     InputError
         If the network has too few endpoints, or the strategy is unknown.
     """
-    n_helpers = n_helpers if len(helper_nodes(network)) else 0
-    endpoints, n_ranks = network.endpoints, n_participants - n_helpers
+    endpoints = network.endpoints
     if not 1 <= n_ranks <= len(endpoints):
         places = counted(len(endpoints), KINDS[network.seat_kind], PLURALS[network.seat_kind])
         raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {places}), got {n_ranks}")
@@ -128,8 +122,7 @@ def place(
         if arguments:
             raise InputError(f"{strategy}: a placement strategy takes no arguments")
         order = entry.metadata["ranks"]
-    ranks = order(network, n_ranks, seed)
-    return Placement(np.concatenate((ranks, np.resize(helper_order(network, ranks), n_helpers))))
+    return Placement(order(network, n_ranks, seed))
 
 
 def is_strategy(text: str) -> bool:

@@ -12,7 +12,7 @@ from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
-from commsim.core.placement import Placement, helper_nodes
+from commsim.core.placement import Placement, helper_nodes, is_strategy
 from commsim.core.registry import Entry
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -239,7 +239,7 @@ def _build_and_place(
     as_many_as_fit = n_ranks is None
     if n_ranks is None:
         n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    else:  # servers that are not given must leave the number of ranks as it was asked for
+    if not as_many_as_fit or helpers_sit_beside(network, placement):  # the number of ranks stays, whatever the servers
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
         notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
@@ -284,10 +284,13 @@ def _build_and_place(
 
 
 def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
-    """Return the placement, or the one that a name or a file says."""
+    """Return the placement, that of a file, or that of the ranks by a strategy with the helpers beside them."""
     if isinstance(placement, Placement):
         return placement
-    return load_placement(placement, network, schedule.n_participants, seed, n_helpers=schedule.n_helpers)
+    if not is_strategy(placement):
+        return load_placement(placement, network, schedule.n_participants, seed)
+    ranks = load_placement(placement, network, schedule.n_ranks, seed)
+    return with_helpers(schedule, network, ranks) if schedule.n_helpers else ranks
 
 
 def _data(

@@ -95,7 +95,9 @@ def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: ND
         Node of each worker.
     """
     overhead = float((network.overhead + network.recv_overhead)[nodes].max(initial=0.0))
-    port = float(network.bandwidth[np.isin(network.src, nodes)].max())
+    port = float(network.bandwidth[np.isin(network.src, nodes)].max(initial=0.0))
+    if not port:  # no link is left; whoever finds the routes says so
+        return 1.0
     return math.sqrt(size / (n_servers * overhead * port)) if overhead else math.inf
 
 

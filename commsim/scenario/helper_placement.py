@@ -133,13 +133,13 @@ def _who_sits_where(
             n_ranks -= 1
             seats = PLURALS[network.seat_kind]
             notes.append(f"{name}: {counted(n_ranks, 'rank')}, since one of the {seats} is its server")
-    if n_ranks < 1:
-        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+        if n_ranks < 1:
+            raise InputError(f"{name}: no {KINDS[network.seat_kind]} is left for a rank: its server takes the only one")
     n_servers = int(system.server and n_ranks > 1)
     if n_servers and n_ranks == len(network.endpoints) and not len(helper_nodes(network)):
         raise _no_seat_for_server(name, network, n_ranks)
-    nodes = load_placement(placement, network, n_ranks + n_servers, seed, n_helpers=n_servers).nodes.tolist()
-    return nodes[:n_ranks], (), nodes[n_ranks] if n_servers else None, notes
+    ranks = load_placement(placement, network, n_ranks, seed).nodes.tolist()
+    return ranks, (), free_seat(name, network, ranks) if n_servers else None, notes
 
 
 def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:

@@ -78,7 +78,7 @@ def load_network(text: str) -> Network:
     return build(**read_arguments(build, raw))
 
 
-def load_placement(text: str, network: Network, n_participants: int, seed: int = 0, *, n_helpers: int = 0) -> Placement:
+def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:
     """Place by a named strategy, or as a .toml, .json or .npz file says.
 
     Parameters
@@ -88,11 +88,9 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     network : Network
         Network to place on.
     n_participants : int
-        How many ranks and helpers there are.
+        How many there are: ranks, and in a file helpers too.
     seed : int
         Seed of the random strategy.
-    n_helpers : int
-        How many of the participants, the last ones, are helpers; as in :func:`commsim.core.placement.place`.
 
     Raises
     ------
@@ -103,7 +101,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
         if not is_strategy(text):
             files = f"a file that ends with {', '.join(SUFFIXES)}"
             raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
-        return place(network, n_participants, text, seed, n_helpers=n_helpers)
+        return place(network, n_participants, text, seed)
     from commsim.files.store import read_placement
 
     placement = read_placement(text, network)

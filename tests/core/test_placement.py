@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_groups, rank_levels
 from commsim.core.network import CPU, GPU, HOST, SWITCH, Network, both_ways
 from commsim.core.network_queries import racks
-from commsim.core.placement import RANK_ORDERS, Placement, helper_nodes, place
+from commsim.core.placement import RANK_ORDERS, Placement, helper_nodes, helper_order, place
 from commsim.scenario.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -106,19 +106,16 @@ def test_placements_are_compared_by_value():
 @pytest.mark.parametrize("strategy", RANK_ORDERS)
 def test_helpers_go_to_host_memory_where_ranks_sit_on_gpus(strategy):
     network = load_network("dgx-h100@star:machines=2")
-    placement = place(network, 16 + 5, strategy, n_helpers=5)
-    placement.check(network, 16, 5)
-    assert [network.nodes[node] for node in placement.nodes[16:]] == [
-        "m0.memory0", "m0.memory1", "m1.memory0", "m1.memory1", "m0.memory0",
-    ]  # fmt: skip
+    ranks = place(network, 16, strategy).nodes
+    beside = [network.nodes[node] for node in helper_order(network, ranks)]
+    assert beside == ["m0.memory0", "m0.memory1", "m1.memory0", "m1.memory1"]
     place(network, 16).check(network, 16)
 
 
 def test_helpers_go_to_sockets_without_memory_and_else_to_hosts():
     src, dst = both_ways([0, 1, 2], [2, 2, 3])
     network = Network("x", ("g", "h", "c", "s"), [GPU, GPU, CPU, SWITCH], src, dst, 1.0, 0.0)
-    assert place(network, 3, n_helpers=1).nodes.tolist() == [0, 1, 2]
-    assert place(star(4), 4, n_helpers=1).nodes.tolist() == [0, 1, 2, 3]
+    assert helper_order(network, place(network, 2).nodes).tolist() == [2]
     assert helper_nodes(star(4)).tolist() == []
 
 

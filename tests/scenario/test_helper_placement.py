@@ -100,7 +100,7 @@ def test_a_placement_may_say_where_the_server_is():
         ("switchml", ("h0", "h1", "leaf0", "leaf1"), None, "an aggregator on leaf1, where no paths of ranks join"),
         ("switchml", ("h0", "h1", "h2"), 5, "switchml: the placement has 3 ranks, got n_ranks=5"),
         ("switchml", ("h0", "h1", "leaf0", "leaf1"), 3, "rank 2 is placed on leaf0, a switch"),
-        ("switchml", None, 0, "ranks must be at least 1, got 0"),
+        ("switchml", None, 0, "ranks must be 1..8 "),
         ("switchml:tree=2x2x-1", None, None, "switchml has no parameter 'tree'"),
     ],
 )
