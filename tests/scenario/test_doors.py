@@ -334,3 +334,14 @@ def test_what_an_engine_cannot_do_is_refused_in_the_same_words_by_both_doors(cap
         cs.predict("ring_all_reduce", STAR, "1MiB", engine="closed-form", start_jitter="1us")
     assert main(["run", "--topology", STAR, "ring_all_reduce", "--engine", "closed-form", "--start-jitter", "1us"]) == 2
     assert str(refused.value) in capsys.readouterr().err
+
+
+def test_a_server_has_the_same_seat_through_run_group_and_jobs_with_any_placement(tmp_path):
+    asked = Question("parameter_server", "fat_tree:k=4", ("--placement", "spread"), {"n_ranks": 15})
+    ((row,),) = [by_command_line(tmp_path, asked)["results"]]
+    assert by_group(tmp_path, asked) == by_jobs(tmp_path, asked) == row["time_s"]
+
+
+def test_the_default_number_of_servers_does_not_depend_on_writing_the_number_of_ranks(tmp_path):
+    asked = Question("byteps", "rail_optimized:n_hosts=2")
+    assert by_run(tmp_path, asked) == by_run(tmp_path, asked._replace(flags=("--ranks", "16")))
