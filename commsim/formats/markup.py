@@ -205,7 +205,10 @@ def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else path
-        raise InputError(f"{where}: {getattr(error, 'problem', None) or 'not YAML'}") from None
+        problem = getattr(error, "problem", None) or "not YAML"
+        # libyaml has a limit of its own since PyYAML 6.0.4, which much deeper files meet before ours
+        problem = f"nested more than {MAX_YAML_DEPTH} deep" if "nesting depth" in problem else problem
+        raise InputError(f"{where}: {problem}") from None
     except (RecursionError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -52,9 +52,11 @@ def test_a_cut_cable_costs_at_least_a_timeout_and_the_sums_are_right():
         flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))
         prepared = prepare("ring_all_reduce", NETWORK, placement="spread")
         with Ranks(place, layout, prepared.placement.nodes.tolist()) as ranks:
-            found = measure_flaps(ranks, prepared, 4_000_000, flaps, iterations=1)
+            found = measure_flaps(ranks, prepared, 4_000_000, flaps, iterations=3)
     assert found.wrong == 0
     assert found.predicted_lost == pytest.approx(flaps.rto)
-    assert found.lost > LEAST_RTO
+    # The cable is down for 0.1 s. TCP pauses for longer, once, or a second time for twice as long where the first
+    # repetition is lost too (RFC 6298). A run that other processes slow down has slack, which a pause uses up first.
+    assert found.lost > 0.1
     if not found.load.disturbed:
-        assert found.lost < 3 * flaps.rto
+        assert LEAST_RTO < found.lost < 0.1 + 3 * flaps.rto
