@@ -61,13 +61,13 @@ def run(config: Config) -> Answer:
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
     from commsim.scenario.contenders import without_overhead
     from commsim.scenario.inputs import PACKED, load_network, load_placement
-    from commsim.scenario.read import network_of
+    from commsim.scenario.read import changed_network
     from commsim.synthesis.synthesize import synthesize
 
     loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
     costs_given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
-    whole, _ = network_of(loaded, **costs_given)
-    network, notes = network_of(
+    whole, _ = changed_network(loaded, **costs_given)
+    network, notes = changed_network(
         loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs_given
     )  # fmt: skip
     if config.running is not None and not has_faults:

@@ -34,7 +34,7 @@ from .ways.catalog import METHODS as WAYS
 if TYPE_CHECKING:
     from .recurrence.ring_phases import RingPhase
 
-# Methods of jobs whose time is known (``ways.known_paths``): proved where no link is in the way, and extrapolated.
+# Methods of jobs whose time is known (``ways.closed_form_way``): proved where no link is in the way, and extrapolated.
 KNOWN, LOOPS = "closed-form", "loops"
 METHODS = (*WAYS, KNOWN, LOOPS)
 __all__ = ["METHODS", "FlowPaths"]

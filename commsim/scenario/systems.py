@@ -115,7 +115,7 @@ def named_system(
     return SystemSpec(entry, {**spec.arguments, **given}), other
 
 
-def packets_of(spec: SystemSpec) -> str:
+def describe_packets(spec: SystemSpec) -> str:
     """Describe which system it is, at which sizes, and what its packets look like."""
     small, large = spec.at(SMALLEST), spec.at()
     if small == large:

@@ -11,7 +11,7 @@ import numpy as np
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import counted
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.remarks import remarks_of_results
+from commsim.scenario.result_remarks import remarks_of_results
 
 from .config import DATATYPES, Config
 

@@ -22,8 +22,8 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth
 from commsim.files.whole_files import replacing
 from commsim.report.all_figures import make_figures, with_names
-from commsim.report.columns import Column, Table, format_value
 from commsim.report.figure import Figure, without_unit
+from commsim.report.figure_tables import Column, Table, format_value
 from commsim.report.pictures.paint import svg_text
 from commsim.report.study import Study, constants_of
 

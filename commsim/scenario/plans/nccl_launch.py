@@ -24,7 +24,7 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
 from commsim.engine.flow_plan import Job
-from commsim.engine.ways.known_time import Loops
+from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.plans.nccl_files import Decided
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs

@@ -13,23 +13,23 @@ from commsim.core.result import Result
 from commsim.engine.flow_paths import KNOWN, LOOPS, FlowPaths
 from commsim.engine.flow_plan import Job, JobConnections
 from commsim.engine.trace_files import TraceFile
-from commsim.engine.ways.known_time import KnownTime, Proof, applies, prove, simulate_known, simulate_loops
+from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps
 
-__all__ = ["KnownPaths"]
+__all__ = ["ClosedFormPaths"]
 
 
 @dataclass(eq=False)
-class KnownPaths(FlowPaths):
+class ClosedFormPaths(FlowPaths):
     """A job with a known time, which stands where no link can be in the way; elsewhere its messages are simulated.
 
     Parameters
     ----------
-    known : KnownTime
+    known : ClosedForm
         Time of the job on a reference network, for one size.
     """
 
-    known: KnownTime = dataclasses.field(kw_only=True)
+    known: ClosedForm = dataclasses.field(kw_only=True)
 
     def simulate(
         self,
