@@ -103,7 +103,7 @@ def check_page(path: str) -> None:
         raise InputError(f"{path}: cannot write: no such folder")
     if Path(path).is_dir():
         raise InputError(f"{path}: cannot write: Is a directory")
-    from commsim.report.page.library import require_library
+    from commsim.report.page.write import require_library
 
     require_library()
 
