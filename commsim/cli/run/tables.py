@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from commsim.core.schedule import Schedule
     from commsim.scenario.solve import Solution
 
-# What ``-v`` says of the flow engine's ways to compute.
-METHODS = {
-    "recurrence": "a recurrence, since messages have their links to themselves or share them in step",
-    "simultaneous": "one allocation of rates, since all messages start together",
-    "symmetric": "one transfer of each class of equal transfers",
-    "streamed": "event by event, with one state per connection instead of per message",
-    "bottlenecks": "event by event, with one rate for all messages that one link holds down",
-    "closed-form": "NCCL's closed form, since no link can be in the way of its messages",
-    "loops": "some of NCCL's loops, which repeat: within some 1 % of all",
-    "events": "event by event",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -203,7 +191,9 @@ def parts_of(
         rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
         parts.append(Lines((f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}",)))
         if verbose:
-            ways = [f"flow engine: {METHODS[m]}" for m in sorted({r.method for r in results} & METHODS.keys())]
+            from commsim.engine.ways.catalog import named
+
+            ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = solution.scenario.wish.framing is not None
             said = (*ways, *remarks_of_results(plan, results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]
