@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import counted, format_size, parse_time
+from commsim.core.units import counted, format_size, microseconds, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -136,9 +136,9 @@ def _costs(
     rows = cost_of_faults(found, whole, placement, running=config.running, root=config.root)
     cells = []
     for one in rows:
-        now = ("-", "fails") if one.faulted is None else (f"{one.faulted * 1e6:.2f}", f"{one.cost:.3f}x")
-        repaired = f"{one.repaired * 1e6:.2f}", f"{one.repaired_cost:.3f}x"
-        cells.append([f"{one.size}", one.running, f"{one.whole * 1e6:.2f}", *now, *repaired])
+        now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
+        repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
+        cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
     title = "cost of the faults: with what runs without them, and with what is made here"
     return [Table(FAULT_COLUMNS, cells, title)], [one.row() for one in rows]
 
@@ -187,7 +187,7 @@ def _proof(certificate: Certificate) -> str:
 
 def _cells(found: Synthesis, size: int) -> list[str]:
     best, bound = found.best(size), found.bounds[size]
-    times = f"{best.time * 1e6:.2f}", f"{bound * 1e6:.2f}", f"{found.times_bound(size):.3f}x"
+    times = microseconds(best.time), microseconds(bound), f"{found.times_bound(size):.3f}x"
     return [f"{size}", *times, best.method]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import counted
+from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.scenario.result_remarks import remarks_of_results
 
@@ -108,7 +108,7 @@ def _root(row: Row) -> str:
 
 
 def _interval(row: Row, end: int) -> str:
-    return "-" if row.result.interval is None else f"{row.result.interval[end] * 1e6:.2f}"
+    return "-" if row.result.interval is None else microseconds(row.result.interval[end])
 
 
 COLUMNS = (
@@ -117,13 +117,13 @@ COLUMNS = (
     Column("type", lambda row: row.datatype, 1),
     Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
     Column("root", _root, 3),
-    Column("time(us)", lambda row: f"{row.result.time * 1e6:.2f}"),
+    Column("time(us)", lambda row: microseconds(row.result.time)),
     Column("algbw(GB/s)", lambda row: f"{row.result.algbw / 1e9:.3f}", 10),
     Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
     Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
     Column("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
-    Column("max_link(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
-    Column("max_link(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
+    Column("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
+    Column("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
     Column("busiest_link", lambda row: row.busiest[0] or "-", 9),
 )
 INTERVAL = (Column("low(us)", lambda row: _interval(row, 0)), Column("high(us)", lambda row: _interval(row, 1)))

@@ -84,6 +84,17 @@ def test_v_says_which_way_the_flow_engine_computed(commsim, collective, words):
     assert f"# flow engine: {words}" in answer.out.splitlines()
 
 
+def test_the_busiest_link_is_the_slow_one_and_another_has_the_most_bytes(commsim):
+    words = ("--topology", STAR, "--collective", "binomial_broadcast", "-b", "1M", "-e", "1M")
+    tree = commsim.results("run", *words, "--scale", "link:switch0->h3=0.01")
+    (row,) = tree["results"]
+    assert row["max_link_bytes"] == 2 * row["busiest_link"]["bytes"] == 2**21
+    (at,) = (i for i, line in enumerate(commsim.out.splitlines()) if "size(B)" in line)
+    head, cells = (line.split() for line in commsim.out.splitlines()[at : at + 2])
+    shown = dict(zip(head, cells, strict=True))
+    assert (shown["busiest_link"], shown["busiest(B)"]) == (row["busiest_link"]["name"], "1048576")
+
+
 def test_json_on_standard_output_is_alone_there(commsim):
     assert commsim("run", "--topology", STAR, "-n", "3", "--json", "-").code == 0
     tree = json.loads(commsim.out)
