@@ -12,9 +12,9 @@ from pathlib import Path
 from commsim.core.units import format_size
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.scenario import prepare
+from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.aggregated import AggregatedPlan
-from commsim.scenario.plans.packet_job import aggregation_job
 from commsim.scenario.systems import named_system
 
 NETWORKS = {

@@ -26,6 +26,7 @@ from commsim.cli import main as commsim
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "commsim" / "cli" / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+COMMENT = "Written by `python -m benchmarks.house.schemas` from benchmarks/house/schema_keys.toml: change that file."
 ANSWERS = ROOT / "tests" / "answers"  # holds the files that examples read
 TYPES = {str: "string", bool: "boolean", type(None): "null"}
 
@@ -75,6 +76,7 @@ def schema_of(verb: str, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     first = {"schema": {"const": 1, "description": description()["keys"]["schema"]}, "config": config}
     return {
         "$schema": DRAFT,
+        "$comment": COMMENT,
         "title": f"commsim {verb} --json",
         "type": "object",
         "required": ["schema", "config", *tree.get("required", ())],

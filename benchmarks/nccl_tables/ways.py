@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.nccl_tables.machines import Table
 from benchmarks.nccl_tables.networks import question_of
-from commsim.engine.ways.known_paths import KnownPaths
+from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.report.terminal import print_table
 from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import solve
@@ -67,7 +67,7 @@ def compared(table: Table) -> list[Compared]:
         here = plan.at(size)
         how = f"{here.parameters.get('algorithm', 'p2p')}/{here.parameters.get('protocol', '')}"
         paths = here.paths
-        assert isinstance(paths, KnownPaths)
+        assert isinstance(paths, ClosedFormPaths)
         closed = paths.known.seconds + here.before
         events = rest = float("nan")
         if here.schedule.n_transfers <= MAX_MESSAGES:

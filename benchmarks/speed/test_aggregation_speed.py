@@ -11,8 +11,8 @@ import pytest
 
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
+from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job, with_loss
 from switch_model.systems import SYSTEMS
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from commsim.report.columns import table_of_rows
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.page.write import page_text, write_page
 from commsim.report.simulated_run import SimulatedRun, simulate_run
 from commsim.report.study import Study, make_study

@@ -67,7 +67,7 @@ def _steady(name: str, model: str, n: int, bound: float, ours: float, formula: s
 def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine on racks below one switch, against the time of one stream of packets through four links."""
     from commsim.engine.packet.recurrence import simulate_recurrence
-    from commsim.scenario.plans.packet_job import aggregation_job
+    from commsim.scenario.aggregation_jobs import aggregation_job
     from topologies.leaf_spine import leaf_spine
 
     system = SYSTEMS["switchml_udp"].build()
@@ -95,7 +95,7 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
 def server_bytes(workers: tuple[int, ...], elements: int = 2**14) -> Iterator[Row]:
     """Bytes at ATP's server, which has each fragment once when switches add up all workers of several racks."""
     from commsim.engine.packet.aggregation import simulate_aggregation
-    from commsim.scenario.plans.packet_job import aggregation_job
+    from commsim.scenario.aggregation_jobs import aggregation_job
     from topologies.leaf_spine import leaf_spine
 
     system, network = SYSTEMS["atp"].build(), leaf_spine(8, 4, 31, bandwidth=100 * GBPS, latency=LATENCY)
@@ -143,8 +143,8 @@ def shares() -> Iterator[Row]:
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine, median of some seeds, against the estimate of what losses cost."""
     from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.plans.packet_job import aggregation_job, with_loss
 
     system = SYSTEMS["switchml_udp"].build()
     star = load_network(f"star:n_hosts={n},bandwidth={gbps}Gbps,latency=1us")

@@ -9,8 +9,8 @@ from commsim.core.errors import InputError
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
 from commsim.scenario import prepare, with_costs
+from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 from topologies.star import star
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.report.plots.chart import Axis, Chart, Series, chart_svg, draw_chart
+from commsim.report.plots.chart import Axis, Chart, Series, draw_chart, write_chart
 
 from .page import number, percent
 from .row import KINDS, Row
@@ -50,7 +51,7 @@ def plot(rows: Sequence[Row], title: str) -> str:
         points.setdefault(named, []).extend((row.reference, row.ours) for row in mine)
     if not any(a > 0 and b > 0 for mine in points.values() for a, b in mine):
         return "<p>Nothing to draw.</p>"
-    return chart_svg(draw_scatter(title, "reference, in each row's unit", "ours", points))
+    return _svg(draw_scatter(title, "reference, in each row's unit", "ours", points))
 
 
 def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Chart:
@@ -111,3 +112,11 @@ def _cell(text: str) -> str:
     except ValueError:
         return f"<td>{escape(text)}</td>"
     return f'<td class="n">{text}</td>'
+
+
+def _svg(chart: Chart) -> str:
+    """Return the SVG element of a chart, which can stand in a page."""
+    out = io.BytesIO()
+    write_chart(chart, out, "svg")
+    text = out.getvalue().decode()
+    return text[text.index("<svg") :]

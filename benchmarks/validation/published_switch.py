@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterator
 
 from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job
 from switch_model.bounds import line_rate, ring_rate, server_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

@@ -16,8 +16,8 @@ from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job, with_loss
 from switch_model.systems import SYSTEMS
 
 from .row import Row

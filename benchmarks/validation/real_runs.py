@@ -15,8 +15,7 @@ from commsim.real.testbed.places import lacking
 from commsim.real.testbed.runs import run_cells
 from commsim.real.testbed.share import Shared, share
 from commsim.scenario import prepare
-from commsim.scenario.auto.case import case_of
-from commsim.scenario.auto.known_error import Case
+from commsim.scenario.auto.case import Case, case_of
 from commsim.scenario.inputs import load_network
 
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group

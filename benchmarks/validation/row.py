@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.scenario.auto.known_error import Case
+from commsim.scenario.auto.case import Case
 
 KINDS = {
     "closed_form": "closed forms against the engines",

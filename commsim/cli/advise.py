@@ -139,11 +139,11 @@ def run(config: Config) -> Answer:
     from commsim.scenario.advice import advise
     from commsim.scenario.contenders import about_assumed, skipped, with_assumed_overhead, without_overhead
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.read import network_of
+    from commsim.scenario.read import changed_network
 
     loaded, costs = load_network(config.topology), {name: getattr(config, name) for name in COSTS}
-    whole, _ = network_of(loaded, **costs)
-    network, drawn = network_of(loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs)
+    whole, _ = changed_network(loaded, **costs)
+    network, drawn = changed_network(loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs)
     question = _question(config, network)
     assume = config.overhead is None and config.software is None
     costly = with_assumed_overhead(network) if assume else network

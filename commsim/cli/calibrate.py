@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted
+from commsim.core.units import counted, microseconds
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.render import tell
@@ -134,7 +134,7 @@ def _curves(curves: Curves, title: str) -> Table:
         of = np.array([size])
         times = [curves.times(step, two_way, relayed, 0.0, of) for _, step, two_way, relayed in CASES]
         gap = curves.times("copy", True, False, 0.0, of)[1]
-        rows.append([f"{size:.0f}", *(f"{seconds[0] * 1e6:.1f}" for seconds, _ in times), f"{gap[0] * 1e6:.1f}"])
+        rows.append([f"{size:.0f}", *(microseconds(seconds[0], 1) for seconds, _ in times), microseconds(gap[0], 1)])
     return Table(["size(B)", *(case[0] for case in CASES), "train 2way"], rows, title)
 
 
@@ -241,11 +241,11 @@ def _text(row: Row) -> list[str]:
     return [
         ours.collective,
         f"{ours.size:.0f}",
-        *(f"{t * 1e6:.1f}" for t in (ours.time, *row.spread)),
-        "-" if predicted is None else f"{predicted.time * 1e6:.1f}",
-        *(["-", "-"] if interval is None else [f"{t * 1e6:.1f}" for t in interval]),
+        *(microseconds(t, 1) for t in (ours.time, *row.spread)),
+        "-" if predicted is None else microseconds(predicted.time, 1),
+        *(["-", "-"] if interval is None else [microseconds(t, 1) for t in interval]),
         "-" if row.error is None else f"{row.error:+.1%}",
-        "-" if row.native is None else f"{row.native.time * 1e6:.1f}",
+        "-" if row.native is None else microseconds(row.native.time, 1),
         str(row.n_wrong),
         "oversubscribed" if row.oversubscribed else "" if row.is_inside is not False else "outside",
     ]

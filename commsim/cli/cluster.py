@@ -74,7 +74,7 @@ def run(config: RunConfig) -> Answer:
     ]
     if config.plot:
         from commsim.report.pictures.paint import write_picture
-        from commsim.report.plots.chart import draw_outcomes
+        from commsim.report.plots.outcome_chart import draw_outcomes
 
         write_picture(draw_outcomes(outcomes), config.plot)
     parts = [

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import counted, format_size, parse_bandwidth, parse_nccl_size, parse_time
+from commsim.core.units import counted, format_size, microseconds, parse_bandwidth, parse_nccl_size, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
@@ -60,11 +61,11 @@ def explain_operation(
     for size in sizes:
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
-        said.append(f"{operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
+        said.append(f"{operation} {size} B: " + ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times))
     predicted = {size: predict(site, operation, size) for size in sizes} if site else {}
     for size, p in predicted.items():
-        within = f"{p.low * 1e6:.1f} to {p.high * 1e6:.1f}" if p.low < p.high else "interval unknown"
-        said.append(f"{operation} {size} B: predicted {p.seconds * 1e6:.1f} us ({within}), {p.how}")
+        within = f"{microseconds(p.low, 1)} to {microseconds(p.high, 1)}" if p.low < p.high else "interval unknown"
+        said.append(f"{operation} {size} B: predicted {microseconds(p.seconds, 1)} us ({within}), {p.how}")
     said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -117,12 +118,12 @@ def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterat
     for size in sizes:
         found = kernels(setting, operation, size)
         if found:
-            listed = ", ".join(f"{k.name} {k.time * 1e6:.1f} us ({k.blocks})" for k in found)
+            listed = ", ".join(f"{k.name} {microseconds(k.time, 1)} us ({k.blocks})" for k in found)
             yield f"{operation} {size} B, registered as symmetric windows (blocks): {listed}"
 
 
 def _latency_and_rate(cell: Cell) -> str:
-    return f"{cell.latency * 1e6:.1f}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
+    return f"{microseconds(cell.latency, 1)}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
 
 
 def _interval(choice: Range) -> str:
@@ -142,9 +143,7 @@ class Config(Placing, WithJson):
         metavar="SIZE", help="also print the choice and the time of every algorithm at this size; repeatable"
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
-    gpu: str | None = flag(
-        choices=("volta", "ampere", "hopper", "blackwell"), help="generation of GPU, if the network does not name it"
-    )
+    gpu: str | None = flag(choices=GENERATIONS, help="generation of GPU, if the network does not name it")
     cpu: str | None = flag(choices=("intel", "amd", "other"), help="vendor of CPU, if the network does not name it")
     graph: str | None = flag(metavar="FILE.xml", help="channels that NCCL found: NCCL_GRAPH_DUMP_FILE")
     channels: str | None = flag(metavar="N:RATE", help="channels of rings and trees, after doubling, such as 12:30GB/s")
@@ -191,7 +190,7 @@ def run(config: Config) -> Answer:
         rules = [rule for _, _, of_operation in explained for rule in of_operation]
         write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim explain")
         parts.append(Lines([f"{config.tuner_csv}: written, {len(rules)} rules"]))
-    return Answer(parts, [row for _, row, _ in explained], more={"assumed": list(setting.assumed)})
+    return Answer(parts, [row for _, row, _ in explained], more={"assumed": [str(line) for line in setting.assumed]})
 
 
 def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:

@@ -17,8 +17,8 @@ from commsim.report.answer import Answer, remarks
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 
 if TYPE_CHECKING:
-    from commsim.report.columns import Table
     from commsim.report.figure import Figure
+    from commsim.report.figure_tables import Table
     from commsim.report.simulated_run import SimulatedRun
     from commsim.report.study import Study
 
@@ -103,7 +103,7 @@ def check_page(path: str) -> None:
         raise InputError(f"{path}: cannot write: no such folder")
     if Path(path).is_dir():
         raise InputError(f"{path}: cannot write: Is a directory")
-    from commsim.report.page.library import require_library
+    from commsim.report.page.write import require_library
 
     require_library()
 
@@ -311,7 +311,7 @@ def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:
 
 def _measured_table(rows: Sequence[Any], study: Study) -> Table:
     from commsim.core.operations import operation
-    from commsim.report.columns import Table, distinct, number_column, word_column
+    from commsim.report.figure_tables import Table, distinct, number_column, word_column
 
     usual = distinct(study.rows["n_ranks"]).tolist() if "n_ranks" in study.rows else []
     ranks = [row.n_ranks or (int(usual[0]) if len(usual) == 1 else None) for row in rows]

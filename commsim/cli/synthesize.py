@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import counted, format_size, parse_time
+from commsim.core.units import counted, format_size, microseconds, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -61,13 +61,13 @@ def run(config: Config) -> Answer:
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
     from commsim.scenario.contenders import without_overhead
     from commsim.scenario.inputs import PACKED, load_network, load_placement
-    from commsim.scenario.read import network_of
+    from commsim.scenario.read import changed_network
     from commsim.synthesis.synthesize import synthesize
 
     loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
     costs_given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
-    whole, _ = network_of(loaded, **costs_given)
-    network, notes = network_of(
+    whole, _ = changed_network(loaded, **costs_given)
+    network, notes = changed_network(
         loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs_given
     )  # fmt: skip
     if config.running is not None and not has_faults:
@@ -136,9 +136,9 @@ def _costs(
     rows = cost_of_faults(found, whole, placement, running=config.running, root=config.root)
     cells = []
     for one in rows:
-        now = ("-", "fails") if one.faulted is None else (f"{one.faulted * 1e6:.2f}", f"{one.cost:.3f}x")
-        repaired = f"{one.repaired * 1e6:.2f}", f"{one.repaired_cost:.3f}x"
-        cells.append([f"{one.size}", one.running, f"{one.whole * 1e6:.2f}", *now, *repaired])
+        now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
+        repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
+        cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
     title = "cost of the faults: with what runs without them, and with what is made here"
     return [Table(FAULT_COLUMNS, cells, title)], [one.row() for one in rows]
 
@@ -187,7 +187,7 @@ def _proof(certificate: Certificate) -> str:
 
 def _cells(found: Synthesis, size: int) -> list[str]:
     best, bound = found.best(size), found.bounds[size]
-    times = f"{best.time * 1e6:.2f}", f"{bound * 1e6:.2f}", f"{found.times_bound(size):.3f}x"
+    times = microseconds(best.time), microseconds(bound), f"{found.times_bound(size):.3f}x"
     return [f"{size}", *times, best.method]
 
 

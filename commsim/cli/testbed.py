@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, parse_size, parse_time
+from commsim.core.units import format_bandwidth, microseconds, parse_size, parse_time
 from commsim.report.answer import Answer, Lines, Table
 from commsim.report.render import tell
 
@@ -76,7 +76,7 @@ def run(config: RunConfig) -> Answer:
         )  # fmt: skip
         name, cells = layout.network.name, [cell for _, cell in pairs]
     if costs is not None:
-        _tell(f"point to point: o {costs.o * 1e6:.1f} us, L {costs.L * 1e6:.1f} us, "
+        _tell(f"point to point: o {microseconds(costs.o, 1)} us, L {microseconds(costs.L, 1)} us, "
               f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip
     table = Table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
     code = 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0

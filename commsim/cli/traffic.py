@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, parse_size, parse_time, share
+from commsim.core.units import format_size, microseconds, parse_size, parse_time, share
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 from commsim.scenario.faults import DETECTION
 
@@ -102,7 +102,7 @@ def run(config: Config) -> Answer:
     times = np.sort(found.finished)
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], bound]
     counters = found.counters
-    cells = [f"{len(times)}", *(f"{t * 1e6:.2f}" for t in shown)]
+    cells = [f"{len(times)}", *(microseconds(t) for t in shown)]
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
     title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
     slower = slowdowns(network, messages, spraying, found)
@@ -113,15 +113,16 @@ def run(config: Config) -> Answer:
     said = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
         f"most {points['1']:.3f}",
-        f"{window}, queue {format_size(rules['queue'])}, marks from "
-        f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
+        f"{window}, queue {format_size(rules['queue'])}, marks from {format_size(rules['ecn_min'])} to "
+        f"{format_size(rules['ecn_max'])}, round trip {microseconds(rules['rtt'])} us",
         "bound: bytes of the busiest host, with headers, over its rate; completion is the last acknowledgement at the "
         "sender",
     ]
     if lost:
         said.append(
-            f"the flap costs {lost['last_s'] * 1e6:.2f} us of the last message, {lost['mean_s'] * 1e6:.2f} us in the "
-            f"mean; packets that were lost: {counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
+            f"the flap costs {microseconds(lost['last_s'])} us of the last message, "
+            f"{microseconds(lost['mean_s'])} us in the mean; packets that were lost: "
+            f"{counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
         )
     parts: list[Part] = [Table(COLUMNS, [cells], title), Remarks(said)]
     rows: list[dict[str, Any]] = [

@@ -218,6 +218,17 @@ def format_time(seconds: float) -> str:
     return f"{seconds / 1e-9:.4g} ns" if seconds else "0 s"
 
 
+def microseconds(seconds: float, digits: int = 2) -> str:
+    """Write a time as a cell of a table whose column, or text, has the unit: microseconds with fixed digits.
+
+    Examples
+    --------
+    >>> microseconds(1.2345e-5)
+    '12.35'
+    """
+    return f"{seconds * 1e6:.{digits}f}"
+
+
 def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
     match = _NUMBER.fullmatch(text)
     if match is None:

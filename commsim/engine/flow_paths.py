@@ -28,15 +28,11 @@ from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
 from .ways import costs
-from .ways.catalog import EVENTS, Simulation, Way, choose, named, refuse_too_many
-from .ways.catalog import METHODS as WAYS
+from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, named, refuse_too_many
 
 if TYPE_CHECKING:
     from .recurrence.ring_phases import RingPhase
 
-# Methods of jobs whose time is known (``ways.known_paths``): proved where no link is in the way, and extrapolated.
-KNOWN, LOOPS = "closed-form", "loops"
-METHODS = (*WAYS, KNOWN, LOOPS)
 __all__ = ["METHODS", "FlowPaths"]
 
 
@@ -180,8 +176,6 @@ class FlowPaths:
         """
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
-        if method in (KNOWN, LOOPS):
-            raise self._refusal(method)
         if method not in ("auto", EVENTS.name):
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
             if flaps is not None:
@@ -208,8 +202,6 @@ class FlowPaths:
         return dataclasses.replace(found, method="events", counters=counters)
 
     def _refusal(self, method: str) -> InputError:
-        if method == LOOPS:
-            return InputError(f"method {method!r} is for NCCL's calls of many loops, and no traces or flaps; use auto")
         return InputError(
             f"method {method!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
             f"it needs {self._needs(method)}; use auto"
@@ -217,8 +209,6 @@ class FlowPaths:
 
     def _needs(self, method: str) -> str:
         """Return what a method that does not apply needs."""
-        if method == KNOWN:
-            return "a closed form and no late starters, headers, traces or flaps"
         return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:

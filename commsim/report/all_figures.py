@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from commsim.report.columns import Table
+from commsim.report.figure_tables import Table
 from commsim.report.rows.chosen import shown
 from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import Study

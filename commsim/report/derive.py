@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Table, number_column
 from .figure import grouped, medians
+from .figure_tables import Table, number_column
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]

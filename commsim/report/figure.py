@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.report.columns import Column, Table, number_column
+from commsim.report.figure_tables import Column, Table, number_column
 from commsim.report.pictures.picture import Picture
 
 KINDS = ("curves", "heat", "choice", "cdf", "scatter", "spans", "picture")

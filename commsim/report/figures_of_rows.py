@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.real.comparison.pairs import SAME_SIZE
-from commsim.report.columns import Table, distinct, number_column
 from commsim.report.derive import is_algorithm
+from commsim.report.figure_tables import Table, distinct, number_column
 from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw

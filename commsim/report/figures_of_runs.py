@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from commsim.core.schedule import REDUCE
 from commsim.core.units import format_time
-from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.fabric.figures_of_messages import said
 from commsim.report.fabric.figures_of_tiers import between_tiers
+from commsim.report.figure_tables import Column, Table, number_column, word_column
 from commsim.report.pictures.boxes import link_loads
 from commsim.report.pictures.network_picture import draw_network
 from commsim.report.simulated_run import SimulatedRun, group_bins

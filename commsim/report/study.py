@@ -16,8 +16,8 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth
 
-from .columns import Column, Table, distinct, number_column, table_of_rows
 from .derive import with_derived
+from .figure_tables import Column, Table, distinct, number_column, table_of_rows
 from .rows.chosen import kept, renamed, short_names
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commsim.core.units import counted, format_size
+from commsim.core.units import counted, format_size, microseconds
 from commsim.scenario.contenders import skipped
 
 from .answer import Part, Table, remarks
@@ -50,7 +50,7 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
             f"{size}",
             f"{place}",
             name,
-            f"{r.time * 1e6:.2f}",
+            microseconds(r.time),
             f"{r.algbw / 1e9:.3f}",
             f"{r.busbw / 1e9:.3f}",
             f"{ratio(r.time, order[0][1].time):.2f}x",
@@ -86,7 +86,7 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
             row.candidate.label,
             row.candidate.way,
             "yes" if row.candidate.exact else "no",
-            f"{row.result.time * 1e6:.2f}",
+            microseconds(row.result.time),
             f"{ratio(row.result.time, best):.2f}x",
             f"{row.result.bytes_on_wire:.0f}",
             f"{row.result.link_bytes.max(initial=0):.0f}",
@@ -110,7 +110,7 @@ def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str)
     if before is None:
         return []
     whole = before.get(label)
-    return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
+    return [microseconds(whole), f"{time / whole:.3f}x"] if whole else ["-", "-"]
 
 
 def parts_of_pairs(
@@ -155,9 +155,9 @@ def _cells(pair: Pair) -> list[str]:
     return [
         m.operation,
         f"{m.size:.0f}",
-        f"{m.time * 1e6:.2f}",
-        *("-" if value is None else f"{value * 1e6:.2f}" for value in (m.low, m.high)),
-        f"{pair.predicted * 1e6:.2f}",
+        microseconds(m.time),
+        *("-" if value is None else microseconds(value) for value in (m.low, m.high)),
+        microseconds(pair.predicted),
         "-" if pair.error is None else f"{pair.error:+.1%}",
         "-" if rate is None else f"{rate / 1e9:.3f}",
         predicted,
@@ -184,7 +184,7 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
     what : str
         Operation and network.
     """
-    rows = [[f"{s}", where(b.anywhere), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
+    rows = [[f"{s}", where(b.anywhere), microseconds(b.time(s)), b.why(s)] for s in sizes for b in bounds]
     n_ranks = counted(bounds[0].n_ranks, "rank")
     return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule")
 

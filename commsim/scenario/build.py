@@ -35,7 +35,7 @@ from commsim.scenario.helper_placement import (
 from commsim.scenario.inputs import PACKED, load_network, load_placement
 from commsim.scenario.plans.cut_by_size import CutBySize
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.systems import packets_of, split_system, usual_system
+from commsim.scenario.systems import split_system, usual_system
 
 if TYPE_CHECKING:
     from commsim.scenario.plans.aggregation import Aggregation
@@ -175,9 +175,9 @@ def _named(
         network, where = seated.network, seated.placement
         notes += seated.notes
         if spec is not None and seated.aggregators is not None:
-            notes.append(f"{entry.name}: as {packets_of(spec)}")
-            from commsim.scenario.plans.aggregation import Aggregation
+            from commsim.scenario.plans.aggregation import Aggregation, describe_packets
 
+            notes.append(f"{entry.name}: as {describe_packets(spec)}")
             aggregation = Aggregation(entry.build, parameters.copy(), spec, seated.aggregators)
         parameters["tree"] = None if seated.aggregators is None else seated.aggregators.tree
         schedule = entry.build(seated.n_ranks, **parameters)

@@ -24,7 +24,6 @@ from commsim.files.whole_files import SUFFIXES
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
 OPERATION = "all_reduce"
-TEXTBOOK = "ring_all_reduce"
 RINGS = {
     "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
     "broadcast": "chain_broadcast", "reduce": "chain_reduce", "all_to_all": "pairwise_all_to_all",

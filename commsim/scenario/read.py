@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from commsim.scenario.together.composition import Composition
 
 Quantity = float | str | None
-__all__ = ["network_of", "scenario_of", "with_costs"]
+__all__ = ["changed_network", "scenario_of", "with_costs"]
 
 
-def network_of(
+def changed_network(
     network: str | Network,
     *,
     fail: Sequence[str] = (),
@@ -155,7 +155,7 @@ def scenario_of(
     n_ranks, placement, routing, seed, compressor, groups, jobs, assume_programmable
         Same as in :class:`commsim.scenario.scenario.Scenario`.
     fail, scale, overhead, recv_overhead, reduce_rate, software
-        Same as in :func:`network_of`.
+        Same as in :func:`changed_network`.
     flap, detection, rto
         Same as in :func:`commsim.scenario.faults.flaps_of`.
     engine, tolerance, method, start_jitter, iterations, framing, fabric, trace
@@ -175,7 +175,7 @@ def scenario_of(
     drawn = seed or 0
     if drawn < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
-    where, notes = network_of(
+    where, notes = changed_network(
         network, fail=fail, scale=scale, seed=drawn, overhead=overhead, recv_overhead=recv_overhead,
         reduce_rate=reduce_rate, software=software,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from commsim.scenario.build import prepare
 from commsim.scenario.packet_options import name_of
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.several import Several
-from commsim.scenario.remarks import remarks_of_results
+from commsim.scenario.result_remarks import remarks_of_results
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.scenario.together.predict import Together
 

@@ -12,13 +12,10 @@ from commsim.core.errors import InputError
 from commsim.core.registry import Entry, Registry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
-from commsim.core.units import format_size
 from switch_model.systems import SYSTEMS, SystemSpec, parameters_of
 
 # In place of a system: chunks in messages, without the packets, windows and latencies of any.
 NONE = "none"
-# Bytes of a tensor for which a system that goes by size takes its mode for small ones.
-SMALLEST = 1.0
 
 
 def register_systems() -> None:
@@ -113,23 +110,6 @@ def named_system(
     _refuse_unknown(entry.name, raw, (*known, *(beside if entry.build().hosts else ())))
     spec = _spec(entry, raw)
     return SystemSpec(entry, {**spec.arguments, **given}), other
-
-
-def packets_of(spec: SystemSpec) -> str:
-    """Describe which system it is, at which sizes, and what its packets look like."""
-    small, large = spec.at(SMALLEST), spec.at()
-    if small == large:
-        return _packets(large)
-    low, high = SMALLEST, 2.0**40
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if spec.at(middle) == small else (low, middle)
-    return f"{_packets(small)} below {format_size(high)}, {_packets(large)} from there on"
-
-
-def _packets(system: Any) -> str:
-    header = f"{system.framing.payload:.0f} + {system.framing.header:.0f} bytes of headers"
-    return f"{system.name} (packets of {header}, {system.window} under way)"
 
 
 def _refuse_unknown(name: str, raw: Mapping[str, str], known: tuple[str, ...]) -> None:

@@ -230,7 +230,7 @@ class Bench:
         spec, drawn = network_spec(parameters, self._kinds), seed if any(faults.values()) else 0
         key = (spec, tuple(costs.items()), *faults.values(), drawn)
         if self._network is None or self._network[0] != key:
-            from commsim.scenario.read import network_of
+            from commsim.scenario.read import changed_network
 
-            self._network = (key, network_of(spec, seed=seed, **faults, **costs)[0])
+            self._network = (key, changed_network(spec, seed=seed, **faults, **costs)[0])
         return self._network[1]

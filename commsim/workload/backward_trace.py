@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.units import microseconds
 from commsim.core.value import Value, freeze
 from commsim.files.csv_rows import read_rows, write_rows
 
@@ -222,7 +223,7 @@ def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
     columns = {"wait_us": trace.gaps, "forward_us": trace.forward}
     columns |= {"update_us": trace.update} if trace.update_time else {}
     rows = (
-        (trace.name(i), f"{n:.0f}", *(f"{seconds[i] * 1e6:.3f}" for seconds in columns.values()))
+        (trace.name(i), f"{n:.0f}", *(microseconds(seconds[i], 3) for seconds in columns.values()))
         for i, n in enumerate(trace.n_bytes)
     )
     write_rows(path, (("tensor", "nbytes", *columns), *rows))

@@ -130,7 +130,7 @@ def network_costs(
         Compressor of the gradients of an all-reduce, such as ``top_k:density=0.01``; see
         :func:`commsim.scenario.plans.compressed.compressed`.
     **costs
-        Faults and costs of messages, as :func:`commsim.scenario.read.network_of` takes them.
+        Faults and costs of messages, as :func:`commsim.scenario.read.changed_network` takes them.
 
     Raises
     ------
@@ -139,9 +139,9 @@ def network_costs(
         nothing was placed for.
     """
     from commsim.scenario.inputs import load_placement
-    from commsim.scenario.read import network_of
+    from commsim.scenario.read import changed_network
 
-    net, told = network_of(network, seed=seed, **costs)
+    net, told = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
     return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told))

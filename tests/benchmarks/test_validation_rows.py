@@ -15,7 +15,8 @@ from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
-from commsim.scenario.auto.known_error import Case, comparisons, from_tree, to_tree
+from commsim.scenario.auto.case import Case
+from commsim.scenario.auto.known_error import comparisons, from_tree, to_tree
 
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,

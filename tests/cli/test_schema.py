@@ -42,6 +42,11 @@ def test_an_answer_is_as_its_schema_says(name):
     assert not unknown(schema, answer), "python -m benchmarks.house.schemas writes the schemas anew"
 
 
+def test_a_schema_says_from_which_file_it_is_written():
+    for name, text in verb.schemas().items():
+        assert json.loads(text)["$comment"] == schemas.COMMENT, name
+
+
 def test_a_schema_refuses_an_answer_without_its_keys_or_of_another_type():
     schema = json.loads(verb.schemas()["run"])
     row = dict.fromkeys(schema["properties"]["results"]["items"]["required"], 1)

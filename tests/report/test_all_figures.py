@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from commsim.report.all_figures import OF_ROWS, OF_RUNS, RUN_FIGURES, make_figures
-from commsim.report.columns import Table, number_column, table_of_rows, word_column
 from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.figure_tables import Table, number_column, table_of_rows, word_column
 from commsim.report.figures_of_rows import pairs
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import Study, make_study

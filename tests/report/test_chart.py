@@ -6,7 +6,7 @@ import pytest
 from benchmarks.validation.html_page import draw_scatter
 from commsim.core.errors import InputError
 from commsim.report.pictures.paint import write_picture
-from commsim.report.plots.chart import Axis, Series, chart_svg, draw_bars, draw_chart, stacked
+from commsim.report.plots.chart import Axis, Series, draw_bars, draw_chart, stacked
 
 
 def drawn(panel):
@@ -74,7 +74,6 @@ def test_a_chart_is_written_as_svg_and_png_with_the_same_bytes_each_time(tmp_pat
         for name in ("a", "b"):
             write_picture(chart, tmp_path / f"{name}.{suffix}")
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
-    assert chart_svg(chart).startswith("<svg")
     with pytest.raises(InputError, match=r"ends with \.svg or \.png"):
         write_picture(chart, tmp_path / "a.gif")
 

@@ -1,7 +1,7 @@
 import numpy as np
 
-from commsim.report.columns import table_of_rows
 from commsim.report.derive import with_derived
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.study import parameters_of
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.report.columns import Table, number_column, word_column
 from commsim.report.figure import Figure, drawn, medians, summarised
+from commsim.report.figure_tables import Table, number_column, word_column
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.integers(1, 3), st.one_of(st.just(np.nan), st.floats(0, 9))),

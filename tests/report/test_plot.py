@@ -7,7 +7,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.all_figures import OF_RUNS, make_figures
-from commsim.report.columns import table_of_rows
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.plots.plot import draw, write_plot
 from commsim.report.plots.plot_axes import STYLE, WIDTHS, read_width
 from commsim.report.simulated_run import simulate_run

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from commsim.report.columns import table_of_arrow, table_of_rows
+from commsim.report.figure_tables import table_of_arrow, table_of_rows
 from commsim.report.study import constants_of, parameters_of
 from commsim.scenario import predict
 

@@ -76,3 +76,15 @@ def test_a_chunk_is_two_slices_so_that_reducing_overlaps_sending():
 def test_what_cannot_run_is_refused(spec, network, message):
     with pytest.raises(InputError, match=message):
         prepare(spec, network).predict(2**20)
+
+
+def test_run_says_what_was_assumed_of_machines_that_say_nothing():
+    (said,) = (note for note in prepare("nccl_all_reduce", "star:n_hosts=8").notes if ": assumed: " in note)
+    assert said.startswith("nccl_all_reduce: assumed: GPUs are Hopper; CPUs are Intel's; NCCL takes a NIC to have")
+    assert "--" not in said  # flags of explain
+
+
+def test_a_machine_that_says_what_it_has_leaves_channels_to_assume():
+    (said,) = (note for note in prepare("nccl_all_reduce", H100).notes if ": assumed: " in note)
+    assert "Hopper" not in said
+    assert "rings and trees have 12 channels of 30 GB/s" in said

@@ -194,7 +194,7 @@ def test_loops_that_repeat_are_not_all_simulated(monkeypatch):
     healthy = prepare(spec, "dgx-h100@star:machines=4")
     assert healthy.predict(size, method="loops").time == pytest.approx(healthy.predict(size).time, rel=1e-9)
     assert healthy.predict(size).method == "closed-form"
-    with pytest.raises(InputError, match="is for NCCL's calls of many loops"):
+    with pytest.raises(InputError, match="needs a call of NCCL with many loops"):
         prepare("ring_all_reduce", "star:n_hosts=4").predict(2**20, method="loops")
 
 

@@ -31,8 +31,6 @@ SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overh
         "start_jitter", "engine", "payload", "header")  # fmt: skip
 OTHER = {"ranks": "n_ranks", "iters": "iterations"}
 OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
-# Names that stand for the collectives of a library.
-LIBRARIES = ("nccl", "rccl")
 
 
 class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
@@ -115,9 +113,11 @@ class Config(WithJson, FaultsInTime, PlayConfig):
         """Whether algorithms of an operation are asked for, and not one collective by its name."""
         if self.operation is None:
             return False
+        from commsim.scenario.collective_names import LIBRARIES
+
         # `nccl --operation all_gather` names one collective
         names = [spec.partition(":")[0].strip() for spec in self.collective]
-        return self.algorithm is not None or not any(name in LIBRARIES for name in names)
+        return self.algorithm is not None or not any(name in LIBRARIES.values() for name in names)
 
     @property
     def compares(self) -> bool:

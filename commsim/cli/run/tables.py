@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import counted
+from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.remarks import remarks_of_results
+from commsim.scenario.result_remarks import remarks_of_results
 
 from .config import DATATYPES, Config
 
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
     from commsim.scenario.solve import Solution
-
-# What ``-v`` says of the flow engine's ways to compute.
-METHODS = {
-    "recurrence": "a recurrence, since messages have their links to themselves or share them in step",
-    "simultaneous": "one allocation of rates, since all messages start together",
-    "symmetric": "one transfer of each class of equal transfers",
-    "streamed": "event by event, with one state per connection instead of per message",
-    "bottlenecks": "event by event, with one rate for all messages that one link holds down",
-    "closed-form": "NCCL's closed form, since no link can be in the way of its messages",
-    "loops": "some of NCCL's loops, which repeat: within some 1 % of all",
-    "events": "event by event",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +108,7 @@ def _root(row: Row) -> str:
 
 
 def _interval(row: Row, end: int) -> str:
-    return "-" if row.result.interval is None else f"{row.result.interval[end] * 1e6:.2f}"
+    return "-" if row.result.interval is None else microseconds(row.result.interval[end])
 
 
 COLUMNS = (
@@ -129,13 +117,13 @@ COLUMNS = (
     Column("type", lambda row: row.datatype, 1),
     Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
     Column("root", _root, 3),
-    Column("time(us)", lambda row: f"{row.result.time * 1e6:.2f}"),
+    Column("time(us)", lambda row: microseconds(row.result.time)),
     Column("algbw(GB/s)", lambda row: f"{row.result.algbw / 1e9:.3f}", 10),
     Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
     Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
     Column("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
-    Column("max_link(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
-    Column("max_link(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
+    Column("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
+    Column("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
     Column("busiest_link", lambda row: row.busiest[0] or "-", 9),
 )
 INTERVAL = (Column("low(us)", lambda row: _interval(row, 0)), Column("high(us)", lambda row: _interval(row, 1)))
@@ -203,7 +191,9 @@ def parts_of(
         rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
         parts.append(Lines((f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}",)))
         if verbose:
-            ways = [f"flow engine: {METHODS[m]}" for m in sorted({r.method for r in results} & METHODS.keys())]
+            from commsim.engine.ways.catalog import named
+
+            ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = solution.scenario.wish.framing is not None
             said = (*ways, *remarks_of_results(plan, results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]

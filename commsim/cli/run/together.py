@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.core.units import counted
+from commsim.core.units import counted, microseconds
 from commsim.report.answer import Table, remarks
 
 from .tables import Answered, Row, json_row
@@ -63,8 +63,8 @@ def _row(entry: JobEntry, row: Row, alone: float) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     return [
-        row["job"], str(len(row["ranks"])), f"{row['size_B']:.0f}", f"{row['start_s'] * 1e6:.2f}",
-        f"{row['time_s'] * 1e6:.2f}", f"{row['alone_s'] * 1e6:.2f}", f"{row['slowdown']:.3f}",
+        row["job"], str(len(row["ranks"])), f"{row['size_B']:.0f}", microseconds(row["start_s"]),
+        microseconds(row["time_s"]), microseconds(row["alone_s"]), f"{row['slowdown']:.3f}",
         {None: "-", True: "yes", False: "NO"}[row["exact"]],
     ]  # fmt: skip
 
@@ -87,5 +87,5 @@ def _background_cells(background: dict[str, Any]) -> list[str]:
     time = dict(zip(PERCENTILES, background["time_s"], strict=True))
     slowdown = dict(zip(PERCENTILES, background["slowdown"], strict=True))
     times = [background["mean_s"], time[50], time[99], time[100]]
-    return [str(background["messages"]), *(f"{t * 1e6:.2f}" for t in times),
+    return [str(background["messages"]), *(microseconds(t) for t in times),
             *(f"{slowdown[p]:.2f}" for p in (50, 99, 100))]  # fmt: skip

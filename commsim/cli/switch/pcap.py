@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.errors import InputError
+from commsim.core.units import microseconds
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _details(report: JobReport) -> list[Part]:
     of = f"{report.protocol} job {report.job} at {report.switch}"
     rows = [
         [w["worker"], str(w["retransmissions"]), str(w["results"]), str(w["times_last"]),
-         f"{w['mean_late_s'] * 1e6:.3f}", f"{w['max_late_s'] * 1e6:.3f}"]
+         microseconds(w["mean_late_s"], 3), microseconds(w["max_late_s"], 3)]
         for w in report.workers
     ]  # fmt: skip
     columns = ["worker", "resent", "results", "times last", "by mean(us)", "by max(us)"]
@@ -103,7 +104,7 @@ def _details(report: JobReport) -> list[Part]:
         parts.append(Table(["slot", "resent"], shown, f"slots that were repeated most: {of}{more}"))
     if report.wrong:
         shown = [
-            [f"{x['time_s'] * 1e6:.3f}", str(x["slot"]), str(x["version"]), str(x["chunk"]),
+            [microseconds(x["time_s"], 3), str(x["slot"]), str(x["version"]), str(x["chunk"]),
              f"{x['contributed']} of {report.n_workers}"]
             for x in report.wrong
         ]  # fmt: skip

@@ -175,8 +175,8 @@ def _jobs(
 ) -> tuple[Network, list[AggregationJob]]:
     import numpy as np
 
+    from commsim.scenario.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
     from commsim.scenario.helper_placement import free_seat
-    from commsim.scenario.plans.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
 
     for name, n in (("--workers", point["workers"]), ("--jobs", config.jobs)):
         if n < 1:

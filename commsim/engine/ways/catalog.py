@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from commsim.engine.flow_paths import FlowPaths
 
 ALONE = "every message alone on its links, or sharing them with others that start and end when it does"
+IN_STEP = "a recurrence, since messages have their links to themselves or share them in step"
 # Function from ``(size, *, starts, framing, trace)`` to a result; None where a way does not apply to these.
 Simulation: TypeAlias = Callable[..., Result | None]
 
@@ -43,6 +44,8 @@ class Way:
         The method of its results. Ways of one name are variants of one method.
     needs : str
         What it needs of a job, for the message that refuses it.
+    words : str
+        How it computes, and why it may: what ``commsim run -v`` says.
     estimate : callable
         Function from a job to its cost; None where it surely does not apply. It does not expand the schedule.
     plan : callable
@@ -58,6 +61,7 @@ class Way:
 
     name: str
     needs: str
+    words: str
     estimate: Callable[[FlowPaths], Cost | None]
     plan: Callable[[FlowPaths], Simulation | None]
     steps: int = 300
@@ -242,6 +246,10 @@ def _plan_events(paths: FlowPaths) -> Simulation:
     return simulate
 
 
+def _not_here(_: FlowPaths) -> None:
+    """Return nothing: only jobs with a closed form have it, and try it before all others (``closed_form_way``)."""
+
+
 def refuse_too_many(paths: FlowPaths, trace: bool) -> None:
     """Refuse what would not fit into memory.
 
@@ -258,24 +266,40 @@ def refuse_too_many(paths: FlowPaths, trace: bool) -> None:
         )
 
 
-RINGS = Way("recurrence", ALONE, _estimate_rings, _plan_rings, traces=False)
-MOVES = Way("recurrence", ALONE, _estimate_moves, _plan_moves)
-SIMULTANEOUS = Way("simultaneous", "messages that all start together", _estimate_simultaneous, _plan_simultaneous)
+RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False)
+MOVES = Way("recurrence", ALONE, IN_STEP, _estimate_moves, _plan_moves)
+SIMULTANEOUS = Way(
+    "simultaneous", "messages that all start together",
+    "one allocation of rates, since all messages start together",
+    _estimate_simultaneous, _plan_simultaneous,
+)  # fmt: skip
 SYMMETRIC = Way(
-    "symmetric", "transfers and links that fall into few classes of equals", _estimate_symmetric, _plan_symmetric,
-    steps=5000,
+    "symmetric", "transfers and links that fall into few classes of equals",
+    "one transfer of each class of equal transfers",
+    _estimate_symmetric, _plan_symmetric, steps=5000,
 )  # fmt: skip
 STREAMED = Way(
-    "streamed", "rings of at most 2^32 messages, and no trace", _estimate_streamed, _plan_streamed, traces=False
-)
+    "streamed", "rings of at most 2^32 messages, and no trace",
+    "event by event, with one state per connection instead of per message",
+    _estimate_streamed, _plan_streamed, traces=False,
+)  # fmt: skip
 BOTTLENECKS = Way(
     "bottlenecks", "messages that take links whole, and links and messages that are not too many",
+    "event by event, with one rate for all messages that one link holds down",
     _estimate_bottlenecks, _plan_bottlenecks, steps=20000,
 )  # fmt: skip
-EVENTS = Way("events", "nothing", _estimate_events, _plan_events, general=True)
+EVENTS = Way("events", "nothing", "event by event", _estimate_events, _plan_events, general=True)
+CLOSED_FORM = Way(
+    "closed-form", "a closed form and no late starters, headers, traces or flaps",
+    "NCCL's closed form, since no link can be in the way of its messages", _not_here, _not_here,
+)  # fmt: skip
+LOOPS = Way(
+    "loops", "a call of NCCL with many loops, and no traces or flaps",
+    "some of NCCL's loops, which repeat: within some 1 % of all", _not_here, _not_here,
+)  # fmt: skip
 
-# The last one applies to everything. A way is added here; the order of methods is that of the messages about them.
-WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS)
+# A way is added here; the order of methods is that of the messages about them. Only EVENTS applies to everything.
+WAYS = (RINGS, MOVES, SIMULTANEOUS, SYMMETRIC, STREAMED, BOTTLENECKS, EVENTS, CLOSED_FORM, LOOPS)
 METHODS = ("auto", *dict.fromkeys(way.name for way in WAYS))
 
 

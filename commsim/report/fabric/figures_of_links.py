@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.engine.link_samples import LinkSamples
-from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.figure_tables import Column, Table, number_column, word_column
 
 MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 6, 64
 Numbers = NDArray[np.int64]

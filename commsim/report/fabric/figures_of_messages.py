@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.units import format_time
-from commsim.report.columns import Column, Table, number_column
 from commsim.report.figure import Figure
+from commsim.report.figure_tables import Column, Table, number_column
 
 Reals = NDArray[np.float64]
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.network_queries import first_above, locality_levels, tiers, units
-from commsim.report.columns import Column, Table, number_column
 from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.figure_tables import Column, Table, number_column
 from commsim.report.pictures.boxes import link_loads
 from commsim.report.simulated_run import SimulatedRun, group_bins
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import html
 import json
@@ -22,12 +23,11 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth
 from commsim.files.whole_files import replacing
 from commsim.report.all_figures import make_figures, with_names
-from commsim.report.columns import Column, Table, format_value
 from commsim.report.figure import Figure, without_unit
+from commsim.report.figure_tables import Column, Table, format_value
 from commsim.report.pictures.paint import svg_text
 from commsim.report.study import Study, constants_of
 
-from .library import library
 from .specs import spec_of, zoomed_field
 from .specs.fields import columns_of
 from .specs.lanes import with_positions
@@ -43,6 +43,38 @@ SCRIPTS = (
 )  # fmt: skip
 MAX_TICKED = 400
 MAX_ERRORS = 20
+
+
+def require_library() -> None:
+    """Refuse before anything is computed.
+
+    Raises
+    ------
+    InputError
+        If vl-convert is not installed.
+    """
+    try:
+        import vl_convert  # noqa: F401
+    except ImportError:
+        raise InputError("pages need vl-convert: pip install 'commsim[report]'") from None
+
+
+@functools.cache
+def library() -> str:
+    """Return the script that draws, as vl-convert carries it: Vega, Vega-Lite and vega-embed.
+
+    It defines ``vegaEmbed`` and ``vega``, and loads nothing.
+
+    Raises
+    ------
+    InputError
+        If vl-convert is not installed.
+    """
+    require_library()
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg,unused-ignore]  # its types forget the default
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def encode_column(column: Column) -> dict[str, Any]:

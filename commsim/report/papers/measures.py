@@ -121,7 +121,7 @@ def simulated_rate(system: object, bandwidth: Bandwidth, n_workers: int) -> floa
         Workers; a parameter server has a host of its own.
     """
     from commsim.engine.packet.aggregation import simulate_aggregation
-    from commsim.scenario.plans.packet_job import aggregation_job, job_workers
+    from commsim.scenario.aggregation_jobs import aggregation_job, job_workers
     from switch_model.system import System
     from topologies.star import star
 
@@ -180,8 +180,8 @@ def sharp_stream(size: int, hosts: int = 128) -> float:
 
 def _sharp(size: int, hosts: int, mode: str) -> float:
     from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.scenario.aggregation_jobs import aggregation_job
     from commsim.scenario.inputs import load_network
-    from commsim.scenario.plans.packet_job import aggregation_job
     from switch_model.systems import SYSTEMS
 
     shape = f"n_leaves={hosts // 16},n_spines=1,hosts_per_leaf=16"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,15 +14,10 @@ from commsim.report.palette import SERIES as COLOURS
 from commsim.report.pictures.picture import Point
 from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE
 
-if TYPE_CHECKING:
-    from commsim.placement.clusters.outcome import Outcome
-
 # Inches of a chart, and of a bar and what is around the bars of a case.
 WIDTH, HEIGHT, BAR, AROUND = 6.7, 3.6, 0.14, 0.1
 # Of a line with more points none is marked.
 MAX_MARKED = 200
-HOUR, DAY = 3600.0, 86400.0
-MAX_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,46 +196,6 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
         )
 
 
-def chart_svg(chart: Chart) -> str:
-    """Return the SVG element of a chart, which can stand in a page."""
-    out = io.BytesIO()
-    write_chart(chart, out, "svg")
-    text = out.getvalue().decode()
-    return text[text.index("<svg") :]
-
-
 def _drawable(point: Point, x: Axis, y: Axis) -> bool:
     positive = (not x.logarithmic or point[0] > 0) and (not y.logarithmic or point[1] > 0)
     return positive and all(math.isfinite(v) for v in point)
-
-
-def draw_outcomes(outcomes: Sequence[Outcome]) -> Chart:
-    """Make both charts of all outcomes; one with CASSINI is dashed beside the one without.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Outcomes, at least one, of the same trace.
-    """
-    times = [Series(one.label, _spread(one), one.placing == "cassini") for one in outcomes]
-    use = [Series(one.label, _use(one), one.placing == "cassini") for one in outcomes]
-    above = draw_chart("job completion time", Axis("JCT (h)", logarithmic=True), Axis("share of jobs"), times)
-    below = draw_chart("GPUs in use", Axis("time (days)"), Axis("GPUs"), use)
-    return stacked("job completion times and GPUs in use", [above, below])
-
-
-def _spread(outcome: Outcome) -> tuple[tuple[float, float], ...]:
-    hours = np.sort([job.jct_s for job in outcome.jobs]) / HOUR
-    share = np.arange(1, len(hours) + 1) / len(hours)
-    keep = np.unique(np.linspace(0, len(hours) - 1, MAX_POINTS).round().astype(int))
-    return tuple((float(hours[i]), float(share[i])) for i in keep)
-
-
-def _use(outcome: Outcome) -> tuple[tuple[float, float], ...]:
-    """Mean number of GPUs in use in each of a few hundred equal parts of the time."""
-    times = np.array([time for time, _ in outcome.use])
-    gpus = np.array([n for _, n in outcome.use], np.float64)
-    area = np.concatenate(([0.0], np.cumsum(gpus[:-1] * np.diff(times))))
-    edges = np.linspace(times[0], times[-1], MAX_POINTS + 1)
-    parts = np.diff(np.interp(edges, times, area)) / np.diff(edges)
-    return tuple((float(t / DAY), float(n)) for t, n in zip((edges[1:] + edges[:-1]) / 2, parts, strict=True))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import replacing
-from commsim.report.columns import Column, Table, csv_text, distinct, format_value
 from commsim.report.figure import Figure, drawn
+from commsim.report.figure_tables import Column, Table, csv_text, distinct, format_value
 from commsim.report.figures_of_rows import BAND
 from commsim.report.palette import EFFECTS, INK, SERIES
 from commsim.report.pictures.paint import matplotlib_figure

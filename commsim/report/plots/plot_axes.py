@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.columns import format_value
 from commsim.report.figure import Figure
+from commsim.report.figure_tables import format_value
 from commsim.report.palette import INK, SERIES
 
 # Inches: of one column of two, and of both.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.columns import Column, Table, distinct, format_value
 from commsim.report.figure import Figure, drawn
+from commsim.report.figure_tables import Column, Table, distinct, format_value
 from commsim.report.palette import IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.plots.plot_axes import LETTER, LETTERS, MARKS, SMALL, legend_columns, unit_scale
 

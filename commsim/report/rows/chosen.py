@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.report.columns import Column, Table, distinct, format_value
+from commsim.report.figure_tables import Column, Table, distinct, format_value
 
 Names = Mapping[str, Mapping[str, str]]
 

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.files.fields import Fields
 from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
-from commsim.report.columns import Table, table_of_arrow, table_of_rows
+from commsim.report.figure_tables import Table, table_of_arrow, table_of_rows
 from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, make_study, study_of_rows
 
 # What each message of ``commsim traffic`` has.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,56 @@ from commsim.core.placement import place
 from commsim.routing.network_metrics import most_oversubscribed
 from commsim.routing.routing import find_routes
 from commsim.scenario import Plan, rank_groups
-from commsim.scenario.auto.known_error import Case
 from commsim.scenario.plans.cut_by_size import CutBySize
 
 # Ranks that hang on one switch by one link each are a star, whatever else the network has.
 ONE_SWITCH = "star"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What decides how far off a prediction is, as far as it is looked at.
+
+    Parameters
+    ----------
+    operation, collective : str
+        What runs; the algorithm with those of its parameters that were given, such as
+        ``double_tree_all_reduce:n_chunks=4``.
+    network : str
+        Family of the network, such as ``leaf_spine``.
+    routing, placement : str
+        How paths were chosen, and where ranks sit.
+    oversubscription : float
+        Most of any tier: capacity from below over capacity upwards; 1 where no tier has less.
+    unevenness : float
+        Rate of the fastest link over that of the slowest.
+    near : float
+        Ranks in the innermost group of locality, such as a rack or a machine.
+    ranks : float
+        How many.
+    size : float, bytes
+        Size of the operation.
+    rate : float, bytes/s
+        Rate of the slowest link on the way from the first rank to the last.
+    product : float, bytes
+        Product of that rate and the mean latency of the links on this way: what a link holds.
+    costs : float
+        What messages take besides time on the links and the way, over the time of the smallest on that link.
+    """
+
+    operation: str
+    collective: str
+    network: str
+    routing: str
+    placement: str
+    oversubscription: float
+    unevenness: float
+    near: float
+    ranks: float
+    size: float
+    rate: float
+    product: float
+    costs: float = 0.0
 
 
 def labels_of(prepared: Plan) -> tuple[str, str, str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_size
 from commsim.scenario import Plan
+from commsim.scenario.auto.case import Case
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
-from commsim.scenario.auto.known_error import PACKET, Case
+from commsim.scenario.auto.known_error import PACKET
 from commsim.scenario.plans.cut_by_size import CutBySize
 
 from .case import case_of, labels_of

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from commsim.core.units import format_bandwidth, format_size
-from commsim.scenario.auto.known_error import AGAINST, LABELS, PACKET, Case, Comparison, comparisons
+from commsim.scenario.auto.case import Case
+from commsim.scenario.auto.known_error import AGAINST, LABELS, PACKET, Comparison, comparisons
 
 WORDS: dict[str, Callable[[str], str]] = {
     "oversubscription": lambda x: f"oversubscription {x}",

@@ -75,7 +75,7 @@ class AggregatedPlan(Plan):
         return found if len(runs) == 1 else dataclasses.replace(found, samples=np.array([r.time for r in runs]))
 
     def _slots(self, size: float, wish: Wish, starts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
-        from commsim.scenario.plans.packet_job import simulate_job
+        from commsim.scenario.aggregation_jobs import simulate_job
 
         late = starts[: len(self.ranks)] if starts.any() else ()
         job = self.system.job(self.network, self.ranks, size, late)

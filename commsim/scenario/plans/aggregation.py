@@ -16,7 +16,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_bandwidth, format_time
+from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.routing.aggregation_tree import AggregationTree
 from commsim.routing.aggregator_placement import AggregatorPlacement
 from switch_model.systems import System, SystemSpec
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FEWEST_CHUNKS, MAX_CHUNKS = 256, 4096
 # Chunks times participants: with more, a flow prediction would take longer than a second.
 MAX_TRANSFERS = 2**16
+# Bytes of a tensor for which a system that goes by size takes its mode for small ones.
+SMALLEST = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Aggregation:
         InputError
             If a parameter was given that only the schedule of the flow engine has.
         """
-        from commsim.scenario.plans.packet_job import aggregation_job
+        from commsim.scenario.aggregation_jobs import aggregation_job
 
         for name in self.given.keys() - {"n_chunks", "pool"}:
             raise InputError(
@@ -211,3 +213,20 @@ def _levels(tree: AggregationTree) -> int:
 
 def _links(trees: tuple[AggregationTree, ...]) -> list[int]:
     return [link for tree in trees for path in (*tree.worker_up, *tree.up, tree.to_server) for link in path]
+
+
+def describe_packets(spec: SystemSpec) -> str:
+    """Describe which system it is, at which sizes, and what its packets look like."""
+    small, large = spec.at(SMALLEST), spec.at()
+    if small == large:
+        return _packets(large)
+    low, high = SMALLEST, 2.0**40
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if spec.at(middle) == small else (low, middle)
+    return f"{_packets(small)} below {format_size(high)}, {_packets(large)} from there on"
+
+
+def _packets(system: Any) -> str:
+    header = f"{system.framing.payload:.0f} + {system.framing.header:.0f} bytes of headers"
+    return f"{system.name} (packets of {header}, {system.window} under way)"

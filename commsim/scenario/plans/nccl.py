@@ -14,8 +14,8 @@ from commsim.core.registry import Entry
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.ways.known_paths import KnownPaths
-from commsim.engine.ways.known_time import KnownTime
+from commsim.engine.ways.closed_form_proof import ClosedForm
+from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
@@ -64,8 +64,8 @@ class NcclPlan(Plan):
             if costs is not None:
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
                 loops = launch.loops(schedule, parameters, job)
-                known = KnownTime(costs.seconds - costs.launch, costs.reference, framing, loops)
-                paths = KnownPaths(costs.network, job, paths.routing, paths.seed, known=known)
+                known = ClosedForm(costs.seconds - costs.launch, costs.reference, framing, loops)
+                paths = ClosedFormPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
                 before=0.0 if costs is None else costs.launch, spread=(1.0, 1.0) if costs is None else costs.spread,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.engine.ways.known_paths import KnownPaths
-from commsim.engine.ways.known_time import carried
+from commsim.engine.ways.closed_form_proof import carried
+from commsim.engine.ways.closed_form_way import ClosedFormPaths
 
 if TYPE_CHECKING:
     from commsim.scenario.plans.nccl import NcclPlan
@@ -29,7 +29,7 @@ def nccl_time(here: NcclPlan, size: float) -> Result:
         If the costs of the GPUs' primitives or of the network are not known, or a link alone needs longer.
     """
     name, launch, paths = here.schedule.name, here.launch, here.paths
-    if not isinstance(paths, KnownPaths):
+    if not isinstance(paths, ClosedFormPaths):
         raise InputError(f"{name}: {launch.why_links_only(size, here.parameters)}; use --engine flow")
     network, known = paths.network, paths.known
     time = known.seconds + here.before

@@ -24,7 +24,7 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
 from commsim.engine.flow_plan import Job
-from commsim.engine.ways.known_time import Loops
+from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.plans.nccl_files import Decided
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
@@ -288,6 +288,8 @@ def nccl_launch(
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
+    if setting is not None and setting.assumed:
+        notes.append(f"{name}: assumed: {'; '.join(one.what for one in setting.assumed)}")
     if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
         notes.append(f"{name}: only links cost time, since {why}")
     return dataclasses.replace(found, notes=tuple(notes))

@@ -13,7 +13,7 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_plan import Job
 from commsim.engine.results import chunk_bytes
-from commsim.engine.ways.known_paths import KnownPaths
+from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.plans.dense import Plan
 
 __all__ = ["framed", "has_own_costs", "shared_job", "with_rest"]
@@ -47,7 +47,7 @@ def shared_job(plan: Plan, network: Network, framing: Framing | None, **sharing:
 
 def with_rest(plan: Plan, result: Result, size: float) -> Result:
     """Return a result of the flow engine with the time of its software that no message shows, and with its launch."""
-    if isinstance(plan.paths, KnownPaths):
+    if isinstance(plan.paths, ClosedFormPaths):
         result = plan.paths.with_rest(result, size)
     return plan.finished(result, size)
 

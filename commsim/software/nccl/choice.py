@@ -14,6 +14,7 @@ from .search import (
     GENERATIONS,
     PATHS,
     PROTOCOLS,
+    SINCE_HOPPER,
     SMALLEST_CORRECTED,
     TREE_CORRECTION,
     Channels,
@@ -271,7 +272,7 @@ def _refused(setting: Setting, operation: str, algorithm: str, protocol: str) ->
 
 def _ll128_refused(setting: Setting, channels: Channels) -> str:
     """LL128 trusts that 128 bytes arrive whole, which only some paths keep."""
-    longest = "PXN" if setting.gpu in ("hopper", "blackwell") else "PXB"
+    longest = "PXN" if setting.gpu in SINCE_HOPPER else "PXB"
     if setting.n_nodes > 1 and PATHS.index(channels.path_inter) > PATHS.index(longest):
         return f"LL128 needs a NIC no further than {longest}, this is {channels.path_inter}"
     if PATHS.index(channels.path_intra) > PATHS.index("NVB"):

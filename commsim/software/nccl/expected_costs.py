@@ -9,7 +9,7 @@ NCCL, ``src/graph/tuning.cc``, whose rules these are, in our words; what differs
 from __future__ import annotations
 
 from .model_versions import Model, model_of, row_of
-from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, Channels, Setting
+from .search import NET_OVERHEAD_US, NVLS_EFFICIENCY, SINCE_HOPPER, Channels, Setting
 
 # Operations that are half of an all-reduce.
 HALVES = ("all_gather", "reduce_scatter")
@@ -113,7 +113,7 @@ def _collnet_bus(setting: Setting, operation: str, bus: float, channels: Channel
         return setting.per_node * min(channels.intra, 0.9 * channels.inter)
     gpus_per_channel = setting.per_node / channels.n
     bus /= (gpus_per_channel + 1) / 2
-    return bus * 0.85 if setting.gpu in ("hopper", "blackwell") else bus
+    return bus * 0.85 if setting.gpu in SINCE_HOPPER else bus
 
 
 def latency(setting: Setting, operation: str, algorithm: str, p: int, channels: Channels) -> float:

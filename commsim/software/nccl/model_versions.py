@@ -14,15 +14,19 @@ is 2.18.3; 2.18.1 still had 28 us for a tree's hop with Simple.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from collectives.nccl.call import NEWEST, OLDEST
 
+from .search import GENERATIONS
+
 Row = tuple[float, float, float]
 Table = Mapping[str, Row]
-_BEFORE = {"ampere": "volta", "hopper": "ampere", "blackwell": "hopper"}
+# The generation before each.
+_BEFORE = dict(itertools.pairwise(GENERATIONS[::-1]))
 _COLLNET = ("collnet_direct", "collnet_chain")
 _LL = {"volta": (39.0, 39.0, 20.4), "ampere": (87.7, 22.5, 19.0)}
 _LL_HOPPER = {**_LL, "hopper": (141.0, 45.0, 35.0)}

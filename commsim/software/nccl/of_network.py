@@ -14,7 +14,18 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.software.nccl.machine_links import has_nvls, links_inside, links_outside
 
-from .search import CHANNEL_GBS, MAX_HEADS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
+from .search import (
+    CHANNEL_GBS,
+    MAX_HEADS,
+    SINCE_HOPPER,
+    Assumption,
+    Channels,
+    Setting,
+    doubled,
+    nvls_channels,
+    packed_channels,
+    tree_intra,
+)
 
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
@@ -79,45 +90,45 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     nodes = placement.nodes[:n_ranks]
     unit = units(network)
     machines, counts = np.unique(unit[nodes], return_counts=True)
-    assumed: list[str] = []
+    assumed: list[Assumption] = []
     hardware = read_hardware(network.hardware)
     if given.gpu is None and maker_of(network.hardware) == "amd":
         raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
     gpu = given.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
     if not gpu:
         gpu = "hopper"
-        assumed.append("GPUs are Hopper (--gpu)")
+        assumed.append(Assumption("GPUs are Hopper", "--gpu"))
     cpu = given.cpu or _CPU_OF.get(hardware.get("cpu", ""), "")
     if not cpu:
         cpu = "intel"
-        assumed.append("CPUs are Intel's (--cpu)")
+        assumed.append(Assumption("CPUs are Intel's", "--cpu"))
     if counts.min() != counts.max():
-        assumed.append(
-            f"ranks must be spread evenly; nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
-        )
+        spread = f"nodes have {counts.min()} to {counts.max()}"
+        assumed.append(Assumption(f"ranks must be spread evenly; {spread}, and NCCL rounds down"))
     node = int(nodes[0])
     inside, path = links_inside(network, unit, nodes)
     outside, n_nics, near = links_outside(network, unit, node)
     if given.nic is not None:
         outside = given.nic
     elif len(machines) > 1:
-        assumed.append(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network (--nic)")
+        assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network", "--nic"))
     channels = _channels(gpu, inside, path, outside, n_nics, len(machines) > 1, given, near, assumed)
     if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
-        assumed.append("the network plugin adds no latency (--net-latency)")
+        assumed.append(Assumption("the network plugin adds no latency", "--net-latency"))
     if len(machines) == 2 and given.channels is None and given.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside))
-    adds = has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
+    adds = has_nvls(network, unit, node) and gpu in SINCE_HOPPER and counts.min() > 1
     if given.nvls is not None or (adds and "nvls" not in channels):
         n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
         if given.nvls is None:
-            assumed.append(f"NVLink SHARP has {n} channels of {rate / 1e9:.4g} GB/s, one for each GPU (--nvls)")
+            heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
+            assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
     if given.collnet and "collnet" not in channels:
         channels["collnet"] = channels["ring"]
-        assumed.append("CollNet has the channels of the ring")
+        assumed.append(Assumption("CollNet has the channels of the ring"))
     return Setting(
         n_ranks, len(machines), gpu, cpu, channels, given.collnet, n_nics == 1, tuple(assumed), given.version
     )
@@ -125,7 +136,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
 
 def _channels(
     gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, given: Given, near: str,
-    assumed: list[str],
+    assumed: list[Assumption],
 ) -> dict[str, Channels]:  # fmt: skip
     """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
     rates = dict(given.by_pattern or {})
@@ -138,13 +149,13 @@ def _channels(
         n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics))
         links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
         beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
-        assumed.append(
-            f"rings and trees have {n} channels of {rate / 1e9:.4g} GB/s: what carries the most within {links}{beside} "
-            "(--channels, or --graph with NCCL's own)"
-        )
+        most = f"what carries the most within {links}{beside}"
+        packed = f"rings and trees have {n} channels of {rate / 1e9:.4g} GB/s: {most}"
+        assumed.append(Assumption(packed, "--channels, or --graph with NCCL's own"))
     reach = given.path_inter or near
     if many and given.path_inter is None:
-        assumed.append(f"a GPU reaches its NIC by {near}" + ("" if n_nics else " (the network does not show it)"))
+        shown = "" if n_nics else " (the network does not show it)"
+        assumed.append(Assumption(f"a GPU reaches its NIC by {near}{shown}"))
     one = Channels(n, rate, rate if many else 0.0, given.net_latency or 0.0, path, reach if many else "PIX")
     return {"ring": one, "tree": one} | rates
 

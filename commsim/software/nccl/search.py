@@ -15,6 +15,7 @@ What NCCL's model needs to know: ranks, nodes, hardware, and the channels of eac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from collectives.nccl.call import NEWEST
 from commsim.core.errors import InputError
@@ -29,7 +30,9 @@ PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "
 PATTERNS = ("ring", "tree", "nvls", "collnet")
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
+# A generation has a row in the tables of this module, and one in ``gpu_costs.toml``.
 GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
+SINCE_HOPPER = GENERATIONS[GENERATIONS.index("hopper") :]
 CPUS = ("intel", "amd", "other")
 NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
 NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
@@ -104,7 +107,7 @@ def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nic
 
 def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
     """Double the channels where NCCL does: fast ones, and on Hopper and later only very fast or few ones."""
-    is_new = gpu in ("hopper", "blackwell")
+    is_new = gpu in SINCE_HOPPER
     if rate < DOUBLED_FROM_GBS * 1e9 or (is_new and rate < DOUBLED_FROM_HOPPER_GBS * 1e9 and n > FEW_CHANNELS):
         return n, rate
     twice = min(2 * n, MAX_CHANNELS)
@@ -166,6 +169,16 @@ class Channels:
                 raise InputError(f"channels: {name} must be one of {', '.join(PATHS)}, got {getattr(self, name)!r}")
 
 
+class Assumption(NamedTuple):
+    """What was taken of a machine that nobody said, and the flag of ``commsim explain`` that says it."""
+
+    what: str
+    flag: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.flag})" if self.flag else self.what
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A communicator on its hardware.
@@ -184,7 +197,7 @@ class Setting:
         Whether a plugin lets the network reduce (SHARP), and is enabled.
     one_nic_tree : bool
         Whether trees go up and down through the same NIC.
-    assumed : tuple of str
+    assumed : tuple of Assumption
         What was not known, and what was taken instead.
     version : (int, int)
         Version of NCCL.
@@ -197,7 +210,7 @@ class Setting:
     channels: dict[str, Channels]
     collnet: bool = False
     one_nic_tree: bool = False
-    assumed: tuple[str, ...] = field(default=())
+    assumed: tuple[Assumption, ...] = field(default=())
     version: tuple[int, int] = NEWEST
 
     def __post_init__(self) -> None:

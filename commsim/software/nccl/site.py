@@ -10,10 +10,7 @@ from commsim.core.placement import Placement
 from commsim.software.nccl.machine_links import links_inside, links_outside
 
 from .prediction import Site
-from .search import Setting
-
-# EFA of Hopper's and later machines is another one than that of P4d; it writes to the receiver's memory by itself.
-NEW_EFA = ("hopper", "blackwell")
+from .search import SINCE_HOPPER, Setting
 
 
 def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
@@ -60,6 +57,6 @@ def efa_of(gpu: str, gpudirect: bool) -> str:
     gpudirect : bool
         Whether NICs reach the GPUs' memory. Without it a new EFA still writes to the host's memory by itself.
     """
-    if gpu in NEW_EFA:
+    if gpu in SINCE_HOPPER:  # another EFA than that of P4d: it writes to the receiver's memory by itself
         return "efa2"
     return "efa" if gpudirect else "efa_staged"

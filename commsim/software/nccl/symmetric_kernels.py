@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .search import Setting
+from .search import SINCE_HOPPER, Setting
 
 SINCE = (2, 27)
 MAX_BLOCKS = 64
@@ -101,7 +101,7 @@ def why_none(setting: Setting) -> str:
     """Why symmetric kernels are not used here; empty if they are."""
     if setting.version < SINCE:
         return f"they are in NCCL since {SINCE[0]}.{SINCE[1]}"
-    if setting.gpu not in ("hopper", "blackwell"):
+    if setting.gpu not in SINCE_HOPPER:
         return "their constants are those of Hopper and Blackwell"
     if setting.n_nodes > 1:
         return "between nodes there is only the all-gather over GPU-initiated networking, which is not modelled"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.cli.run.tables import METHODS
+from commsim.engine.flow_paths import METHODS
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
@@ -69,6 +69,30 @@ def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(comms
     assert (network["n_nodes"], network["n_links"], network["bandwidth_Bps"]) == (5, 8, [12.5e9, 12.5e9])
     assert network["overhead_s"] == 2e-6
     assert any("-n: no effect" in remark for remark in tree["remarks"])
+
+
+@pytest.mark.parametrize(
+    ("collective", "words"),
+    [
+        ("ring_all_reduce", "a recurrence, since messages have their links to themselves or share them in step"),
+        ("nccl_all_reduce", "NCCL's closed form, since no link can be in the way of its messages"),
+    ],
+)
+def test_v_says_which_way_the_flow_engine_computed(commsim, collective, words):
+    network = "dgx-h100" if collective.startswith("nccl") else STAR
+    answer = commsim("run", "--topology", network, "--collective", collective, "-v")
+    assert f"# flow engine: {words}" in answer.out.splitlines()
+
+
+def test_the_busiest_link_is_the_slow_one_and_another_has_the_most_bytes(commsim):
+    words = ("--topology", STAR, "--collective", "binomial_broadcast", "-b", "1M", "-e", "1M")
+    tree = commsim.results("run", *words, "--scale", "link:switch0->h3=0.01")
+    (row,) = tree["results"]
+    assert row["max_link_bytes"] == 2 * row["busiest_link"]["bytes"] == 2**21
+    (at,) = (i for i, line in enumerate(commsim.out.splitlines()) if "size(B)" in line)
+    head, cells = (line.split() for line in commsim.out.splitlines()[at : at + 2])
+    shown = dict(zip(head, cells, strict=True))
+    assert (shown["busiest_link"], shown["busiest(B)"]) == (row["busiest_link"]["name"], "1048576")
 
 
 def test_json_on_standard_output_is_alone_there(commsim):

@@ -14,8 +14,8 @@ from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.packet_job import AggregationJob
 from commsim.engine.packet.packet_run import PacketRun
 from commsim.engine.packet.transport import Fabric
+from commsim.scenario.aggregation_jobs import aggregation_job, job_workers, with_loss
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job, job_workers, with_loss
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
@@ -226,7 +226,7 @@ def test_more_children_than_a_switch_aggregates_are_refused() -> None:
 def test_more_workers_than_all_switches_aggregate_are_refused_before_a_tree_is_sought(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delattr("commsim.scenario.plans.packet_job.place_aggregators")
+    monkeypatch.delattr("commsim.scenario.aggregation_jobs.place_aggregators")
     network = star(40)
     with pytest.raises(InputError, match=r"a switch aggregates at most 32 children, got 40; a network of several"):
         aggregation_job(SYSTEMS["switchml_udp"].build(), network, network.endpoints.tolist(), 1000)

@@ -15,8 +15,8 @@ from commsim.engine.packet.packet_job import AggregationJob
 from commsim.engine.packet.recurrence import simulate_recurrence
 from commsim.engine.packet.transport import Fabric
 from commsim.routing.aggregation_tree import host_tree
+from commsim.scenario.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from switch_model.payload import given_payload

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
+from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network
-from commsim.scenario.plans.packet_job import aggregation_job, with_loss
 from switch_model.systems import SYSTEMS
 
 NETWORKS = (

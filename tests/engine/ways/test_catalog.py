@@ -26,6 +26,7 @@ from commsim.engine.ways.catalog import (
     Way,
     choose,
     estimates,
+    named,
 )
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
@@ -121,12 +122,18 @@ def test_only_the_event_engine_takes_weights_and_curves() -> None:
 
 def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = paths_of("ring_all_reduce", star(4), 4).simulate(1e6)
-    quick = Way("quick", "nothing", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
+    quick = Way("quick", "nothing", "at once", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
     monkeypatch.setattr(catalog, "WAYS", (quick, *WAYS))
     assert paths_of("ring_all_reduce", star(8), 8).simulate(1e6).method == "quick"
 
 
+def test_every_way_says_what_it_needs_and_how_it_computes() -> None:
+    for way in WAYS:
+        assert way.needs
+        assert way.words
+        assert way.words == named(way.name)[0].words  # variants of one method have one description
+
+
 def test_every_way_has_a_method() -> None:
-    assert {way.name for way in WAYS} | {"auto", "closed-form", "loops"} >= set(METHODS)
-    assert {way.name for way in WAYS} <= set(METHODS)
+    assert ["auto", *dict.fromkeys(way.name for way in WAYS)] == [*METHODS]
     assert MOVES.name == RINGS.name == "recurrence"

@@ -12,8 +12,8 @@ import pytest
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.report.all_figures import make_figures
-from commsim.report.columns import csv_text, table_of_rows
 from commsim.report.figure import drawn
+from commsim.report.figure_tables import csv_text, table_of_rows
 from commsim.report.page.write import write_page
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import make_study

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commsim.report.columns import table_of_rows
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.page.write import write_page
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import Study

@@ -7,12 +7,12 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.all_figures import make_figures
-from commsim.report.columns import Column, Table, distinct, number_column, table_of_rows, word_column
 from commsim.report.figure import Figure
-from commsim.report.page.library import library, require_library
+from commsim.report.figure_tables import Column, Table, distinct, number_column, table_of_rows, word_column
 from commsim.report.page.specs import KINDS, spec_of, zoomed_field
 from commsim.report.page.specs.fields import columns_of
 from commsim.report.page.specs.lanes import with_positions
+from commsim.report.page.write import library, require_library
 from commsim.report.study import make_study
 
 EVIL = "');alert(1);//"

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.report.columns import number_column, table_of_rows, word_column
-from commsim.report.page.library import library
-from commsim.report.page.write import encode_column, json_in_html, page_text
+from commsim.report.figure_tables import number_column, table_of_rows, word_column
+from commsim.report.page.write import encode_column, json_in_html, library, page_text
 from commsim.report.study import make_study
 
 ROWS = [

@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.all_figures import make_figures, with_names
-from commsim.report.columns import table_of_rows
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.rows.chosen import kept, renamed, short_names, shown
 from commsim.report.study import Choice, make_study
 

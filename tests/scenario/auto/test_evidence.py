@@ -3,8 +3,9 @@ import dataclasses
 import pytest
 
 from commsim.scenario.auto import evidence as module
+from commsim.scenario.auto.case import Case
 from commsim.scenario.auto.evidence import evidence, never, say, say_labels
-from commsim.scenario.auto.known_error import PACKET, Case, Comparison
+from commsim.scenario.auto.known_error import PACKET, Comparison
 
 MIB = 2**20
 RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, MIB, 12.5e9, 6250)

@@ -3,7 +3,9 @@
 import pytest
 from nccl_settings import setting, table
 
+from commsim.software.nccl import search
 from commsim.software.nccl.choice import cell_time
+from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.model_versions import MODELS, model_of
 from commsim.software.nccl.search import ALGORITHMS, Channels
 
@@ -104,3 +106,9 @@ def test_every_release_from_2_8_to_2_30_has_a_model_with_a_row_for_each_of_its_a
                 found = table(of((2, minor), 2, gpu=gpu), operation)
                 assert found["ring/simple"].bandwidth > 0
                 assert all(bool(cell.why_not) != bool(cell.bandwidth) for cell in found.values())
+
+
+def test_every_generation_has_a_row_in_each_table():
+    tables = (search.CHANNEL_GBS, search.CHANNEL_NET_GBS, search.NVLS_EFFICIENCY)
+    assert all(tuple(table) == search.GENERATIONS for table in tables)
+    assert {*costs().primitives} == {*search.GENERATIONS}

@@ -19,7 +19,7 @@ def test_one_machine_is_one_node_with_nvlink_and_nvls():
     assert (ring.n, ring.intra, ring.path_intra) == (12, 30e9, "NVL")
     assert found.channels["nvls"].n == 8
     assert found.channels["nvls"].inter == 60e9  # what the search begins with, as NCCL logs it: bw 40.0/60.0
-    assert any("12 channels of 30 GB/s" in line for line in found.assumed)
+    assert any("12 channels of 30 GB/s" in one.what for one in found.assumed)
 
 
 def test_an_older_machine_has_other_channels_and_no_nvls():
@@ -45,8 +45,8 @@ def test_plain_hosts_are_nodes_with_one_gpu():
     assert (found.n_nodes, found.per_node, found.one_nic_tree) == (4, 1, True)
     # one NIC of 50 GB/s: one channel of 48, doubled since there are few
     assert (found.channels["ring"].n, found.channels["ring"].inter) == (2, 24e9)
-    assert any("GPUs are Hopper (--gpu)" in line for line in found.assumed)
-    assert any("CPUs are Intel's (--cpu)" in line for line in found.assumed)
+    assert "GPUs are Hopper (--gpu)" in map(str, found.assumed)
+    assert "CPUs are Intel's (--cpu)" in map(str, found.assumed)
 
 
 def test_a_machine_without_nvlink_goes_over_pcie():

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from commsim.report.columns import UNITS, Column, Table, distinct
 from commsim.report.figure import Figure, without_unit
+from commsim.report.figure_tables import UNITS, Column, Table, distinct
 from commsim.report.palette import EFFECTS
 
 Spec = dict[str, Any]

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from commsim.report.columns import distinct, number_column
 from commsim.report.figure import Figure
+from commsim.report.figure_tables import distinct, number_column
 
 from .fields import INK, NAMES, ROW, Fields, Spec, axis, chosen, coloured, shown, told_columns, values_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from commsim.report.columns import distinct, format_value
 from commsim.report.figure import without_unit
+from commsim.report.figure_tables import distinct, format_value
 from commsim.report.figures_of_rows import BAND
 
 from .fields import (

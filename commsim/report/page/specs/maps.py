@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from commsim.report.columns import distinct
+from commsim.report.figure_tables import distinct
 from commsim.report.palette import RATIO_ENDS
 
 from .fields import (

@@ -29,7 +29,7 @@ from commsim.routing.routing import Routes
 # Part by which rates may differ and still be equal.
 SLACK = 1e-9
 __all__ = [
-    "Carriers", "KnownTime", "Loops", "Proof", "applies", "carried", "carriers", "full_link", "prove",
+    "Carriers", "ClosedForm", "Loops", "Proof", "applies", "carried", "carriers", "full_link", "prove",
     "simulate_known", "simulate_loops",
 ]  # fmt: skip
 
@@ -59,7 +59,7 @@ class Loops:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownTime:
+class ClosedForm:
     """Time of a job on a reference network.
 
     Parameters
@@ -190,7 +190,7 @@ class Proof:
     full: int
 
 
-def prove(network: Network, job: Job, known: KnownTime, routing: str | None, seed: int) -> Proof:
+def prove(network: Network, job: Job, known: ClosedForm, routing: str | None, seed: int) -> Proof:
     """Look for a link that may be in the way; the other parameters are those of a flow engine's plan."""
     found = carriers(job.schedule)
     job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
@@ -198,13 +198,13 @@ def prove(network: Network, job: Job, known: KnownTime, routing: str | None, see
     return Proof(routes, found, full_link(network, known.reference, routes, job.rate_cap))
 
 
-def applies(network: Network, job: Job, known: KnownTime, starts: ArrayLike, framing: Framing | None) -> bool:
+def applies(network: Network, job: Job, known: ClosedForm, starts: ArrayLike, framing: Framing | None) -> bool:
     """Whether nothing but links could make a job's time another one than the known."""
     plain = job.is_regular and job.messages is None and network.curves is None and not network.gamma.any()
     return bool(plain and framing == known.framing and not not_negative("start", starts).any())
 
 
-def simulate_known(network: Network, job: Job, known: KnownTime, proof: Proof, size: float) -> Result | None:
+def simulate_known(network: Network, job: Job, known: ClosedForm, proof: Proof, size: float) -> Result | None:
     """Return the result of a job for which the proof found no link in the way; None if a link needs longer than known.
 
     Parameters

@@ -10,26 +10,28 @@ from numpy.typing import ArrayLike
 from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.flow_paths import KNOWN, LOOPS, FlowPaths
+from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job, JobConnections
 from commsim.engine.trace_files import TraceFile
-from commsim.engine.ways.known_time import KnownTime, Proof, applies, prove, simulate_known, simulate_loops
+from commsim.engine.ways.closed_form_proof import ClosedForm, Proof, applies, prove, simulate_known, simulate_loops
 from commsim.routing.flaps import Flaps
 
-__all__ = ["KnownPaths"]
+from .catalog import CLOSED_FORM, LOOPS
+
+__all__ = ["ClosedFormPaths"]
 
 
 @dataclass(eq=False)
-class KnownPaths(FlowPaths):
+class ClosedFormPaths(FlowPaths):
     """A job with a known time, which stands where no link can be in the way; elsewhere its messages are simulated.
 
     Parameters
     ----------
-    known : KnownTime
+    known : ClosedForm
         Time of the job on a reference network, for one size.
     """
 
-    known: KnownTime = dataclasses.field(kw_only=True)
+    known: ClosedForm = dataclasses.field(kw_only=True)
 
     def simulate(
         self,
@@ -43,13 +45,13 @@ class KnownPaths(FlowPaths):
     ) -> Result:
         """Return the known time where it is proved, else simulate; the parameters are those of any job."""
         plain = flaps is None and not trace
-        if method in ("auto", KNOWN) and plain:
+        if method in ("auto", CLOSED_FORM.name) and plain:
             found = self._known(size, starts, framing)
             if found is not None:
                 return found
-        if method == KNOWN:
+        if method == CLOSED_FORM.name:
             raise self._refusal(method)
-        if method in ("auto", LOOPS) and plain and self.known.loops is not None:
+        if method in ("auto", LOOPS.name) and plain and self.known.loops is not None:
             return self.with_rest(self._looped(self.network, size, starts, framing), size)
         found = super().simulate(size, starts=starts, framing=framing, trace=trace, method=method, flaps=flaps)
         return self.with_rest(found, size)
@@ -79,7 +81,7 @@ class KnownPaths(FlowPaths):
         if not applies(self.network, self.job, self.known, starts, framing) or self.proof.full >= 0:
             return None
         found = simulate_known(self.network, self.job, self.known, self.proof, size)
-        return None if found is None else dataclasses.replace(found, method=KNOWN)
+        return None if found is None else dataclasses.replace(found, method=CLOSED_FORM.name)
 
     def _looped(self, network: Network, size: float, starts: ArrayLike, framing: Framing | None) -> Result:
         """Simulate some loops of a job of many, on its network or the reference."""
@@ -89,14 +91,14 @@ class KnownPaths(FlowPaths):
             return self._on(where, job).simulate(part, starts=starts, framing=framing).time
 
         found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
-        return dataclasses.replace(found, method=LOOPS)
+        return dataclasses.replace(found, method=LOOPS.name)
 
     def with_rest(self, found: Result, size: float) -> Result:
         """Add what the known time has beyond the messages, where nothing is in their way."""
-        key = f"rest {found.method == LOOPS}"  # of the same kind, so that what loops leave out cancels
+        key = f"rest {found.method == LOOPS.name}"  # of the same kind, so that what loops leave out cancels
         if key not in self._plans:
             reference, framing = self.known.reference, self.known.framing
-            looped = found.method == LOOPS
+            looped = found.method == LOOPS.name
             alone = self._looped(reference, size, 0.0, framing).time if looped else self.on_reference(size)
             self._plans[key] = self.known.seconds - alone
         rest: float = self._plans[key]
@@ -108,6 +110,6 @@ class KnownPaths(FlowPaths):
 
     def _needs(self, method: str) -> str:
         """Return what a method that does not apply needs."""
-        if method != KNOWN or self.proof.full < 0:
+        if method != CLOSED_FORM.name or self.proof.full < 0:
             return super()._needs(method)
         return f"a closed form and no link in the way, and {self.network.link_name(self.proof.full)} may be"

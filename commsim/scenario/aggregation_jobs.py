@@ -1,4 +1,4 @@
-"""In-network aggregation in one call: a system, a network and a size become a packet-level result."""
+"""Jobs of in-network aggregation for the packet engine: workers, aggregators, losses, and the result of one job."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.result import Result
+from commsim.core.units import microseconds
 
 
 def remarks_of_results(
@@ -62,7 +63,7 @@ def _sparse(results: Sequence[Result]) -> list[str]:
 def _flaps(results: Sequence[Result]) -> list[str]:
     """Describe what flaps cost, and how many connections they met."""
     return [
-        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; {_met(r.counters)}, connections "
+        f"{r.size:.0f} B: the flap costs {microseconds(r.counters['flap_lost_s'])} us; {_met(r.counters)}, connections "
         f"that were rerouted: {r.counters['rerouted']:.0f}"
         for r in results
         if "flap_lost_s" in r.counters

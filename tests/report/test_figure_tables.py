@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.report.columns import Column, Table, csv_text, in_order, number_column, unit_of, word_column
+from commsim.report.figure_tables import Column, Table, csv_text, in_order, number_column, unit_of, word_column
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 NUMBERS = st.floats(allow_nan=True, allow_infinity=False, width=64)
