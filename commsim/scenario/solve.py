@@ -176,20 +176,14 @@ def _chosen(wish: Wish, plan: Any, size: float) -> tuple[Wish, list[str]]:
     """Return the wish with an engine, and why that one; what is not ``auto`` stays."""
     if wish.engine != AUTO:
         return wish, []
-    from commsim.engine.packet.transport import TRANSPORTS
     from commsim.scenario.auto import choose
 
     work = "" if isinstance(plan, Plan) else "jobs, groups or a compressor"
     given = {work: work, "--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
     for what in (name for name, value in given.items() if value):
         wish.require_engine(what)
-    name = name_of(wish.transport)
-    choice = choose(plan, size, wish.tolerance or 0.0, name)
-    is_packet = choice.engine == "packet"
-    transport = (wish.transport or TRANSPORTS[name]()) if is_packet else None
-    fabric = wish.fabric if is_packet else None
-    chosen = dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport, fabric=fabric)
-    return chosen, list(choice.lines)
+    choice = choose(plan, size, wish.tolerance or 0.0, name_of(wish.transport))
+    return wish.with_engine(choice.engine), list(choice.lines)
 
 
 def _without_effect(scenario: Scenario) -> list[str]:

@@ -171,6 +171,11 @@ class Plan:
             samples=result.samples + more,
         )  # fmt: skip
 
+    def starts_of(self, result: Result, wish: Wish) -> Starts:
+        """Return when each rank of a result started: in the draw that has the median time."""
+        draws, samples = self._starts(wish), result.samples if len(result.samples) else np.zeros(1)
+        return draws[int(np.argsort(samples, kind="stable")[(len(samples) - 1) // 2])][: self.schedule.n_ranks]
+
     def _starts(self, wish: Wish) -> list[Starts]:
         if not wish.start_jitter:
             return [np.zeros(self.schedule.n_participants)]
