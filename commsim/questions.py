@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,7 +12,9 @@ from commsim.api import scenario_of
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.formats.measured import read_measured
+from commsim.real.comparison.above_line_rate import line_of_pairs, why_above
 from commsim.real.comparison.comparison import Comparison, compare
+from commsim.real.comparison.pairs import about_medians
 from commsim.report.columns import table_of_rows
 from commsim.report.page.write import write_page
 from commsim.report.predicted import Predicted
@@ -140,15 +143,24 @@ def compare_with(
     InputError
         If the file has no measurement of the operation, or not of one number of ranks.
     """
-    path, where = fspath(measured), network_of(network)
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=[])
+    path, where, notes = fspath(measured), network_of(network), list[str]()
+    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    notes += about_medians(rows)
+    plans = []
 
     def predicted(operation: str, n: int | None, sizes: Sequence[float]) -> list[float]:
-        spec = collective or usual_collective(where, operation)[0]
+        spec, told = (collective, "") if collective else usual_collective(where, operation)
+        if not collective:
+            notes.append(told or f"{spec}: --collective names another algorithm")
         asked = scenario_of(spec, where, n_ranks=n, placement=placement, engine=engine)
-        return [result.time for result in solve_scenario(asked, sizes).results]
+        solution = solve_scenario(asked, sizes)
+        notes.extend((*solution.derived, f"engine {asked.wish.engine}", *solution.remarks))
+        plans.append(solution.plan)
+        return [result.time for result in solution.results]
 
-    return compare(rows, path, predicted, n_ranks)
+    found = compare(rows, path, predicted, n_ranks)
+    reasons = why_above(found.pairs, line_of_pairs(found.pairs, plans[0]))
+    return dataclasses.replace(found, remarks=tuple(dict.fromkeys((*notes, *reasons))))
 
 
 def synthesize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.cli.run.tables import METHODS
+from commsim.report.table_of_run import METHODS
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
