@@ -11,6 +11,7 @@ from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, remarks
 
 from .flags import Verb, flag
+from .flags.faults import FaultsInTime
 from .run.config import AUTO, PlayConfig
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 
 
-class Config(PlayConfig):
+class Config(FaultsInTime, PlayConfig):
     """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
 
     output: str = flag(
