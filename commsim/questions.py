@@ -12,23 +12,23 @@ from commsim.api import scenario_of
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.formats.measured import read_measured
+from commsim.real.comparison.above_line_rate import line_of_pairs, why_above
 from commsim.real.comparison.comparison import Comparison, compare
+from commsim.real.comparison.pairs import about_medians
+from commsim.report.columns import table_of_rows
 from commsim.report.page.write import write_page
 from commsim.report.predicted import Predicted
+from commsim.report.repeated_runs import repeated_all, with_runs
 from commsim.report.rows.study_files import read_study
-from commsim.report.simulated_run import simulate_run
-from commsim.report.study import study_of_rows
+from commsim.report.study import make_study
 from commsim.scenario.advice import Advice, Question, advise
 from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, placement_of, size_of, sizes_of
-from commsim.scenario.scenario import Wish
+from commsim.scenario.solve import Solution
 from commsim.scenario.solve import solve as solve_scenario
 from commsim.synthesis import LowerBound, bound
 from commsim.synthesis import synthesize as methods
 from commsim.synthesis.synthesize import Synthesis
-
-# Results that a page shows in detail.
-MAX_RUNS = 4
 
 
 def lower_bound(
@@ -143,15 +143,24 @@ def compare_with(
     InputError
         If the file has no measurement of the operation, or not of one number of ranks.
     """
-    path, where = fspath(measured), network_of(network)
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=[])
+    path, where, notes = fspath(measured), network_of(network), list[str]()
+    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    notes += about_medians(rows)
+    plans = []
 
     def predicted(operation: str, n: int | None, sizes: Sequence[float]) -> list[float]:
-        spec = collective or usual_collective(where, operation)[0]
+        spec, told = (collective, "") if collective else usual_collective(where, operation)
+        if not collective:
+            notes.append(told or f"{spec}: --collective names another algorithm")
         asked = scenario_of(spec, where, n_ranks=n, placement=placement, engine=engine)
-        return [result.time for result in solve_scenario(asked, sizes).results]
+        solution = solve_scenario(asked, sizes)
+        notes.extend((*solution.derived, f"engine {asked.wish.engine}", *solution.remarks))
+        plans.append(solution.plan)
+        return [result.time for result in solution.results]
 
-    return compare(rows, path, predicted, n_ranks)
+    found = compare(rows, path, predicted, n_ranks)
+    reasons = why_above(found.pairs, line_of_pairs(found.pairs, plans[0]))
+    return dataclasses.replace(found, remarks=tuple(dict.fromkeys((*notes, *reasons))))
 
 
 def synthesize(
@@ -185,12 +194,14 @@ def synthesize(
     return methods.synthesize(operation, where, wanted, ranks=nodes, root=root, time_limit=time_limit)
 
 
-def write_report(results: Result | Sequence[Result] | str | PathLike[str], path: str | PathLike[str]) -> dict[str, str]:
+def write_report(
+    results: Result | Solution | Sequence[Result | Solution] | str | PathLike[str], path: str | PathLike[str]
+) -> dict[str, str]:
     """Write one offline page with the figures of results.
 
     Parameters
     ----------
-    results : Result or sequence of Result, or path
+    results : Result or Solution, sequence of them, or path
         Predictions; or a file of ``commsim ... --json``, or the folder of a sweep.
     path : path
         Page to write, ``.html``.
@@ -198,7 +209,7 @@ def write_report(results: Result | Sequence[Result] | str | PathLike[str], path:
     Returns
     -------
     dict of str to str
-        Figures that the page lacks, and why.
+        Figures and runs in detail that the page lacks, and why.
 
     Raises
     ------
@@ -213,14 +224,20 @@ def write_report(results: Result | Sequence[Result] | str | PathLike[str], path:
     """
     if isinstance(results, (str, PathLike)):
         return write_page(read_study(fspath(results))[0], fspath(path))
-    every = [results] if isinstance(results, Result) else list(results)
-    study = study_of_rows(Path(path).stem, [one.row() for one in every], {})
-    runs = [
-        simulate_run(one.collective, one.prepared, one.size, Wish(one.engine))
-        for one in every
-        if isinstance(one, Predicted) and one.prepared is not None and one.engine in ("flow", "packet")
-    ]
-    return write_page(dataclasses.replace(study, runs=tuple(runs[:MAX_RUNS])), fspath(path))
+    every = [results] if isinstance(results, (Result, Solution)) else list(results)
+    known = [pair for one in every for pair in _with_solution(one)]
+    said = (text for solution, _ in known if solution is not None for text in solution.said)
+    name = Path(path).stem
+    study = make_study(name, table_of_rows([result.row() for _, result in known]), {}, remarks=tuple(said))
+    again = [(solution, result) for solution, result in known if solution is not None]
+    return write_page(with_runs(study, *repeated_all(again)), fspath(path))
+
+
+def _with_solution(given: Result | Solution) -> list[tuple[Solution | None, Result]]:
+    """Return results, each with its solution where that is known."""
+    if isinstance(given, Solution):
+        return [(given, result) for result in given.results]
+    return [(given.solution if isinstance(given, Predicted) else None, given)]
 
 
 def _nodes(placement: Any, where: Any) -> Any:

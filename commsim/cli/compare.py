@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from .run.config import Prediction
 if TYPE_CHECKING:
     from commsim.core.result import Result
     from commsim.formats.measurement import Measured
-    from commsim.real.comparison.above_line_rate import Line
     from commsim.real.comparison.pairs import Pair
     from commsim.scenario import Plan
 
@@ -45,7 +45,7 @@ class Config(Prediction, WithJson):
 def run(config: Config) -> Answer:
     """Set predicted and measured times side by side."""
     from commsim.formats.measured import read_measured
-    from commsim.real.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
+    from commsim.real.comparison.pairs import about_medians, one_per_size, pair_up, summarise
     from commsim.report.tables_of_questions import parts_of_pairs
 
     if len(config.files) > 2:
@@ -55,8 +55,7 @@ def run(config: Config) -> Answer:
     check_written([config.json, config.csv, config.plot], [*config.files, config.topology])
     notes: list[str] = []
     rows = read_measured(config.files[-1], operation=config.operation or "", n_ranks=config.ranks, notes=notes)
-    notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
-              for operation, names in several_algorithms(rows).items()]  # fmt: skip
+    notes += about_medians(rows)
     measured = one_per_size(rows, True if config.in_place else None)
     if len(config.files) == 1:
         config = _with_collective(config, measured, notes)
@@ -80,8 +79,6 @@ def run(config: Config) -> Answer:
 
 def _with_collective(config: Config, measured: Sequence[Measured], notes: list[str]) -> Config:
     """Put the usual collective of the measured operation where none is named, and the usual engine."""
-    import dataclasses
-
     from commsim.scenario.collective_names import spelled_out, usual_collective
     from commsim.scenario.inputs import load_network
 
@@ -145,30 +142,16 @@ def _predictor(config: Config) -> str:
 
 def _explanations(config: Config, pairs: Sequence[Pair], prepared: Plan | None) -> list[str]:
     """Explain the largest busbw that is above the line, if there is a line and one is."""
-    from commsim.real.comparison.above_line_rate import explain_above
+    from commsim.real.comparison.above_line_rate import Line, line_of_pairs, why_above
 
-    line = _line(config, pairs, prepared)
-    if line is None:
-        return []
-    fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
-    return list(explain_above(fastest.measured, line))
-
-
-def _line(config: Config, pairs: Sequence[Pair], prepared: Plan | None) -> Line | None:
-    from commsim.real.comparison.above_line_rate import Line, line_of_prediction
-
-    if prepared is not None:
-        size = max(pair.measured.size for pair in pairs)
-        line = line_of_prediction(prepared, prepared.predict(size, engine="flow", seed=config.seed))
-        if config.line_rate is None:
-            return line
-        import dataclasses
-
+    line = None if prepared is None else line_of_pairs(pairs, prepared, config.seed)
+    if config.line_rate is not None:
         rate = parse_bandwidth(config.line_rate, "--line-rate")
-        return dataclasses.replace(line, rate=rate, source="--line-rate", is_given=True) if line is not None else None
-    if config.line_rate is None:
-        return None
-    return Line(parse_bandwidth(config.line_rate, "--line-rate"), "--line-rate", is_given=True)
+        if line is not None:
+            line = dataclasses.replace(line, rate=rate, source="--line-rate", is_given=True)
+        elif prepared is None:
+            line = Line(rate, "--line-rate", is_given=True)
+    return list(why_above(pairs, line))
 
 
 def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,7 @@ def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Seque
         Remarks of the run.
     """
     from commsim import __version__
+    from commsim.report.repeated_runs import with_runs
     from commsim.report.study import study_of_rows
 
     from .run.replay import replay
@@ -130,7 +131,7 @@ def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Seque
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=said)
-    return write_report(_with_runs(study, *replay(config, rows, trusted=True)), path)
+    return write_report(with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
 def write_report(study: Study, path: str) -> list[str]:
@@ -241,6 +242,7 @@ def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
     InputError
         If something cannot be read.
     """
+    from commsim.report.repeated_runs import with_runs
     from commsim.report.rows.study_files import read_study
     from commsim.report.study import Choice
 
@@ -249,10 +251,10 @@ def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
 
     choice = Choice(config.baseline, config.by, config.where, config.rename)
     study, run_flags = read_study(config.input, choice)
-    if detail and run_flags:
+    if detail and run_flags.get("topology"):  # what a sweep exports has no flags
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
-        study = _with_runs(study, runs, left_out)
+        study = with_runs(study, runs, left_out)
     if config.show_ranks is not None:
         study = dataclasses.replace(study, runs=_showing(study.runs, config.show_ranks))
     return _with_measured(study, config)
@@ -279,17 +281,6 @@ def _showing(runs: Sequence[SimulatedRun], text: str) -> tuple[SimulatedRun, ...
             raise InputError(f"--show-ranks: ranks are 0 to {fewest - 1}, got {part.strip()}")
         shown |= dict.fromkeys(range(first, last + 1))
     return tuple(dataclasses.replace(run, shown_ranks=tuple(shown)) for run in runs)
-
-
-def _with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
-    """Add runs in detail, and the line rate of their network."""
-    from commsim.report.study import with_line_rate
-
-    from .run.replay import line_rate
-
-    if runs:
-        study = with_line_rate(study, line_rate(runs[0].prepared))
-    return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out))
 
 
 def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:

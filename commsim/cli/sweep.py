@@ -69,7 +69,7 @@ def run(config: RunConfig) -> Answer:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    return Answer([Lines([_summary(done, directory)]), *remarks(remarks_of(directory))], code=code)
+    return Answer([Lines([_summary(done, directory)]), *remarks((*done.remarks, *remarks_of(directory)))], code=code)
 
 
 @contextlib.contextmanager
@@ -223,6 +223,10 @@ def sql(config: SqlConfig) -> Answer:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list):
+        from commsim.sweep.table import BETWEEN
+
+        return BETWEEN.join(map(_cell, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
-from commsim.core.units import counted, format_size, microseconds, parse_time
+from commsim.core.units import counted, microseconds, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from commsim.core.placement import Placement
     from commsim.synthesis.made_schedules import Candidate
     from commsim.synthesis.synthesize import Synthesis
-    from commsim.synthesis.trees.forest import Certificate
 
-COLUMNS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
 FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "cost", "repaired(us)", "cost"]
-MAX_NAMES = 6
 
 
 class Config(Faults, Costs, Sizes, Placing, WithJson):
@@ -59,7 +56,7 @@ def run(config: Config) -> Answer:
     if config.max_messages < 1:
         raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
-    from commsim.scenario.contenders import without_overhead
+    from commsim.report.tables_of_questions import crossovers_of_synthesis, table_of_synthesis
     from commsim.scenario.inputs import PACKED, load_network, load_placement
     from commsim.scenario.read import changed_network
     from commsim.synthesis.synthesize import synthesize
@@ -94,32 +91,25 @@ def run(config: Config) -> Answer:
         report=_progress,
     )
     show_step()
-    title = f"{op.name} on {network.name}, {counted(p, 'rank')}"
-    parts: list[Part] = [Table(COLUMNS, [_cells(found, size) for size in found.candidates], title)]
+    parts: list[Part] = [table_of_synthesis(found)]
     faults, costs = ([], []) if not has_faults else _costs(found, whole, placement, config)
     parts += faults
-    ranges = found.ranges()
-    if len(ranges) > 1:
-        cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
-        title = "crossovers: geometric middles of the sizes above"
-        parts.append(Table(["from(B)", "to(B)", "chosen"], cells, title))
-    said = [*(_beside(found, size) for size in found.candidates), *notes]
-    said += [*([_proof(found.certificate)] if found.certificate else []), *found.notes]
-    said += without_overhead(network, sizes)
+    parts += crossovers_of_synthesis(found)
+    said = [*notes, *found.remarks]
     if config.output:
         said.append(_write(network, found.best(sizes[0]), config.output))
     parts += remarks(said)
     if config.msccl:
         from commsim.formats.msccl.rules import write_rules
 
-        written = write_rules(op.name, ranges, config.msccl)
+        written = write_rules(op.name, found.ranges(), config.msccl)
         parts += remarks(one.note for one in written if one.note)
         parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
         parts.append(Lines([_write_tuner(found, p, config.tuner_csv)]))
     more = {
         "cost_of_faults": costs,
-        "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in ranges],
+        "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in found.ranges()],
         "notes": [*notes, *found.notes],
     }
     return Answer(parts, [found.row(size) for size in found.candidates], more=more)
@@ -172,32 +162,6 @@ def _write(network: Network, candidate: Candidate, path: str) -> str:
 def _progress(what: str, done: int, of: int) -> None:
     """Show what is being done, on a terminal."""
     show_step(f"{what} {done}/{of}" if of > 1 else what)
-
-
-def _proof(certificate: Certificate) -> str:
-    """Return the certificate in one line."""
-    names = ", ".join(certificate.cut[:MAX_NAMES])
-    more = f" and {len(certificate.cut) - MAX_NAMES} others" if len(certificate.cut) > MAX_NAMES else ""
-    proved = "attained" if certificate.proved else "not proved to be attained"
-    return (
-        f"optimum: {certificate.fraction} s/GB times {certificate.per}, k = {certificate.k}, {proved}; "
-        f"cut around {names}{more}"
-    )
-
-
-def _cells(found: Synthesis, size: int) -> list[str]:
-    best, bound = found.best(size), found.bounds[size]
-    times = microseconds(best.time), microseconds(bound), f"{found.times_bound(size):.3f}x"
-    return [f"{size}", *times, best.method]
-
-
-def _beside(found: Synthesis, size: int) -> str:
-    """Describe how the best schedule of a size works, and what the best of another kind takes."""
-    best = found.best(size)
-    how = f"{best.method} of height {best.height} in {best.pieces} pieces" if best.height else best.method
-    others = [one for one in found.candidates[size] if one.method.split()[0] != best.method.split()[0]]
-    then = f"; {others[0].method} takes {others[0].time / best.time:.3f} times that" if others else ""
-    return f"{format_size(size)}: {how}{then}"
 
 
 COMMANDS = {"synthesize": Verb(Config, run)}

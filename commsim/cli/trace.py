@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,17 @@ from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, remarks
 
 from .flags import Verb, flag
+from .flags.faults import FaultsInTime
 from .run.config import AUTO, PlayConfig
 
 if TYPE_CHECKING:
     from commsim.report.timeline import Timeline
+    from commsim.scenario.solve import Solution
 
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 
 
-class Config(PlayConfig):
+class Config(FaultsInTime, PlayConfig):
     """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
 
     output: str = flag(
@@ -44,8 +47,7 @@ def run(config: Config) -> Answer:
         from commsim.report.timeline_files import require_perfetto
 
         require_perfetto()
-    size = config.sizes()[-1]
-    timeline, derived = _timeline(config, float(size))
+    timeline, solution = _timeline(config, float(config.sizes()[-1]))
     if native:
         from commsim.report.timeline_files import write_perfetto
 
@@ -56,24 +58,29 @@ def run(config: Config) -> Answer:
         n = write_chrome(timeline, config.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
     result = timeline.run.result
-    what = f"{timeline.run.name} of {size} bytes on {counted(result.n_ranks, 'rank')}, engine {result.engine}"
+    what = (
+        f"{timeline.run.name} of {result.size:.0f} bytes on {counted(result.n_ranks, 'rank')}, engine {result.engine}"
+    )
     written = f"{config.output}: {shown} of {n_all} messages, {n} events"
-    return Answer(remarks((*derived, f"{what}: {result.time * 1e6:.6g} us", written)))
+    said = [timeline.run.note] if timeline.run.note else []
+    time = f"{what}: {result.time * 1e6:.6g} us"
+    return Answer(remarks((*solution.derived, time, *solution.remarks, *said, written)))
 
 
-def _timeline(config: Config, size: float) -> tuple[Timeline, tuple[str, ...]]:
+def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     from commsim import __version__
-    from commsim.core.operations import OPERATIONS
-    from commsim.report.simulated_run import simulate_run
+    from commsim.report.simulated_run import require_timeline, run_of
     from commsim.report.timeline import TRACKS, make_timeline
-    from commsim.scenario.solve import plan_of
+    from commsim.scenario.solve import plan_of, solve
 
     window = _window(config)
     scenario = config.scenario(config.collective[0] if config.collective else None)
     plan, spec = plan_of(scenario), scenario.name
-    operation = OPERATIONS.get(plan.schedule.operation)
-    size_sent = 0.0 if operation is not None and operation.signals else size
-    simulated = simulate_run(spec, plan, size_sent, scenario.wish)
+    require_timeline(spec, plan, scenario.wish)
+    traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
+    solution = solve(traced, [size], plan=plan)
+    (result,) = solution.results
+    simulated = run_of(spec, plan.at(result.size), result, traced.wish)
     end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")
@@ -85,7 +92,7 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, tuple[str, ...]]:
         arrows=config.arrows,
         provenance={"commsim": __version__, "collective": spec, "topology": config.topology, "size_B": f"{size:.0f}"},
     )
-    return timeline, (*scenario.remarks, *plan.notes)
+    return timeline, solution
 
 
 def _window(config: Config) -> tuple[float, float | None] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Annotated
 
@@ -266,6 +266,12 @@ def _exact(value: float, parse: Callable[[str], float], units: tuple[str, ...], 
         if 1 <= number < 1e5 and parse(text) == value:
             return text
     return f"{float(value)!r}{plain}"
+
+
+def first_of(texts: Sequence[str], most: int = 3, others: str = "more") -> str:
+    """Return the first of several texts, with commas between them, and how many others there are."""
+    more = f" and {len(texts) - most} {others}" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:

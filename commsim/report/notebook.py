@@ -12,27 +12,32 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.real.comparison.comparison import Comparison
-from commsim.report.answer import Facts, Part
+from commsim.report.answer import Facts, Part, remarks
 from commsim.report.pictures.network_picture import draw_network
 from commsim.report.pictures.paint import svg_text
 from commsim.report.pictures.picture import Picture
 from commsim.report.render import html_of as html_of_parts
 from commsim.report.schedules.schedule_picture import draw_schedule
+from commsim.report.table_of_jobs import parts_of_solution
 from commsim.report.tables_of_questions import (
     parts_of_advice,
     parts_of_bound,
     parts_of_comparison,
     parts_of_ranking,
+    parts_of_synthesis,
 )
 from commsim.scenario.advice import Advice
 from commsim.scenario.ranking import Ranking
+from commsim.scenario.solve import Solution
 from commsim.synthesis.bound import LowerBound
+from commsim.synthesis.synthesize import Synthesis
 
 # Transfers of a schedule, and nodes of a network, up to which a picture is shown.
 MAX_TRANSFERS, MAX_NODES = 200, 4000
 # What shows itself as a verb's answer does.
 PARTS: dict[type, Callable[[Any], list[Part]]] = {
     Advice: parts_of_advice, Comparison: parts_of_comparison, LowerBound: parts_of_bound, Ranking: parts_of_ranking,
+    Solution: parts_of_solution, Synthesis: parts_of_synthesis,
 }  # fmt: skip
 
 
@@ -49,7 +54,11 @@ def html_of(value: object) -> str:
                  "engine": value.engine, "time": format_time(value.time)}  # fmt: skip
         if value.operation != "custom" and value.time:
             facts["busbw"] = f"{value.busbw / 1e9:.4g} GB/s"
-        return _facts(facts)
+        if value.interval is not None:
+            facts["low to high"] = " to ".join(map(format_time, value.interval))
+        solution: Solution | None = getattr(value, "solution", None)
+        before, after = ((), ()) if solution is None else (solution.derived, solution.remarks)
+        return html_of_parts([*remarks(before), *_facts_part(facts), *remarks(after)])
     parts = PARTS.get(type(value))
     return f"<pre>{html.escape(repr(value))}</pre>" if parts is None else html_of_parts(parts(value))
 
@@ -75,7 +84,11 @@ def _picture_of_schedule(schedule: Schedule) -> str:
 
 
 def _facts(facts: dict[str, Any]) -> str:
-    return html_of_parts([Facts({name: str(value) for name, value in facts.items()})])
+    return html_of_parts(_facts_part(facts))
+
+
+def _facts_part(facts: dict[str, Any]) -> list[Part]:
+    return [Facts({name: str(value) for name, value in facts.items()})]
 
 
 def _svg(picture: Picture) -> str:

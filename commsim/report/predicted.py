@@ -9,8 +9,6 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.result import Result
-from commsim.scenario.plans.dense import Plan
-from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import Solution
 
 
@@ -20,21 +18,28 @@ class Predicted(Result):
 
     Parameters
     ----------
-    prepared : Plan or None
-        Plan of the collective; None of a prediction that comes out of a pickle.
-    remarks : tuple of str
-        What was derived, assumed, chosen and left out.
+    solution : Solution or None
+        Scenario, plan and remarks that it comes from; None of a prediction that comes out of a pickle.
     """
 
-    prepared: Plan | None = field(default=None, compare=False)
-    remarks: tuple[str, ...] = field(default=(), compare=False)
+    solution: Solution | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, solution: Solution) -> Predicted:
         """Return the one result of a solution."""
         (result,) = solution.results
         values = {one.name: getattr(result, one.name) for one in dataclasses.fields(Result)}
-        return cls(**values, prepared=solution.plan, remarks=solution.said)
+        return cls(**values, solution=solution)
+
+    @property
+    def prepared(self) -> Any:
+        """Plan of the collective; None of a prediction that comes out of a pickle."""
+        return None if self.solution is None else self.solution.plan
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was derived, assumed, chosen and left out."""
+        return () if self.solution is None else self.solution.said
 
     def __eq__(self, other: object) -> bool:
         return self.plain() == (other.plain() if isinstance(other, Predicted) else other)
@@ -52,6 +57,8 @@ class Predicted(Result):
     def timeline(self, library: str | None = None) -> Any:
         """Return when each transfer started, left its sender and was complete, as a data frame.
 
+        Times are those of the scenario, with its faults, flaps, jitter and losses; the last end is the result's time.
+
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
@@ -60,7 +67,7 @@ class Predicted(Result):
         Raises
         ------
         InputError
-            If the engine knows no single transfers, or there are too many.
+            If the engine knows no single transfers, there are too many, or the time differs when simulated again.
         """
         transfers, (start, sent, done) = self._traced()
         rows = zip(transfers["src"].tolist(), transfers["dst"].tolist(), transfers["src_chunk"].tolist(),
@@ -93,11 +100,10 @@ class Predicted(Result):
         return plot_ranks(self.collective, transfers, start, sent, self.n_ranks, ax)
 
     def _traced(self) -> tuple[Any, tuple[Any, Any, Any]]:
-        """Return the transfers in program order, and their times; simulated again where they were not kept."""
-        if self.prepared is None:
+        """Return the transfers in program order, and their times: simulated again as the scenario says."""
+        if self.solution is None:
             raise InputError("a result that was read or pickled has no timeline; predict it again")
-        from commsim.report.simulated_run import simulate_run
+        from commsim.report.repeated_runs import repeated
 
-        engine = "flow" if self.engine == "closed-form" else self.engine
-        run = simulate_run(self.collective, self.prepared, self.size, Wish(engine))
+        run = repeated(self.solution, self)
         return run.prepared.schedule.expand(), (run.trace.start, run.trace.sent, run.trace.done)

@@ -20,6 +20,8 @@ from commsim.scenario import Plan, Wish
 MAX_TRANSFERS = 4_000_000
 # Transfers whose paths are expanded at one time.
 AT_ONCE = 65_536
+# Relative difference up to which two times are equal.
+TOLERANCE = 1e-9
 # At the links of a packet run; twice as many as parts of a figure, each showing the fullest queue.
 LOOKS = 240
 Reals = NDArray[np.float64]
@@ -46,6 +48,8 @@ class SimulatedRun:
         Samples of the links in the packet engine.
     shown_ranks : tuple of int
         Those whose timelines are wanted.
+    note : str
+        What the times assume of the software; empty where they are those of the simulation.
     """
 
     name: str
@@ -55,6 +59,7 @@ class SimulatedRun:
     critical: CriticalPath | None
     samples: LinkSamples | None = None
     shown_ranks: tuple[int, ...] = ()
+    note: str = ""
 
     @property
     def trace(self) -> Trace:
@@ -112,30 +117,99 @@ def simulate_run(
     wish : Wish, optional
         Engine and its options. Default: the flow engine.
     known_time : float, s, optional
-        What an earlier run took: links of the packet engine are looked at in that time.
+        Time that an earlier run took: another one is refused. Links of the packet engine are looked at in that time.
 
     Raises
     ------
     InputError
-        If there are too many transfers, or the engine keeps no times of transfers.
+        If there are too many transfers, the engine keeps no times of transfers, or the time is not the known one.
+    """
+    wish = wish or Wish()
+    require_timeline(name, prepared, wish)
+    sized = prepared.at(size)
+    watch = None
+    if known_time is not None and wish.engine == "packet" and not wish.start_jitter:
+        watch = LinkWatch(known_time - sized.before, LOOKS)
+    result = prepared.run(size, dataclasses.replace(wish, trace=True, watch=watch))
+    if known_time is not None:
+        if abs(result.time - known_time) > TOLERANCE * max(known_time, result.time):
+            raise InputError(
+                f"repeated, it takes {result.time:.9g} s, not {known_time:.9g} s: another version, or a file that it "
+                "names has changed"
+            )
+        result = dataclasses.replace(result, time=known_time)
+    samples = None if watch is None else watch.samples(sized.network.n_links)
+    return run_of(name, sized, result, wish, samples)
+
+
+def require_timeline(name: str, prepared: Plan, wish: Wish) -> None:
+    """Refuse, before anything is simulated, work that has no timeline.
+
+    Raises
+    ------
+    InputError
+        If there are too many transfers, or the engine is a closed form.
     """
     n = prepared.schedule.n_transfers
     if n > MAX_TRANSFERS:
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
-    wish = wish or Wish()
     if wish.engine == "closed-form":
         raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
-    prepared = prepared.at(size)
-    late = bool(wish.start_jitter)
-    watch = None
-    if known_time is not None and wish.engine == "packet" and not late:
-        watch = LinkWatch(known_time - prepared.before, LOOKS)
-    result = prepared.run(size, dataclasses.replace(wish, trace=True, watch=watch))
-    samples = None if watch is None else watch.samples(prepared.network.n_links)
-    framing = wish.framing or prepared.framing or Framing()
-    n_bytes = framing.on_wire(payload(prepared.plan, size if prepared.sent is None else prepared.sent))
-    run = SimulatedRun(name, prepared, result, n_bytes, None, samples)
-    return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))
+
+
+def run_of(name: str, sized: Plan, result: Result, wish: Wish, samples: LinkSamples | None = None) -> SimulatedRun:
+    """Return the run of a result that has the times of all transfers, on the clock of the result.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    sized : Plan
+        Plan of the result's size.
+    result : Result
+        Result with its trace.
+    wish : Wish
+        Engine and its options.
+    samples : LinkSamples, optional
+        Samples of the links in the packet engine.
+
+    Raises
+    ------
+    InputError
+        If the result has no trace.
+    """
+    if result.trace is None:
+        raise InputError(f"{name}: the engine {result.engine} keeps no times of single transfers")
+    framing = wish.framing or sized.framing or Framing()
+    n_bytes = framing.on_wire(payload(sized.plan, result.size if sized.sent is None else sized.sent))
+    critical = None if wish.start_jitter else critical_path(sized.plan, result.trace, n_bytes)
+    trace, note = _on_clock(result, result.trace, sized, wish)
+    return SimulatedRun(name, sized, dataclasses.replace(result, trace=trace), n_bytes, critical, samples, note=note)
+
+
+def _on_clock(result: Result, trace: Trace, sized: Plan, wish: Wish) -> tuple[Trace, str]:
+    """Return a trace whose first rank starts at 0 and whose end is the result's time, and what that assumes.
+
+    A launch and other time outside of messages comes first. What software takes beyond the messages, which no message
+    shows, is spread over them.
+    """
+    starts = sized.starts_of(result, wish)
+    last = float(trace.done.max(initial=0.0))
+    begin, end, outside = float(starts.min()), max(last, float(starts.max())), max(sized.before, 0.0)
+    if end <= begin or (begin, end) == (0.0, result.time):
+        return trace, ""
+    factor = (result.time - outside) / (end - begin)
+    if abs(factor - 1) < TOLERANCE:
+        factor = 1.0
+    start, sent, done = (
+        np.minimum((each - begin) * factor + outside, result.time) for each in (trace.start, trace.sent, trace.done)
+    )
+    if last == end:
+        done[trace.done == last] = result.time
+    said = [f"{outside * 1e6:.2f} us outside of messages come before the first"] if outside else []
+    if factor != 1.0:
+        said.append(f"times of messages are {factor:.4g} times those simulated, for what software adds to them")
+    return Trace(start, sent, done), "; ".join(said)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.units import counted, format_size, microseconds
-from commsim.scenario.contenders import skipped
+from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from commsim.scenario.advice import Advice
     from commsim.scenario.ranking import Ranking
     from commsim.synthesis.bound import LowerBound
+    from commsim.synthesis.synthesize import Synthesis
 
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
@@ -27,8 +28,7 @@ COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
-# Sizes at which a bound is shown where none is asked for.
-SIZES = (2**10, 2**20, 2**30)
+SYNTHESIS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
 # Relative error at which the bar beside a row is full.
 FULL_BAR = 0.5
 # Sizes without a prediction that are named.
@@ -102,7 +102,7 @@ def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     first = advice.ranked[0].result
     title = f"{format_size(first.size)}, {counted(first.n_ranks, 'worker')}, engine {first.engine}"
-    return [*remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title)]
+    return [*remarks(advice.remarks), table_of_advice(advice, title)]
 
 
 def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str) -> list[str]:
@@ -144,8 +144,9 @@ def parts_of_pairs(
 
 
 def parts_of_comparison(comparison: Comparison) -> list[Part]:
-    """Return a comparison's pairs and errors."""
-    return parts_of_pairs(comparison.pairs, comparison.summary)
+    """Return a comparison's pairs and errors, below what was left out, derived and assumed."""
+    pairs = parts_of_pairs(comparison.pairs, comparison.summary, alone=comparison.alone)
+    return [*remarks(comparison.remarks), *pairs]
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -192,7 +193,36 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
 def parts_of_bound(bound: LowerBound) -> list[Part]:
     """Return a lower bound at a small, a middle and a large size."""
     name = "" if bound.network is None else f" on {bound.network.name}"
-    return [table_of_bounds([bound], SIZES, f"{bound.operation}{name}"), *remarks(bound.notes)]
+    return [table_of_bounds([bound], SIZES, f"{bound.operation}{name}"), *remarks(bound.remarks)]
+
+
+def table_of_synthesis(found: Synthesis) -> Table:
+    """Return the fastest schedule of each size, beside the lower bound."""
+    rows = [
+        [
+            f"{size}",
+            microseconds(found.best(size).time),
+            microseconds(found.bounds[size]),
+            f"{found.times_bound(size):.3f}x",
+            found.best(size).method,
+        ]
+        for size in found.candidates
+    ]
+    return Table(SYNTHESIS, rows, f"{found.operation} on {found.network.name}, {counted(found.n_ranks, 'rank')}")
+
+
+def crossovers_of_synthesis(found: Synthesis) -> list[Part]:
+    """Return which method is chosen from which size to which, where there are several."""
+    ranges = found.ranges()
+    if len(ranges) < 2:
+        return []
+    cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
+    return [Table(["from(B)", "to(B)", "chosen"], cells, "crossovers: geometric middles of the sizes above")]
+
+
+def parts_of_synthesis(found: Synthesis) -> list[Part]:
+    """Return the fastest schedules, the sizes at which they change, and how they work."""
+    return [table_of_synthesis(found), *crossovers_of_synthesis(found), *remarks(found.remarks)]
 
 
 def where(anywhere: bool) -> str:

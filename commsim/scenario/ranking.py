@@ -14,7 +14,7 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
-from commsim.core.units import format_size
+from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.contenders import (
     about_assumed,
@@ -54,7 +54,7 @@ class Crossover:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ranking(Shown):
     """What :func:`rank_algorithms` found.
 
@@ -78,6 +78,16 @@ class Ranking(Shown):
     plans: Mapping[str, Plan] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All remarks, each once."""
+        return tuple(dict.fromkeys((*self.derived, *self.remarks)))
+
+    def __repr__(self) -> str:
+        best = [f"{format_size(size)} {found[0][0]} {format_time(found[0][1].time)}"
+                for size, found in self.by_size.items()]  # fmt: skip
+        return f"Ranking({counted(len(self.plans), 'algorithm')}, the best: {first_of(best)})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,18 @@ class Wish:
             raise InputError(f"--tolerance goes with --engine auto, got --engine {self.engine}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
+
+    def with_engine(self, engine: str) -> Wish:
+        """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""
+        if self.engine != AUTO:
+            return self
+        transport, fabric = None, None
+        if engine == "packet":
+            from commsim.engine.packet.transport import TRANSPORTS
+            from commsim.scenario.packet_options import USUAL
+
+            transport, fabric = self.transport or TRANSPORTS[USUAL](), self.fabric
+        return dataclasses.replace(self, engine=engine, tolerance=None, transport=transport, fabric=fabric)
 
     def require_engine(self, what: str) -> None:
         """Refuse ``auto`` for what no errors are known of.

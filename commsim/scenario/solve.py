@@ -11,6 +11,8 @@ from commsim.core.frames import frame_of
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.services import service
+from commsim.core.units import counted, first_of, format_size, format_time
+from commsim.core.value import Shown
 from commsim.scenario.build import prepare
 from commsim.scenario.packet_options import name_of
 from commsim.scenario.plans.dense import Plan
@@ -24,8 +26,8 @@ SYNTHESIZED = "synthesized_"
 __all__ = ["Solution", "plan_of", "solve"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solution(Shown):
     """The results of a scenario, with what has to be said beside them.
 
     Parameters
@@ -56,9 +58,26 @@ class Solution:
         """All remarks, each once."""
         return tuple(dict.fromkeys((*self.derived, *self.remarks)))
 
+    @property
+    def names(self) -> list[dict[str, str]]:
+        """What tells each result from those of the same size: its group or job; empty for a single collective."""
+        if self.scenario.jobs is not None:
+            return [{"job": job.name} for job in self.scenario.jobs.jobs]
+        groups = [{"group": ",".join(map(str, group))} for group in self.scenario.groups] or [{}]
+        return groups * (len(self.results) // len(groups))
+
+    def __repr__(self) -> str:
+        times = [f"{format_size(one.size)} {format_time(one.time)}" for one in self.results]
+        named = [
+            f"{' '.join(name.values())}: {time}" if name else time for name, time in zip(self.names, times, strict=True)
+        ]
+        what = self.scenario.name or counted(len(self.results), "job")
+        return f"Solution({what} on {self.plan.network.name}: {first_of(named)})"
+
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a row for each result, as a data frame of pandas or polars."""
-        return frame_of((result.row() for result in self.results), library)
+        """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
+        rows = zip(self.names, self.results, strict=True)
+        return frame_of((name | result.row() for name, result in rows), library)
 
 
 def _jobs(scenario: Scenario) -> Any:
@@ -176,20 +195,14 @@ def _chosen(wish: Wish, plan: Any, size: float) -> tuple[Wish, list[str]]:
     """Return the wish with an engine, and why that one; what is not ``auto`` stays."""
     if wish.engine != AUTO:
         return wish, []
-    from commsim.engine.packet.transport import TRANSPORTS
     from commsim.scenario.auto import choose
 
     work = "" if isinstance(plan, Plan) else "jobs, groups or a compressor"
     given = {work: work, "--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
     for what in (name for name, value in given.items() if value):
         wish.require_engine(what)
-    name = name_of(wish.transport)
-    choice = choose(plan, size, wish.tolerance or 0.0, name)
-    is_packet = choice.engine == "packet"
-    transport = (wish.transport or TRANSPORTS[name]()) if is_packet else None
-    fabric = wish.fabric if is_packet else None
-    chosen = dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport, fabric=fabric)
-    return chosen, list(choice.lines)
+    choice = choose(plan, size, wish.tolerance or 0.0, name_of(wish.transport))
+    return wish.with_engine(choice.engine), list(choice.lines)
 
 
 def _without_effect(scenario: Scenario) -> list[str]:

@@ -5,6 +5,7 @@ What neighbouring points have in common is prepared once.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ class Bench:
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
-        self._network: tuple[Any, Network] | None = None
+        self._network: tuple[Any, Network, list[str]] | None = None
         self._planned: tuple[Any, Any] | None = None
         self._trainer = Trainer()
 
@@ -176,7 +177,8 @@ class Bench:
         Returns
         -------
         dict
-            Columns of the results; a rate that does not exist is None.
+            Columns of the results; a rate that does not exist is None. ``remarks`` are those of ``commsim run``; of a
+            training iteration what was drawn and chosen for its network.
 
         Raises
         ------
@@ -184,23 +186,13 @@ class Bench:
             If the point cannot be computed.
         """
         if any(name.startswith("workload.") for name in parameters):
-            network = self._network_of(seed, parameters) if "topology.name" in parameters else None
-            return self._trainer.row(seed, parameters, network)
-        (result,) = self._solved(seed, parameters).results
+            network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
+            return self._trainer.row(seed, parameters, network) | {"remarks": notes}
+        solution = self._solved(seed, parameters)
+        (result,) = solution.results
         row = result.row()
-        return row | {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
-
-    def remarks(self, seed: int, parameters: Mapping[str, Any]) -> list[str]:
-        """Return what ``commsim run`` says of a point; nothing of a training iteration.
-
-        Raises
-        ------
-        CommsimError
-            If the point cannot be computed.
-        """
-        if any(name.startswith("workload.") for name in parameters):
-            return []
-        return list(self._solved(seed, parameters).said)
+        counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
+        return row | {"remarks": list(solution.said)} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import scenario_of
@@ -209,10 +201,10 @@ class Bench:
         size = parameters.get("collective.size")
         if size is None:
             raise InputError("collective.size is missing: the size of the operation, such as 64MiB")
-        scenario = scenario_of(
-            collective_spec(parameters, self._kinds), self._network_of(seed, parameters), seed=seed,
-            **scenario_options(parameters),
-        )  # fmt: skip
+        network, notes = self._network_of(seed, parameters)
+        asked = scenario_of(collective_spec(parameters, self._kinds), network, **scenario_options(parameters))
+        wish, said = dataclasses.replace(asked.wish, seed=seed), (*notes, *asked.remarks)
+        scenario = dataclasses.replace(asked, seed=seed, wish=wish, remarks=said)
         key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
         if self._planned is None or self._planned[0] != key:
             self._planned = None  # before the next one is made: two large ones need not fit at once
@@ -224,7 +216,8 @@ class Bench:
         self._network = self._planned = None
         self._trainer = Trainer()
 
-    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> Network:
+    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[str]]:
+        """Return the network of a point, and what was drawn and chosen for it."""
         faults = faults_of(parameters)
         costs = network_costs_of(parameters)
         spec, drawn = network_spec(parameters, self._kinds), seed if any(faults.values()) else 0
@@ -232,5 +225,5 @@ class Bench:
         if self._network is None or self._network[0] != key:
             from commsim.scenario.read import changed_network
 
-            self._network = (key, changed_network(spec, seed=seed, **faults, **costs)[0])
-        return self._network[1]
+            self._network = (key, *changed_network(spec, seed=seed, **faults, **costs))
+        return self._network[1:]

@@ -168,7 +168,7 @@ def _is_under_mpi() -> bool:
 def _pool(executor: str | Executor | None, n: int) -> Pool:
     if isinstance(executor, Executor):
         return Pool(type(executor).__name__, None, _workers_of(executor, n), executor)
-    name = _present(executor) or ("mpi" if _is_under_mpi() else "process")
+    name = RENAMED.get(executor or "", executor) or ("mpi" if _is_under_mpi() else "process")
     if name.startswith("dask"):
         return _dask(name, n)
     if name == "ray" or name.startswith("ray://"):
@@ -179,13 +179,11 @@ def _pool(executor: str | Executor | None, n: int) -> Pool:
     return known[name](n)
 
 
-def _present(name: str | None) -> str | None:
-    """Return the name that stands for one of an earlier version, with a line on standard error."""
-    if name not in RENAMED:
-        return name
-    print(f"commsim sweep: --executor {name} is now {RENAMED[name]}, which replaces workers that die too",
-          file=sys.stderr, flush=True)  # fmt: skip
-    return RENAMED[name]
+def about_renamed(executor: str | Executor | None) -> tuple[str, ...]:
+    """Describe what stands for the name of an executor of an earlier version."""
+    if not isinstance(executor, str) or executor not in RENAMED:
+        return ()
+    return (f"--executor {executor} is now {RENAMED[executor]}, which replaces workers that die too",)
 
 
 def _serial(n: int) -> Pool:  # noqa: ARG001 - one, whatever was asked for

@@ -19,7 +19,7 @@ from commsim.files.sweep_store import Store
 from .chunks import Chunker
 from .config import Config, read_config
 from .drive import Drive
-from .executors import open_pool
+from .executors import about_renamed, open_pool
 from .parts import Part
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
 from .specs import check_specs
@@ -82,12 +82,15 @@ class Progress:
         Computed, before and now.
     n_failed : int
         Number of points that failed, before and now; their rows say why.
+    remarks : tuple of str
+        What was chosen in place of what was asked for.
     """
 
     n_points: int
     n_before: int = 0
     n_done: int = 0
     n_failed: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 def run_sweep(
@@ -159,7 +162,7 @@ def run_sweep(
         todo = _Todo(config, max_points, n_points, limit, store.finished(), part or Part())
         run = _Run(config, store, todo.progress, say or (lambda _: None))
         Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
-        return run.progress
+        return dataclasses.replace(run.progress, remarks=about_renamed(executor))
 
 
 class _Todo:

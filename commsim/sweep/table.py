@@ -26,15 +26,18 @@ FIRST = ("point", "order", "seed")
 RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
     "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
-    "iteration_s", "exposed_comm_s", "scaling", "compute_s", "batches", "sent_per_worker_B",
+    "iteration_s", "exposed_comm_s", "scaling", "compute_s", "batches", "sent_per_worker_B", "remarks",
 )  # fmt: skip
 
 TEXT = ("point", "error", "collective", "operation", "engine", "policy")
 WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches")
+LISTS = ("remarks",)
 RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
                 "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s", "iteration_s": "s",
                 "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B"}  # fmt: skip
 
+# Between the texts of a list, in CSV.
+BETWEEN = " | "
 MAX_COLUMNS = 2000
 ROWS_AT_ONCE = 20_000
 MAX_ANSWER_ROWS = 1_000_000  # or as many as the sweep has
@@ -164,7 +167,9 @@ def require_suffix(path: str | Path) -> str:
 
 
 def write_table(table: pyarrow.Table, path: str | Path) -> None:
-    """Write a table; the file appears whole or not at all. What is missing is empty in CSV and null in JSON.
+    """Write a table; the file appears whole or not at all.
+
+    What is missing is empty in CSV and null in JSON. Lists of texts are one text in CSV, with `` | `` between them.
 
     Raises
     ------
@@ -177,7 +182,8 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
         _write_parquet(path, table, about)
     elif suffix == ".json":
         rows = [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
-        write_json(path, {"schema": 1, "config": about, "results": rows})
+        said = dict.fromkeys(text for row in rows for text in row.get("remarks") or ())
+        write_json(path, {"schema": 1, "config": about, "results": rows, "remarks": list(said)})
     else:
         _write_csv(table, path)
 
@@ -191,9 +197,13 @@ def _write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, An
 
 
 def _write_csv(table: pyarrow.Table, path: Path) -> None:
-    require_pyarrow()
+    pa = require_pyarrow()
     import pyarrow.csv
 
+    for i, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            texts = [None if one is None else BETWEEN.join(map(str, one)) for one in table.column(i).to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     with replacing(path) as out:
         pyarrow.csv.write_csv(table, out)
 
@@ -203,7 +213,9 @@ def _finite(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return str(value)  # dates, decimals and lists that a query made
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return str(value)  # dates and decimals that a query made
 
 
 def require_pyarrow() -> Any:
@@ -225,7 +237,9 @@ def require_pyarrow() -> Any:
 
 def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
     kind = kinds.get(name)
-    if name in TEXT or kind == "text":
+    if name in LISTS:
+        type_ = pa.list_(pa.field("element", pa.string()))  # as Parquet names it
+    elif name in TEXT or kind == "text":
         type_ = pa.string()
     elif name in WHOLE or kind == "whole":
         type_ = pa.int64()

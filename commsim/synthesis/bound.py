@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
 from commsim.core.layouts import Layout
 from commsim.core.network import Network
+from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.cuts import Cut, partition_cuts
@@ -24,11 +27,13 @@ from .linear_program import MAX_VARIABLES, n_variables, program_bound
 from .min_cut import MAX_LINKS, min_cuts
 from .volume import volume_bounds
 
+# Sizes at which a bound is shown where none is asked for.
+SIZES = (2**10, 2**20, 2**30)
 # Bounds that differ by less are one; of these the first says why.
 TIE = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LowerBound(Shown):
     """A lower bound on the time of all schedules of a kind, at any size.
 
@@ -57,9 +62,23 @@ class LowerBound(Shown):
     anywhere: bool
     parts: tuple[Cut, ...]
     notes: tuple[str, ...]
-    network: Network | None = field(default=None, repr=False, compare=False)
-    ranks: tuple[int, ...] = field(default=(), repr=False)
+    network: Network | None = field(default=None, compare=False)
+    ranks: tuple[int, ...] = ()
     root: int = 0
+
+    def __repr__(self) -> str:
+        least = [f"{format_size(size)} {format_time(self.time(size))}" for size in SIZES]
+        return f"LowerBound({self.operation}, {counted(self.n_ranks, 'rank')}, at least: {first_of(least)})"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not tried, and might have made the bound larger."""
+        return self.notes
+
+    def to_frame(self, library: str | None = None, *, sizes: Sequence[float] = SIZES) -> Any:
+        """Return the least time at some sizes, and what limits it, as a data frame of pandas or polars."""
+        rows = ({"size_B": size, "bound_s": self.time(size), "limited_by": self.why(size)} for size in sizes)
+        return frame_of(rows, library)
 
     @property
     def rate(self) -> float:

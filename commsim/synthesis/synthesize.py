@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
 from commsim.core.network import Network
+from commsim.core.units import first_of, format_size, format_time
+from commsim.core.value import Shown
+from commsim.scenario.contenders import without_overhead
 
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
 from .trees.forest import Certificate
 
 
-@dataclass(slots=True)
-class Synthesis:
+@dataclass(slots=True, repr=False)
+class Synthesis(Shown):
     """What was found for an operation on a network.
 
     Parameters
@@ -42,6 +46,37 @@ class Synthesis:
     notes: list[str] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        best = [f"{format_size(size)} {self.best(size).method} {format_time(self.best(size).time)}, "
+                f"{self.times_bound(size):.3f} times the bound" for size in self.candidates]  # fmt: skip
+        return f"Synthesis({self.operation} on {self.network.name}: {first_of(best)})"
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return next(tried[0].prepared.schedule.n_ranks for tried in self.candidates.values())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How the schedules work, how fast any can be, and what was left out, is not proved or costs nothing."""
+        sizes = list(self.candidates)
+        how = [self._how(size) for size in sizes]
+        proof = [] if self.certificate is None else [self.certificate.sentence]
+        return (*how, *proof, *self.notes, *without_overhead(self.network, sizes))
+
+    def _how(self, size: int) -> str:
+        """Describe how the best schedule of a size works, and what the best of another kind takes."""
+        best = self.best(size)
+        how = f"{best.method} of height {best.height} in {best.pieces} pieces" if best.height else best.method
+        others = [one for one in self.candidates[size] if one.method.split()[0] != best.method.split()[0]]
+        then = f"; {others[0].method} takes {others[0].time / best.time:.3f} times that" if others else ""
+        return f"{format_size(size)}: {how}{then}"
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each size, as a data frame of pandas or polars."""
+        return frame_of(({k: v for k, v in self.row(size).items() if k not in ("certificate", "tried")}
+                         for size in self.candidates), library)  # fmt: skip
 
     def best(self, size: int) -> Candidate:
         """Return the fastest schedule of a size."""

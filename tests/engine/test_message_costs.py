@@ -157,6 +157,16 @@ def test_the_interval_is_that_of_the_bounds() -> None:
         assert got.row()["low_s"] == got.interval[0]
 
 
+def test_the_interval_is_that_of_the_same_late_starters() -> None:
+    """With the same curve as bounds, the interval has no width."""
+    network = star(4, Curves((line(),)))
+    ready = prepare("ring_all_reduce", network, n_ranks=4)
+    for engine in ("flow", "alpha-beta"):
+        got = ready.predict(2.0**20, engine=engine, start_jitter=1e-3, iterations=5)
+        assert got.time > 1.1 * ready.predict(2.0**20, engine=engine).time
+        assert got.interval == (got.time, got.time)
+
+
 def test_without_curves_there_is_no_interval() -> None:
     got = prepare("binomial_broadcast", star(2, overhead=OVERHEAD), n_ranks=2).predict(2.0**16)
     assert got.interval is None

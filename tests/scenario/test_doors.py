@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from html import escape
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import commsim as cs
 from collectives import COLLECTIVES
 from commsim.cli import main
 from commsim.core.errors import InputError
+from commsim.core.units import format_time
+from commsim.report.page.write import json_in_html
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
 
@@ -65,6 +68,18 @@ QUESTIONS = {
     "packets": Question("ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp"),
                         {"engine": "packet", "transport": "dctcp"},
                         {"engine.name": "packet", "engine.transport": "dctcp"}),
+    "losses": Question(
+        "ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp", "--loss", "0.001", "--seed", "5"),
+        {"engine": "packet", "transport": "dctcp", "packets": {"loss": 0.001}, "seed": 5},
+        {"engine.name": "packet", "engine.transport": "dctcp", "engine.loss": 0.001, "sweep.seed": 5},
+    ),
+    "late starters": Question(
+        "ring_all_reduce", STAR, ("--start-jitter", "800us", "--iters", "5", "--seed", "2"),
+        {"start_jitter": "800us", "iterations": 5, "seed": 2},
+        {"engine.start_jitter": "800us", "engine.iterations": 5, "sweep.seed": 2},
+    ),
+    "headers": Question("ring_all_reduce", STAR, ("--payload", "1KiB", "--header", "78B"),
+                        {"payload": "1KiB", "header": "78B"}, {"engine.payload": "1KiB", "engine.header": "78B"}),
     "NCCL": Question("nccl_all_reduce", NCCL),
 }  # fmt: skip
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
@@ -106,7 +121,19 @@ def by_predict(tmp_path, asked):
     return cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).time
 
 
+def by_timeline(tmp_path, asked):
+    """Ask when the last transfer of a prediction ends; it is simulated again."""
+    timeline = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).timeline()
+    assert timeline["start_s"].min() >= 0
+    return timeline["done_s"].max()
+
+
 def by_sweep(tmp_path, asked):
+    return exported(tmp_path, asked)["results"][0]["time_s"]
+
+
+def exported(tmp_path, asked):
+    """Run a sweep of one point, and return what is exported of it."""
     pytest.importorskip("pyarrow")
     name, _, arguments = asked.collective.partition(":")
     where, _, given = asked.network.partition(":")
@@ -129,8 +156,9 @@ def by_sweep(tmp_path, asked):
     assert main(["sweep", "run", str(path), "-o", str(tmp_path / "out"), "--executor", "serial"]) == 0
     rows = tmp_path / "rows.json"
     assert main(["sweep", "export", str(tmp_path / "out"), "-o", str(rows)]) == 0
-    (row,) = json.loads(rows.read_text())["results"]
-    return row["time_s"]
+    answer = json.loads(rows.read_text())
+    assert len(answer["results"]) == 1
+    return answer
 
 
 def by_jobs(tmp_path, asked):
@@ -210,6 +238,19 @@ def by_page(tmp_path, asked):
     return time
 
 
+def by_write_report(tmp_path, asked):
+    """Write the page of a prediction: its table, its remarks, and its run in detail."""
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "page.html"
+    one = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords)
+    left_out = cs.write_report(one, path)
+    assert not [name for name in left_out if "timeline" in name]
+    page = path.read_text()
+    assert repr(one.time) in page
+    assert [text for text in one.remarks if json_in_html({"": text})[5:-2] not in page] == []
+    return one.time
+
+
 def by_rank(tmp_path, asked):
     named = [asked.collective] if ":" in asked.collective or asked.collective == "switchml" else []
     ranking = cs.rank(asked.operation, asked.network, "1MiB", assume_overhead=False, named=named, **asked.keywords)
@@ -241,11 +282,13 @@ def by_advise(tmp_path, asked):
 
 FAULTS = ("fail", "scale", "seed")
 PACKETS = ("engine", "transport")
-EVERY = (*COSTS, *FAULTS, *PACKETS, "n_ranks", "compressor", "flap")
+WISHES = ("start_jitter", "iterations", "payload", "header", "packets")
+EVERY = (*COSTS, *FAULTS, *PACKETS, *WISHES, "n_ranks", "compressor", "flap")
 # Doors, and the keywords that each can express.
 DOORS = {
     "run": (by_run, EVERY),
     "predict": (by_predict, EVERY),
+    "timeline": (by_timeline, EVERY),
     "sweep": (by_sweep, EVERY),
     "jobs": (by_jobs, (*COSTS, *FAULTS, *PACKETS, "n_ranks")),
     "group": (by_group, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
@@ -255,6 +298,7 @@ DOORS = {
     "compare_with": (by_compare_with, COSTS),
     "report": (by_report, EVERY),
     "page": (by_page, EVERY),
+    "write_report": (by_write_report, EVERY),
     "rank": (by_rank, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
     "operation": (by_operation, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
     "advice": (by_advice, ()),
@@ -287,6 +331,36 @@ def test_command_line_and_python_make_the_remarks_of_solve(tmp_path, solved, nam
     asked, said = QUESTIONS[name], solved(name).said
     assert set(said) <= set(by_command_line(tmp_path, asked)["remarks"])
     assert cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).remarks == said
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_notebook_shows_the_time_and_the_remarks_of_solve(solved, name):
+    asked, solution = QUESTIONS[name], solved(name)
+    one = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords)._repr_html_()
+    assert f">{format_time(solution.results[0].time)}<" in one
+    table = solution._repr_html_()
+    assert f">{solution.results[0].time * 1e6:.2f}<" in table
+    assert [text for text in solution.said if escape(text) not in one or escape(text) not in table] == []
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_exported_row_of_a_sweep_has_the_remarks_of_solve(tmp_path, solved, name):
+    answer = exported(tmp_path, QUESTIONS[name])
+    assert tuple(answer["results"][0]["remarks"]) == solved(name).said
+    assert tuple(answer["remarks"]) == solved(name).said
+
+
+OF_TRACES = [name for name, asked in QUESTIONS.items() if "compressor" not in asked.keywords]
+
+
+@pytest.mark.parametrize("name", OF_TRACES)
+def test_a_trace_prints_the_time_and_the_remarks_of_solve(tmp_path, capsys, solved, name):
+    asked, solution = QUESTIONS[name], solved(name)
+    words = ("--topology", asked.network, asked.collective, "-b", "1M", "-e", "1M", *asked.flags)
+    assert main(["trace", *words, "-o", str(tmp_path / "t.json")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [text for text in solution.said if f"# {text}" not in printed] == []
+    assert len([line for line in printed if line.endswith(f": {solution.results[0].time * 1e6:.6g} us")]) == 1
 
 
 @pytest.mark.parametrize("network", [STAR, LEAF, "dgx-h100"])

@@ -198,11 +198,12 @@ def test_a_worker_that_is_killed_is_replaced():
         assert pool.executor.submit(os.getpid).result() not in (first, os.getpid())
 
 
-def test_a_name_of_earlier_versions_is_what_stands_for_it_now(capfd):
+def test_a_name_of_earlier_versions_is_what_stands_for_it_now(small, tmp_path, capfd):
     with open_pool("loky", 1) as pool:
         assert pool.name == "process"
-    (line,) = capfd.readouterr().err.splitlines()
-    assert line == "commsim sweep: --executor loky is now process, which replaces workers that die too"
+    done = run_sweep(small, tmp_path / "r", "loky", jobs=1, limit=1)
+    assert done.remarks == ("--executor loky is now process, which replaces workers that die too",)
+    assert capfd.readouterr() == ("", "")
 
 
 OWNER = """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
+from commsim.report.table_of_run import DATATYPES
 
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
-# Bytes of an element of the types of nccl-tests.
-DATATYPES = {
-    "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
-    "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-}  # fmt: skip
 # Flags that have the name of what they give to a scenario, and those whose name differs.
 SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
         "start_jitter", "engine", "payload", "header")  # fmt: skip

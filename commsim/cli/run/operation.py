@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import counted
 from commsim.report.answer import remarks
+from commsim.report.table_of_run import Row
 from commsim.report.terminal import progress
 
 from .config import Config
-from .tables import Answered, Row, answered_by, answered_of
+from .tables import Answered, answered_by, answered_of
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

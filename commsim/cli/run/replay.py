@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
 
@@ -16,9 +13,6 @@ if TYPE_CHECKING:
     from commsim.scenario.scenario import Scenario
 
     from .config import Config
-
-MAX_RUNS = 4
-TOLERANCE = 1e-9
 
 
 def replay(
@@ -38,25 +32,19 @@ def replay(
     Returns
     -------
     list of SimulatedRun, dict of str to str
-        At most ``MAX_RUNS``, and why others are not there.
+        At most as many as a page shows, and why others are not there.
     """
+    from commsim.report.repeated_runs import refuse_further
+
     runs: list[SimulatedRun] = []
     left_out: dict[str, str] = {}
     for spec, row in _wanted(config, rows).items():
         try:
-            if len(runs) == MAX_RUNS:
-                raise InputError(f"only the first {MAX_RUNS} runs are shown in detail")
+            refuse_further(runs)
             runs.append(_replay(config, spec, row, trusted))
         except CommsimError as error:
             left_out[spec] = str(error)
     return runs, left_out
-
-
-def line_rate(prepared: Plan) -> float:
-    """Rate at which the links of a rank send, bytes/s: of the rank whose links are slowest."""
-    network = prepared.network
-    of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
-    return float(of_node[prepared.ranks].min())
 
 
 def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -98,20 +86,12 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     from commsim.core.own_files import names_own_file
     from commsim.report.simulated_run import simulate_run
 
-    for flag in config.given("jobs", "group", "compressor"):
+    for flag in config.given("jobs", "group"):
         raise InputError(f"{flag} has no timeline")
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     size, time, engine = row.get("size_B"), row.get("time_s"), row.get("engine")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
-    if config.engine == "auto" and isinstance(engine, str):
-        config = dataclasses.replace(config, engine=engine, tolerance=None)
     scenario, plan = scenario_and_plan(config, spec)
-    run = simulate_run(spec, plan, size, scenario.wish, time)
-    if abs(run.result.time - time) > TOLERANCE * max(time, run.result.time):
-        raise InputError(
-            f"repeated, it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "
-            "or a file that it names has changed"
-        )
-    return run
+    return simulate_run(spec, plan, size, scenario.wish.with_engine(str(engine)), time)

@@ -1,67 +1,23 @@
-"""The table of ``commsim run``: the columns of nccl-tests, and what only a simulation knows."""
+"""What ``commsim run`` has predicted: parts, rows and results of one or several solutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from commsim.report.answer import Part
+from commsim.report.table_of_run import Row, json_row, parts_of, rows_of
 
-from commsim.core.operations import OPERATIONS
-from commsim.core.units import counted, microseconds
-from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.result_remarks import remarks_of_results
-
-from .config import DATATYPES, Config
+from .config import Config
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from commsim.core.network import Network
     from commsim.core.result import Result
-    from commsim.core.schedule import Schedule
     from commsim.scenario.solve import Solution
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One result, with what its cells are made of.
-
-    Parameters
-    ----------
-    result : Result
-        Prediction.
-    network : Network
-        Network on which it was predicted.
-    schedule : Schedule
-        Schedule of the collective.
-    datatype : str
-        Type of the elements that are counted, one of ``DATATYPES``.
-    group : str
-        Ranks of the group, where several run at once.
-    """
-
-    result: Result
-    network: Network
-    schedule: Schedule
-    datatype: str = "float"
-    group: str = ""
-
-    @property
-    def operation(self) -> Any:
-        """Operation, None of a custom one."""
-        return OPERATIONS.get(self.result.operation)
-
-    @property
-    def busiest(self) -> tuple[str | None, float, float]:
-        """Link that needs the longest for its bytes: its name, its bytes, and its mean rate in bytes/s."""
-        r = self.result
-        if not r.link_bytes.any():
-            return None, 0.0, 0.0
-        link = int((r.link_bytes / self.network.bandwidth).argmax())
-        load = float(r.link_bytes[link])
-        return self.network.link_name(link), load, load / r.time if r.time else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,51 +51,6 @@ class Answered:
     chosen: dict[str, Any] = field(default_factory=dict)
 
 
-class Column(NamedTuple):
-    """A column: its name with a unit, its cell, and the place in which a narrow terminal leaves it out (0: never)."""
-
-    name: str
-    cell: Callable[[Row], str]
-    hidden: int = 0
-
-
-def _root(row: Row) -> str:
-    return str(row.schedule.root if row.operation and row.operation.has_root else -1)
-
-
-def _interval(row: Row, end: int) -> str:
-    return "-" if row.result.interval is None else microseconds(row.result.interval[end])
-
-
-COLUMNS = (
-    Column("size(B)", lambda row: f"{row.result.size:.0f}"),
-    Column("count", lambda row: f"{row.result.size / DATATYPES[row.datatype]:.0f}", 5),
-    Column("type", lambda row: row.datatype, 1),
-    Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
-    Column("root", _root, 3),
-    Column("time(us)", lambda row: microseconds(row.result.time)),
-    Column("algbw(GB/s)", lambda row: f"{row.result.algbw / 1e9:.3f}", 10),
-    Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
-    Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
-    Column("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),
-    Column("busiest(B)", lambda row: f"{row.busiest[1]:.0f}", 7),
-    Column("busiest(GB/s)", lambda row: f"{row.busiest[2] / 1e9:.3f}", 8),
-    Column("busiest_link", lambda row: row.busiest[0] or "-", 9),
-)
-INTERVAL = (Column("low(us)", lambda row: _interval(row, 0)), Column("high(us)", lambda row: _interval(row, 1)))
-GROUP = (Column("group", lambda row: row.group),)
-
-
-def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[Row]:
-    """Return the rows of a solution: one for each result."""
-    plan, network = solution.plan, solution.plan.network
-    if not groups:
-        return [Row(result, network, plan.schedule, datatype) for result in solution.results]
-    each = zip(tuple(groups) * (len(solution.results) // len(groups)), solution.results, strict=True)
-    schedules = [group.schedule for group in plan.groups]
-    return [Row(r, network, schedules[i % len(groups)], datatype, text) for i, (text, r) in enumerate(each)]
-
-
 def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Part] = ()) -> Answered:
     """Return the table of each solution, below what is said of all.
 
@@ -163,48 +74,6 @@ def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], netw
     """Return what was predicted, of rows."""
     results, chosen = [row.result for row in rows], {"engine": config.engine or "flow"}
     return Answered(parts, [json_row(row) for row in rows], results, network, chosen=chosen, **more)
-
-
-def table_of(rows: Sequence[Row], title: str) -> Table:
-    """Return rows as a table; intervals and groups have columns where there are some."""
-    columns = [*(GROUP if any(row.group for row in rows) else ()), *COLUMNS]
-    columns += INTERVAL if any(row.result.interval is not None for row in rows) else ()
-    least = sorted((column for column in columns if column.hidden), key=lambda column: column.hidden)
-    cells = [[column.cell(row) for column in columns] for row in rows]
-    return Table([column.name for column in columns], cells, title, [column.name for column in least])
-
-
-def parts_of(
-    solution: Solution, datatype: str = "float", groups: Sequence[str] = (), verbose: bool = False
-) -> list[Part]:
-    """Return what people see of a solution: what was derived, the table, its mean, and remarks."""
-    results, plan = solution.results, solution.plan
-    rows = rows_of(solution, datatype, groups)
-    engines = "/".join(dict.fromkeys(r.engine for r in results))
-    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedule.n_ranks, "rank")
-    parts = [
-        *remarks(solution.derived),
-        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}"),
-    ]
-    said: Iterable[str] = solution.remarks
-    if not groups:
-        rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
-        parts.append(Lines((f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}",)))
-        if verbose:
-            from commsim.engine.ways.catalog import named
-
-            ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
-            framed = solution.scenario.wish.framing is not None
-            said = (*ways, *remarks_of_results(plan, results, has_framing=framed, verbose=True))
-    return [*parts, *remarks(said)]
-
-
-def json_row(row: Row) -> dict[str, Any]:
-    """Return the JSON row of one result: what the table shows, and how it was computed."""
-    link, load, rate = row.busiest
-    busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
-    values: dict[str, Any] = row.result.row()
-    return values | {"busiest_link": busiest, "method": row.result.method or None}
 
 
 def resolved_network(network: Network) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
+from commsim.core.units import counted
 from commsim.core.value import Shown
 from commsim.formats.measurement import Measured
 from commsim.real.comparison.pairs import Pair, Summary, one_per_size, pair_up, summarise
@@ -15,7 +16,7 @@ from commsim.real.comparison.pairs import Pair, Summary, one_per_size, pair_up, 
 __all__ = ["Comparison", "compare"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Shown):
     """Predicted beside measured times.
 
@@ -25,10 +26,20 @@ class Comparison(Shown):
         Pairs, one for each size that has both.
     summary : Summary
         Their errors.
+    alone : tuple of Measured
+        Measurements without a prediction.
+    remarks : tuple of str
+        What was left out of the measurements, and what the predictions derive and assume.
     """
 
     pairs: tuple[Pair, ...]
     summary: Summary
+    alone: tuple[Measured, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        errors = f"median {self.summary.median:.1%}, worst {self.summary.worst:.1%}"
+        return f"Comparison({self.pairs[0].measured.operation}, {counted(len(self.pairs), 'size')}, error: {errors})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each size, as a data frame."""
@@ -70,5 +81,5 @@ def compare(
     if not sizes:
         raise InputError(f"{path} has no size above 0")
     times = dict(zip(sizes, predicted(operations[0], n_ranks or next(iter(ranks), None), sizes), strict=True))
-    pairs, _ = pair_up(measured, lambda row: times.get(row.size))
-    return Comparison(pairs, summarise(pairs))
+    pairs, alone = pair_up(measured, lambda row: times.get(row.size))
+    return Comparison(pairs, summarise(pairs), alone)

@@ -9,9 +9,10 @@ from typing import Any
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.core.units import counted, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
-from commsim.scenario.contenders import prepare_all, with_assumed_overhead
+from commsim.scenario.contenders import prepare_all, skipped, with_assumed_overhead
 from commsim.scenario.ranking import rank_algorithms
 
 from .bottleneck import Bound, find_bound
@@ -57,7 +58,7 @@ class Ranked:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Advice(Shown):
     """The answer.
 
@@ -80,6 +81,17 @@ class Advice(Shown):
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     partitioned: Mapping[tuple[str, str], tuple[str, ...]]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was derived or assumed, and what was left out."""
+        return (*self.notes, *skipped(self.left_out))
+
+    def __repr__(self) -> str:
+        first = self.ranked[0]
+        asked = f"{format_size(first.result.size)}, {counted(first.result.n_ranks, 'worker')}"
+        best = f"{first.candidate.label} {format_time(first.result.time)}"
+        return f"Advice({asked}, {counted(len(self.ranked), 'way')}, the best: {best})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each way, the fastest first, as a data frame of pandas or polars."""

@@ -110,11 +110,8 @@ class Compressed:
         """
         if wish.flaps is not None:
             raise InputError(f"{self.name}: --flap is not modelled with a compressor")
-        if size % FLOAT or not size >= FLOAT:
-            raise InputError(f"{self.name}: a gradient is whole elements of {FLOAT} bytes, got a size of {size:g}")
-        sizes = self.message_bytes(int(size) // FLOAT)
-        gathered = 1 if self._summed else self.schedule.n_ranks  # the size of an all-gather is that of all blocks
-        runs = [self.prepared.run(float(gathered * n_bytes), wish) for n_bytes in sizes]
+        sizes = self._messages(size)
+        runs = [self.prepared.run(self._sent(n_bytes), wish) for n_bytes in sizes]
         return dataclasses.replace(
             runs[-1],
             operation="all_reduce",
@@ -126,6 +123,31 @@ class Compressed:
             samples=runs[0].samples if len(runs) == 1 else np.empty(0),
             counters=self._counters(runs, size, sum(sizes)),
         )
+
+    def at(self, size: float) -> Plan:
+        """Return the plan of the one message of a size, for its timeline.
+
+        Raises
+        ------
+        InputError
+            If each rank sends several messages, each after the one before.
+        """
+        sizes = self._messages(size)
+        if len(sizes) != 1:
+            raise InputError(f"{self.name}: {len(sizes)} messages, one after the other, have no timeline")
+        sent = self._sent(sizes[0])
+        plan = self.prepared.at(sent)
+        return dataclasses.replace(plan, sent=sent if plan.sent is None else plan.sent)
+
+    def _messages(self, size: float) -> tuple[int, ...]:
+        """Return the bytes of each rank's messages for a gradient of `size` bytes."""
+        if size % FLOAT or not size >= FLOAT:
+            raise InputError(f"{self.name}: a gradient is whole elements of {FLOAT} bytes, got a size of {size:g}")
+        return self.message_bytes(int(size) // FLOAT)
+
+    def _sent(self, n_bytes: int) -> float:
+        """Return the size of the operation on messages; that of an all-gather is the size of all blocks."""
+        return float(n_bytes if self._summed else self.schedule.n_ranks * n_bytes)
 
     def message_bytes(self, n_elements: int) -> tuple[int, ...]:
         """Return the bytes of each rank's messages."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -150,7 +150,7 @@ class Plan:
             return self.finished(self._closed_form(sent, wish, framing), size)
         simulation = SIMULATIONS[wish.engine](self.paths, wish)
         runs = [simulation(sent, starts=starts, framing=framing) for starts in self._starts(wish)]
-        found = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
+        found = _middle(runs)
         if len(runs) > 1:
             found = dataclasses.replace(found, samples=np.array([r.time for r in runs]))
         if self.network.curves is not None and wish.engine != "packet":
@@ -171,6 +171,11 @@ class Plan:
             samples=result.samples + more,
         )  # fmt: skip
 
+    def starts_of(self, result: Result, wish: Wish) -> Starts:
+        """Return when each rank of a result started: in the draw that has the median time."""
+        draws, samples = self._starts(wish), result.samples if len(result.samples) else np.zeros(1)
+        return draws[int(np.argsort(samples, kind="stable")[(len(samples) - 1) // 2])][: self.schedule.n_ranks]
+
     def _starts(self, wish: Wish) -> list[Starts]:
         if not wish.start_jitter:
             return [np.zeros(self.schedule.n_participants)]
@@ -180,16 +185,20 @@ class Plan:
         return [np.concatenate((starts, helpers)) for starts in draw]
 
     def _interval(self, size: float, wish: Wish, framing: Framing | None) -> tuple[float, float]:
-        """Predict again as if all steps took what only a tenth of those measured went below, and above."""
+        """Predict the same again as if all steps took what only a tenth of those measured went below, and above."""
         curves = self.network.curves
         assert curves is not None
         for which in ("low", "high"):
             if which not in self._bounds:
                 network = dataclasses.replace(self.paths.network, curves=curves.bound(which))
                 self._bounds[which] = self.paths.on(network)
-        plain, nobody = Wish(wish.engine), np.zeros(self.schedule.n_participants)
-        simulations = (SIMULATIONS[wish.engine](self._bounds[which], plain) for which in ("low", "high"))
-        low, high = (simulation(size, starts=nobody, framing=framing).time for simulation in simulations)
+        untraced = dataclasses.replace(wish, trace=False)
+        simulations = (SIMULATIONS[wish.engine](self._bounds[which], untraced) for which in ("low", "high"))
+        ends = (
+            _middle([simulation(size, starts=starts, framing=framing) for starts in self._starts(wish)]).time
+            for simulation in simulations
+        )
+        low, high = sorted(ends)
         return low, high
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
@@ -210,6 +219,11 @@ class Plan:
             COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,
             routing=paths.routing, seed=paths.seed,
         )  # fmt: skip
+
+
+def _middle(runs: Sequence[Result]) -> Result:
+    """Return the run with the median time."""
+    return runs[int(np.argsort([run.time for run in runs], kind="stable")[(len(runs) - 1) // 2])]
 
 
 def _flow(paths: FlowPaths, wish: Wish) -> Simulation:

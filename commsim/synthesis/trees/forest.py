@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.units import first_of
+
 from .free_roots import free_roots
 from .optimum import Optimum, multiplied, optimum, with_few_trees
 from .splitting import split_switches
@@ -30,6 +32,8 @@ DIRECTIONS = {
 _FINE, _FEW_RANKS = 16, 40
 # From here on trees are first packed without flows.
 _MANY_RANKS = 64
+# Nodes of a cut that are named.
+MAX_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,15 @@ class Certificate:
     k: int
     cut: tuple[str, ...]
     proved: bool
+
+    @property
+    def sentence(self) -> str:
+        """The certificate in one line."""
+        proved = "attained" if self.proved else "not proved to be attained"
+        return (
+            f"optimum: {self.fraction} s/GB times {self.per}, k = {self.k}, {proved}; "
+            f"cut around {first_of(self.cut, MAX_NAMES, 'others')}"
+        )
 
     def row(self) -> dict[str, Any]:
         """Return the JSON object."""

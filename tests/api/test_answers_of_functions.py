@@ -1,0 +1,106 @@
+"""What functions return shows itself: one line as text, tables and all remarks in a notebook, rows as a data frame."""
+
+from pathlib import Path
+
+import pytest
+
+import commsim as cs
+from commsim.cli import main
+from commsim.core.errors import InputError
+from commsim.scenario.read import scenario_of
+from commsim.scenario.together.composition import read_composition
+
+STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
+MEASURED = Path(__file__).parents[1] / "answers" / "inputs" / "osu_allreduce.txt"
+ANSWERS = {
+    "predict": lambda: cs.predict("switchml", STAR, "1MiB", seed=3),
+    "solve": lambda: cs.solve(cs.scenario_of("switchml", STAR, seed=3), ["1MiB", "2MiB"]),
+    "rank": lambda: cs.rank("all_reduce", STAR, ["1KiB", "1MiB"]),
+    "lower_bound": lambda: cs.lower_bound("all_reduce", STAR, anywhere=True),
+    "synthesize": lambda: cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"]),
+    "advise_for": lambda: cs.advise_for("1MiB", STAR),
+    "compare_with": lambda: cs.compare_with(MEASURED, STAR, n_ranks=4),
+}
+
+
+@pytest.fixture(scope="module", params=ANSWERS)
+def answer(request):
+    return ANSWERS[request.param]()
+
+
+def said_of(answer):
+    return getattr(answer, "said", None) or answer.remarks
+
+
+def test_an_answer_prints_on_one_short_line(answer):
+    assert "\n" not in repr(answer)
+    assert len(repr(answer)) < 200
+
+
+def test_an_answer_shows_its_remarks_in_a_notebook(answer):
+    from html import escape
+
+    shown = answer._repr_html_()
+    assert "<td" in shown
+    assert [text for text in said_of(answer) if escape(text) not in shown] == []
+
+
+@pytest.mark.parametrize("answer", sorted(ANSWERS.keys() - {"lower_bound"}), indirect=True)
+def test_an_answer_has_remarks(answer):
+    """But for a lower bound, for which everything was tried."""
+    assert said_of(answer)
+
+
+def test_an_answer_becomes_a_data_frame(answer):
+    assert len(answer.to_frame()) >= 1
+
+
+def printed_by(capsys, *words):
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_solution_shows_the_table_of_the_command_line(capsys):
+    solution = cs.solve(cs.scenario_of("switchml", STAR), "1MiB")
+    printed = printed_by(capsys, "run", "--topology", STAR, "switchml", "-b", "1M", "-e", "1M")
+    shown = solution._repr_html_()
+    for line in printed.splitlines():
+        for cell in line.removeprefix("# ").split("  ") if not line.startswith("# ") else [line.removeprefix("# ")]:
+            assert cell.strip().replace(">", "&gt;") in shown
+
+
+def test_a_synthesis_says_what_the_command_line_says(capsys):
+    found = cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"])
+    printed = printed_by(capsys, "synthesize", "--topology", STAR, "--operation", "all_reduce", "-b", "1K", "-e", "1M",
+                         "-f", "1024")  # fmt: skip
+    assert len(found.remarks) >= 3
+    assert [text for text in found.remarks if f"# {text}" not in printed.splitlines()] == []
+
+
+def test_a_comparison_says_what_the_command_line_says(capsys):
+    found = cs.compare_with(MEASURED, STAR, n_ranks=4)
+    printed = printed_by(capsys, "compare", str(MEASURED), "--topology", STAR, "--ranks", "4")
+    said = [line.removeprefix("# ") for line in printed.splitlines() if line.startswith("# ")]
+    assert len(found.remarks) >= 2
+    assert set(found.remarks) <= set(said)
+    # The rest is the title of the table, and the errors below it, which the notebook shows too.
+    rest = [text for text in said if text not in found.remarks]
+    assert [text for text in rest if "against" not in text and text not in found._repr_html_()] == []
+
+
+def test_groups_and_jobs_keep_their_names(tmp_path):
+    groups = cs.solve(cs.scenario_of("ring_all_reduce", STAR, groups=[[0, 1], [2, 3]]), ["1MiB", "2MiB"])
+    assert groups.to_frame()["group"].tolist() == ["0,1", "2,3"] * 2
+    assert "<th>group</th>" in groups._repr_html_()
+    assert "0,1: 1 MiB" in repr(groups)
+    jobs = tmp_path / "jobs.toml"
+    jobs.write_text("".join(f'[[job]]\nname = "{name}"\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "1MiB"\n'
+                            for name in ("left", "right")))  # fmt: skip
+    shared = cs.solve(scenario_of("", STAR, jobs=read_composition(jobs)), 0)
+    assert shared.to_frame()["job"].tolist() == ["left", "right"]
+    assert "<th>slowdown</th>" in shared._repr_html_()
+    assert "left: 1 MiB" in repr(shared)
+    with pytest.raises(InputError, match="groups and jobs that share a network have no timeline"):
+        from commsim.report.repeated_runs import repeated
+
+        repeated(shared, shared.results[0])
