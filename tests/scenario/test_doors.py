@@ -302,6 +302,32 @@ def test_python_and_the_command_line_rank_the_same_candidates_with_the_same_time
     assert "atp" in ranking.left_out or network == "dgx-h100"
 
 
+def test_both_doors_rank_what_is_named_by_a_library_and_what_is_synthesized(tmp_path):
+    words = ["run", "--topology", "dgx-h100", "--operation", "all_reduce", "-b", "1M", "-e", "1M"]
+    for names in (["nccl"], ["sharp", "nccl:version=2.27"]):
+        named = [word for name in names for word in ("--collective", name)]
+        answer = asked_for(tmp_path, *words, "--algorithm", "best", *named)
+        ranking = cs.rank("all_reduce", "dgx-h100", "1MiB", named=names)
+        theirs = [(one["algorithm"], one["time_s"]) for one in answer["ranking"][0]["algorithms"]]
+        assert theirs == [(name, result.time) for name, result in ranking.by_size[MIB]]
+        assert {name.replace("nccl", "nccl_all_reduce") for name in names} <= dict(theirs).keys()
+    words[2] = STAR
+    answer = asked_for(tmp_path, *words, "--synthesized")
+    ranking = cs.rank("all_reduce", STAR, "1MiB", synthesized=True)
+    theirs = [(one["algorithm"], one["time_s"]) for one in answer["ranking"][0]["algorithms"]]
+    assert theirs == [(name, result.time) for name, result in ranking.by_size[MIB]]
+    assert "synthesized" in dict(theirs)
+
+
+def test_python_ranks_what_the_tables_of_all_algorithms_say(tmp_path):
+    words = ["run", "--topology", STAR, "--operation", "all_reduce", "-b", "1M", "-e", "1M"]
+    answer = asked_for(tmp_path, *words, "--algorithm", "all")
+    ranking = cs.rank("all_reduce", STAR, "1MiB", assume_overhead=False)
+    assert {row["collective"]: row["time_s"] for row in answer["results"]} == {
+        result.collective: result.time for _, result in ranking.by_size[MIB]
+    }
+
+
 def cause(why):
     """Return a reason without the name of what was left out, and without the flag that would change it."""
     return why.rpartition("; ")[0].rpartition(": ")[2] if "no aggregating switch" in why else why
