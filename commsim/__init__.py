@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .questions import advise_for as advise_for
     from .questions import compare_with as compare_with
     from .questions import lower_bound as lower_bound
+    from .questions import over_bound as over_bound
     from .questions import synthesize as synthesize
     from .questions import write_report as write_report
     from .real.comparison.comparison import Comparison as Comparison
@@ -100,7 +101,7 @@ _MODULES = {
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
     "commsim.questions": (
-        "advise_for", "compare_with", "lower_bound", "synthesize", "write_report",
+        "advise_for", "compare_with", "lower_bound", "over_bound", "synthesize", "write_report",
     ),
     "commsim.scenario.build": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),

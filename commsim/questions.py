@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from commsim.api import scenario_of
-from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.formats.measured import read_measured
 from commsim.real.comparison.comparison import Comparison, compare
@@ -20,11 +18,15 @@ from commsim.report.simulated_run import simulate_run
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice, Question, advise
 from commsim.scenario.collective_names import usual_collective
-from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, placement_of, size_of, sizes_of
+from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, size_of, sizes_of
+from commsim.scenario.read import network_of as with_options
 from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import solve as solve_scenario
-from commsim.synthesis import LowerBound, bound
-from commsim.synthesis import synthesize as methods
+from commsim.synthesis import LowerBound
+from commsim.synthesis.cost_of_faults import synthesize_for
+from commsim.synthesis.made_schedules import MAX_MESSAGES
+from commsim.synthesis.over_bound import OverBound, bound_of
+from commsim.synthesis.over_bound import over_bound as bounded
 from commsim.synthesis.synthesize import Synthesis
 
 # Results that a page shows in detail.
@@ -35,7 +37,11 @@ def lower_bound(
     operation: str,
     network: NetworkLike,
     *,
-    placement: Sequence[int] | Sequence[str] | None = None,
+    n_ranks: int | None = None,
+    placement: PlacementLike | None = None,
+    seed: int | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
     root: int = 0,
     anywhere: bool = False,
 ) -> LowerBound:
@@ -45,10 +51,8 @@ def lower_bound(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network : str, Network or NetworkBuilder
-        Network.
-    placement : sequence of int or str, optional
-        Node of each rank. Default: the endpoints.
+    network, n_ranks, placement, seed, fail, scale
+        Same as in :func:`scenario_of`.
     root : int
         Root, of operations that have one.
     anywhere : bool
@@ -61,8 +65,51 @@ def lower_bound(
     >>> least.time(100e6) == 2 * 3 / 4 * 100e6 / 12.5e9
     True
     """
+    asked = scenario_of("", network, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale)
+    return bound_of(asked, operation, root=root, anywhere=anywhere)
+
+
+def over_bound(
+    operation: str,
+    network: NetworkLike,
+    sizes: SizeLike | Sequence[SizeLike],
+    *,
+    n_ranks: int | None = None,
+    placement: PlacementLike | None = None,
+    seed: int | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    engine: str = "flow",
+    algorithms: Sequence[str] = (),
+    named: Sequence[str] = (),
+) -> OverBound:
+    """Predict the algorithms of an operation, and compare their times with the lower bound, as ``commsim bound`` does.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation, such as ``all_reduce``.
+    network, n_ranks, placement, seed, fail, scale, engine
+        Same as in :func:`scenario_of`.
+    sizes : float or str, or a sequence of them
+        Sizes, bytes or text such as ``64MiB``.
+    algorithms, named
+        Same as in :func:`commsim.rank`.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> found = cs.over_bound("all_gather", "star:n_hosts=4,latency=0us", "64MiB", algorithms=["ring_all_gather"])
+    >>> [round(one.times_bound, 3) for one in found.ratios]
+    [1.0]
+    """
     where = network_of(network)
-    return bound.lower_bound(operation, where, _nodes(placement, where), root=root, anywhere=anywhere)
+    asked = scenario_of(
+        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine
+    )
+    whole = where if fail or scale else None
+    wanted = [int(size) for size in sizes_of(sizes)]
+    return bounded(asked, operation, wanted, whole=whole, algorithms=algorithms, named=named)
 
 
 def advise_for(
@@ -159,9 +206,20 @@ def synthesize(
     network: NetworkLike,
     sizes: SizeLike | Sequence[SizeLike],
     *,
-    placement: Sequence[int] | Sequence[str] | None = None,
+    n_ranks: int | None = None,
+    placement: PlacementLike | None = None,
+    seed: int | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: float | str | None = None,
+    recv_overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
     root: int = 0,
-    time_limit: float | None = None,
+    time_limit: float | str | None = None,
+    max_messages: int = MAX_MESSAGES,
+    textbook: bool = True,
+    running: str | None = None,
 ) -> Synthesis:
     """Make the fastest schedules for an operation on a network, with a proven lower bound.
 
@@ -169,20 +227,33 @@ def synthesize(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network : str, Network or NetworkBuilder
-        Network.
+    network, n_ranks, placement, seed, fail, scale, overhead, recv_overhead, reduce_rate, software
+        Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
-    placement : sequence of int or str, optional
-        Node of each rank. Default: the endpoints.
     root : int
         Root, of operations that have one.
-    time_limit : float, s, optional
+    time_limit : float, s, or str, optional
         Time after which nothing new is tried.
+    max_messages : int
+        Number of messages above which schedules are not tried.
+    textbook : bool
+        Whether registered collectives are tried too.
+    running : str, optional
+        Schedule that runs without the faults. Default: the fastest registered collective.
     """
-    where, wanted = network_of(network), [int(size) for size in sizes_of(sizes)]
-    nodes = _nodes(placement, where)
-    return methods.synthesize(operation, where, wanted, ranks=nodes, root=root, time_limit=time_limit)
+    where, costs = network_of(network), {
+        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+    }  # fmt: skip
+    asked = scenario_of(
+        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, **costs
+    )  # fmt: skip
+    limit = None if time_limit is None else seconds_of(time_limit, "time_limit")
+    return synthesize_for(
+        asked, operation, [int(size) for size in sizes_of(sizes)],
+        whole=with_options(where, **costs)[0] if fail or scale else None, running=running, root=root,
+        time_limit=limit, max_messages=max_messages, textbook=textbook,
+    )  # fmt: skip
 
 
 def write_report(results: Result | Sequence[Result] | str | PathLike[str], path: str | PathLike[str]) -> dict[str, str]:
@@ -221,9 +292,3 @@ def write_report(results: Result | Sequence[Result] | str | PathLike[str], path:
         if isinstance(one, Predicted) and one.prepared is not None and one.engine in ("flow", "packet")
     ]
     return write_page(dataclasses.replace(study, runs=tuple(runs[:MAX_RUNS])), fspath(path))
-
-
-def _nodes(placement: Any, where: Any) -> Any:
-    """Return the node of each rank; None for the endpoints."""
-    given, _ = placement_of(placement, where, None)
-    return given.nodes if isinstance(given, Placement) else None

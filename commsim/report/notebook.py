@@ -22,17 +22,20 @@ from commsim.report.tables_of_questions import (
     parts_of_advice,
     parts_of_bound,
     parts_of_comparison,
+    parts_of_over_bound,
     parts_of_ranking,
 )
 from commsim.scenario.advice import Advice
 from commsim.scenario.ranking import Ranking
 from commsim.synthesis.bound import LowerBound
+from commsim.synthesis.over_bound import OverBound
 
 # Transfers of a schedule, and nodes of a network, up to which a picture is shown.
 MAX_TRANSFERS, MAX_NODES = 200, 4000
 # What shows itself as a verb's answer does.
 PARTS: dict[type, Callable[[Any], list[Part]]] = {
     Advice: parts_of_advice, Comparison: parts_of_comparison, LowerBound: parts_of_bound, Ranking: parts_of_ranking,
+    OverBound: parts_of_over_bound,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from commsim.scenario.advice import Advice
     from commsim.scenario.ranking import Ranking
     from commsim.synthesis.bound import LowerBound
+    from commsim.synthesis.over_bound import OverBound, Ratio
 
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
@@ -25,6 +26,7 @@ LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
+RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
 # Sizes at which a bound is shown where none is asked for.
@@ -198,3 +200,31 @@ def parts_of_bound(bound: LowerBound) -> list[Part]:
 def where(anywhere: bool) -> str:
     """Return at which nodes the schedules of a bound sum and copy."""
     return ANYWHERE if anywhere else RANKS
+
+
+def table_of_ratios(found: OverBound, title: str = "") -> Table:
+    """Return the times of algorithms over their bound, and what faults cost them."""
+    columns = RATIOS + (FAULTS if found.has_faults else [])
+    return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title)
+
+
+def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
+    times = f"{one.time * 1e6:.2f}", f"{one.bound * 1e6:.2f}", f"{one.times_bound:.3f}x"
+    cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere)]
+    if not faults:
+        return cells
+    if one.whole is None:  # an algorithm may be possible with the faults only
+        return [*cells, "-", "-"]
+    return [*cells, f"{one.whole * 1e6:.2f}", f"{one.faults_cost:.3f}x"]
+
+
+def parts_of_over_bound(found: OverBound) -> list[Part]:
+    """Return the bounds of an operation, and the algorithms beside them."""
+    sizes = sorted({int(one.size) for one in found.ratios})
+    network = found.bounds[0].network
+    title = found.bounds[0].operation + ("" if network is None else f" on {network.name}")
+    return [
+        *remarks((*found.derived, *skipped(found.left_out))), table_of_bounds(found.bounds, sizes, title),
+        *remarks(note for bound in found.bounds for note in bound.notes), table_of_ratios(found),
+        *remarks(found.remarks),
+    ]  # fmt: skip

@@ -206,9 +206,9 @@ def contenders(
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
     algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
+    every = algorithms or algorithms_for(operation, scenario.network)  # before one's own file adds what it holds
     for spec in named:
         require_operation(spec, operation)
-    every = algorithms or algorithms_for(operation, scenario.network)
     plans, left_out = prepare_all(
         over(list(dict.fromkeys((*every, *named)))), scenario.network, n_ranks=scenario.n_ranks, named=named,
         assume_overhead=assume_overhead, probe=probe, none_is_error=not synthesized, **scenario.placing,

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from commsim.core.network import Network
 
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
 from .trees.forest import Certificate
+
+if TYPE_CHECKING:
+    from .cost_of_faults import CostOfFaults
 
 
 @dataclass(slots=True)
@@ -34,6 +37,10 @@ class Synthesis:
         What was left out, or is not proved.
     candidates : dict
         Candidates of each size, the fastest first; estimates after all that are simulated.
+    bounds : dict
+        Lower bound of each size, s.
+    faults : list of CostOfFaults
+        Costs of the network's faults, by size; none without faults.
     """
 
     network: Network
@@ -42,6 +49,7 @@ class Synthesis:
     notes: list[str] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
+    faults: list[CostOfFaults] = field(default_factory=list)
 
     def best(self, size: int) -> Candidate:
         """Return the fastest schedule of a size."""

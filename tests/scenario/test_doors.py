@@ -328,6 +328,48 @@ def test_python_ranks_what_the_tables_of_all_algorithms_say(tmp_path):
     }
 
 
+@pytest.mark.parametrize("placement", ["packed", "spread", "nonsense"])
+def test_both_doors_bound_and_synthesize_for_the_same_placement(tmp_path, capsys, placement):
+    network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps"
+    given, more = ("--placement", placement, "--ranks", "4"), {"placement": placement, "n_ranks": 4}
+    words = ["--topology", network, "--operation", "all_gather", "-b", "1M", "-e", "1M", *given]
+    if placement == "nonsense":
+        for verb in ("bound", "synthesize"):
+            assert main([verb, *words]) == 2
+            assert "unknown placement 'nonsense'" in capsys.readouterr().err
+        for ask in (cs.lower_bound, lambda *asked, **m: cs.synthesize(*asked, "1MiB", **m)):
+            with pytest.raises(InputError, match="unknown placement 'nonsense'"):
+                ask("all_gather", network, **more)
+        return
+    bounds = asked_for(tmp_path, "bound", *words, "--algorithm", "none")["bounds"]
+    for one in bounds:
+        least = cs.lower_bound("all_gather", network, anywhere=one["anywhere"], **more)
+        assert (least.time(MIB), least.why(MIB)) == (one["bound_s"], one["limited_by"])
+    (row,) = asked_for(tmp_path, "synthesize", *words)["results"]
+    assert row == cs.synthesize("all_gather", network, "1MiB", **more).row(MIB)
+    assert cs.lower_bound("all_gather", network, **more).ranks == (
+        (0, 1, 2, 3) if placement == "packed" else (0, 4, 1, 5)
+    )
+
+
+def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
+    faults, more = ("--scale", "link:leaf0->*=0.5", "--seed", "3"), {"scale": ["link:leaf0->*=0.5"], "seed": 3}
+    words = ["--topology", LEAF, "--operation", "all_gather", "-b", "1M", "-e", "2M", *faults]
+    answer = asked_for(tmp_path, "bound", *words, "--collective", "nccl")
+    found = cs.over_bound("all_gather", LEAF, ["1MiB", "2MiB"], **more, named=["nccl"])
+    assert answer["results"] == [one.row() for one in found.ratios]
+    assert len(found.ratios) > 6
+    assert all(one.faults_cost > 1 for one in found.ratios if one.algorithm == "ring_all_gather")
+    assert set(found.derived) <= set(answer["remarks"])
+    words[6:8] = ["-e", "1M"]
+    words += ["--overhead", "1us", "--running", "ring_all_gather"]
+    answer = asked_for(tmp_path, "synthesize", *words)
+    made = cs.synthesize("all_gather", LEAF, "1MiB", overhead="1us", running="ring_all_gather", **more)
+    assert answer["results"] == [made.row(MIB)]
+    assert answer["cost_of_faults"] == [one.row() for one in made.faults] != []
+    assert answer["notes"] == made.notes
+
+
 def cause(why):
     """Return a reason without the name of what was left out, and without the flag that would change it."""
     return why.rpartition("; ")[0].rpartition(": ")[2] if "no aggregating switch" in why else why
