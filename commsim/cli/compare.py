@@ -93,7 +93,7 @@ def _with_collective(config: Config, measured: Sequence[Measured], notes: list[s
         raise InputError(f"{config.files[-1]} has {', '.join(operations)}: choose, as in --operation {operations[0]}")
     else:
         spec, told = usual_collective(load_network(config.topology or ""), operation)
-        notes.append(told or f"{spec}: --collective names another algorithm")
+        notes.append(told or f"{spec}: another algorithm can be named")
     return dataclasses.replace(config, collective=spec)
 
 
