@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
     from .questions import advise_for as advise_for
+    from .questions import cheapest_topologies as cheapest_topologies
     from .questions import compare_with as compare_with
     from .questions import lower_bound as lower_bound
     from .questions import over_bound as over_bound
@@ -101,7 +102,7 @@ _MODULES = {
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
     "commsim.questions": (
-        "advise_for", "compare_with", "lower_bound", "over_bound", "synthesize", "write_report",
+        "advise_for", "cheapest_topologies", "compare_with", "lower_bound", "over_bound", "synthesize", "write_report",
     ),
     "commsim.scenario.build": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),

@@ -16,12 +16,15 @@ from commsim.report.predicted import Predicted
 from commsim.report.rows.study_files import read_study
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import study_of_rows
-from commsim.scenario.advice import Advice, Question, advise
+from commsim.scenario.advice import Advice
+from commsim.scenario.advice import advise_for as advise
 from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, size_of, sizes_of
 from commsim.scenario.read import network_of as with_options
 from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import solve as solve_scenario
+from commsim.sweep.cheapest import Offers
+from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
 from commsim.synthesis import LowerBound
 from commsim.synthesis.cost_of_faults import synthesize_for
 from commsim.synthesis.made_schedules import MAX_MESSAGES
@@ -113,35 +116,54 @@ def over_bound(
 
 
 def advise_for(
-    size: SizeLike,
+    size: SizeLike | None,
     network: NetworkLike,
     *,
     n_workers: int | None = None,
     density: float | Sequence[float] = (),
     block: int | None = None,
+    pattern: str = "random",
+    gradients: str | PathLike[str] | None = None,
     n_servers: int | None = None,
     lossy: bool = False,
     programmable: bool = False,
     placement: str = "packed",
+    routing: str | None = None,
     seed: int = 0,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
     assume_overhead: bool = True,
 ) -> Advice:
     """Rank all ways to sum a tensor on a network: dense, sparse, with servers, in switches.
 
     Parameters
     ----------
-    size : float, bytes, or str
-        Size of each worker's tensor, such as ``100MiB``.
+    size : float, bytes, or str, optional
+        Size of each worker's tensor, such as ``100MiB``; None for that of `gradients`.
     network : str, Network or NetworkBuilder
         Network.
     n_workers : int, optional
-        Number of ranks. Default: all hosts.
+        Number of ranks. Default: all hosts, or the number of gradients.
     density : float or sequence of float
         Share of elements that are not zero. Default: dense data.
-    block, n_servers, lossy, programmable, placement, seed
+    block, pattern, n_servers, lossy, programmable, placement, routing, seed
         Same as in :class:`commsim.scenario.advice.Question`.
+    gradients : path, optional
+        File or folder of real gradients in place of drawn data.
+    fail, scale, overhead, reduce_rate, software
+        Faults and costs of messages, as in :func:`scenario_of`.
     assume_overhead : bool
-        Whether a message takes 1 us of its sender where the network gives none, as in ``commsim advise``.
+        Whether a message takes 1 us of its sender where neither the network, `overhead` nor `software` gives any, as in
+        ``commsim advise``.
+
+    Returns
+    -------
+    Advice
+        Ranked ways. Its methods ``crossover()`` and ``servers()`` predict more: the density from which on dense ways
+        are faster, and the gain of CPU servers.
 
     Examples
     --------
@@ -150,14 +172,29 @@ def advise_for(
     >>> advice.ranked[0].result.time <= advice.ranked[-1].result.time
     True
     """
-    where = network_of(network)
+    given = dict(locals())
+    n_bytes, where = (None if size is None else size_of(size)), network_of(network)
     shares = (density,) if isinstance(density, (int, float)) else tuple(density)
-    workers = len(where.endpoints) if n_workers is None else n_workers
-    question = Question(
-        workers, size_of(size), shares, block=block, n_servers=n_servers, lossy=lossy, programmable=programmable,
-        placement=placement, seed=seed,
-    )  # fmt: skip
-    return advise(question.on(where), where, assume_overhead=assume_overhead)
+    own = ("size", "network", "density", "gradients")
+    more = {name: value for name, value in given.items() if name not in own}
+    return advise(where, n_bytes, densities=shares, gradients=None if gradients is None else fspath(gradients), **more)
+
+
+def cheapest_topologies(
+    sweep: str | PathLike[str], folder: str | PathLike[str] | None = None, *, jobs: int | None = None
+) -> Offers:
+    """Find the cheapest topology of a sweep that keeps a goal, as ``commsim advise --sweep`` does.
+
+    Parameters
+    ----------
+    sweep : path
+        File of a sweep with the tables ``[cost]`` and ``[goal]``.
+    folder : path, optional
+        Folder that keeps the results, or has some to continue with. Default: none.
+    jobs : int, optional
+        Number of worker processes. Default: all processors.
+    """
+    return rank_topologies(fspath(sweep), None if folder is None else fspath(folder), jobs=jobs)
 
 
 def compare_with(

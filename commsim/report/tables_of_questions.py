@@ -69,7 +69,7 @@ def ratio(time: float, best: float) -> float:
     return time / best if best else 1.0
 
 
-def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | None = None) -> Table:
+def table_of_advice(advice: Advice, title: str) -> Table:
     """Return the ranked ways of an advice.
 
     Parameters
@@ -78,10 +78,8 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
         Advice.
     title : str
         Comment above the table.
-    before : mapping of str to float, s, optional
-        Time of each way on the network without its faults.
     """
-    best = advice.ranked[0].result.time
+    before, best = advice.whole, advice.ranked[0].result.time
     rows = [
         [
             f"{i}",
@@ -102,9 +100,13 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
 
 def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
-    first = advice.ranked[0].result
-    title = f"{format_size(first.size)}, {counted(first.n_ranks, 'worker')}, engine {first.engine}"
-    return [*remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title)]
+    question = advice.question
+    workers = counted(question.n_workers, "worker")
+    title = f"{format_size(question.size)} on {advice.network.name}, {workers}, engine flow"
+    return [
+        *remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title),
+        *remarks(advice.remarks),
+    ]  # fmt: skip
 
 
 def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from command_words import with_flags
 
 from collectives import COLLECTIVES
-from commsim.cli.advise import servers_sentence
+from commsim.scenario.advice.crossovers import servers_sentence
 from commsim.scenario.advice.server_gains import Servers
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
@@ -142,7 +142,7 @@ def test_what_cannot_be_asked_is_refused_on_one_line(commsim, argv, what):
 
 
 def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
-    assert "needs --size or --gradients" in commsim.refuses("advise", "--topology", STAR)
+    assert "needs a size or gradients" in commsim.refuses("advise", "--topology", STAR)
     gradients = np.ones((4, 100), np.float32)
     np.save(tmp_path / "g.npy", gradients)
     argv = ("advise", "--topology", STAR, "--gradients", tmp_path / "g.npy")

@@ -257,7 +257,7 @@ DOORS = {
     "page": (by_page, EVERY),
     "rank": (by_rank, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
     "operation": (by_operation, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
-    "advice": (by_advice, ()),
+    "advice": (by_advice, (*COSTS, *FAULTS)),
     "advise": (by_advise, (*COSTS, *FAULTS)),
 }
 OF_ALL_REDUCES = ("advice", "advise")
@@ -368,6 +368,38 @@ def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
     assert answer["results"] == [made.row(MIB)]
     assert answer["cost_of_faults"] == [one.row() for one in made.faults] != []
     assert answer["notes"] == made.notes
+
+
+def test_both_doors_give_the_same_advice_of_sparse_data_faults_and_servers(tmp_path):
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
+    words = ("--density", "0.01,0.1", "--pattern", "disjoint", "--workers", "6", "--routing", "dmodk", "--seed", "2",
+             "--scale", "link:leaf0->*=0.5", "--reduce-rate", "10GB/s", "--overhead", "2us")  # fmt: skip
+    answer = asked_for(tmp_path, "advise", "--topology", network, "--size", "1MiB", *words)
+    advice = cs.advise_for(
+        "1MiB", network, density=[0.01, 0.1], pattern="disjoint", n_workers=6, routing="dmodk", seed=2,
+        scale=["link:leaf0->*=0.5"], reduce_rate="10GB/s", overhead="2us",
+    )  # fmt: skip
+    assert answer["results"] == json.loads(json.dumps(advice.rows()))
+    assert any(row["whole_s"] != row["time_s"] for row in answer["results"])
+    assert answer["left_out"] == dict(advice.left_out)
+    density, servers = advice.crossover(), advice.servers()
+    assert answer["crossovers"] == {"density": density.row, "servers": servers.row}
+    assert density.row["low"] > 0
+    assert servers.row["simulated_s"]
+    assert {*advice.notes, *advice.remarks, *density.remarks, *servers.remarks} <= set(answer["remarks"])
+    assert all(note in advice._repr_html_() for note in advice.remarks)
+
+
+def test_both_doors_find_the_same_cheapest_topology(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        'schema = 1\n[topology]\nname = "star"\nn_hosts = 4\nbandwidth = ["10Gbps", "100Gbps"]\n'
+        '[collective]\nname = "ring_all_reduce"\nsize = "1MiB"\n'
+        '[goal]\nkeep = "time"\nwithin = "1ms"\n[cost]\nnic = 1\nport = 1\ncable = 1\nswitch = { 8 = 10 }\n'
+    )
+    answer = asked_for(tmp_path, "advise", "--sweep", path, "--jobs", "1")
+    assert answer["results"] == [offer.row() for offer in cs.cheapest_topologies(path, jobs=1).offers]
 
 
 def cause(why):
