@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 from commsim.api import scenario_of
+from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.formats.measured import read_measured
-from commsim.real.comparison.comparison import Comparison, compare
+from commsim.real.comparison.comparison import Comparison, compare, compare_files
 from commsim.report.page.write import write_page
 from commsim.report.predicted import Predicted
 from commsim.report.rows.study_files import read_study
@@ -18,11 +19,18 @@ from commsim.report.simulated_run import simulate_run
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice
 from commsim.scenario.advice import advise_for as advise
-from commsim.scenario.collective_names import usual_collective
-from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, size_of, sizes_of
+from commsim.scenario.given import (
+    NetworkLike,
+    PlacementLike,
+    SizeLike,
+    network_of,
+    placement_of,
+    seconds_of,
+    size_of,
+    sizes_of,
+)
 from commsim.scenario.read import network_of as with_options
 from commsim.scenario.scenario import Wish
-from commsim.scenario.solve import solve as solve_scenario
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
 from commsim.synthesis import LowerBound
@@ -199,13 +207,22 @@ def cheapest_topologies(
 
 def compare_with(
     measured: str | PathLike[str],
-    network: NetworkLike,
+    network: NetworkLike | None = None,
     collective: str | None = None,
     *,
+    predicted: str | PathLike[str] | None = None,
     operation: str | None = None,
     n_ranks: int | None = None,
     placement: PlacementLike | None = None,
+    routing: str | None = None,
     engine: str = "",
+    seed: int | None = None,
+    overhead: float | str | None = None,
+    recv_overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
+    in_place: bool = False,
+    line_rate: float | str | None = None,
 ) -> Comparison:
     """Predict what was measured, and set both side by side.
 
@@ -213,29 +230,44 @@ def compare_with(
     ----------
     measured : path
         Output of nccl-tests, OSU's benchmarks or rccl-tests, JSON or CSV, as ``commsim compare`` reads them.
-    network, placement, engine
-        Same as in :func:`scenario_of`.
+    network : str, Network or NetworkBuilder, optional
+        Network of the predictions; None with `predicted`.
     collective : str, optional
         Algorithm. Default: what runs on such machines.
+    predicted : path, optional
+        File of predictions, in place of a network.
     operation : str, optional
         Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
         Number of ranks, where the file does not say it.
+    placement, routing, engine, seed, overhead, recv_overhead, reduce_rate, software
+        Same as in :func:`scenario_of`.
+    in_place : bool
+        Whether the times in place are compared. Default: those out of place.
+    line_rate : float, bytes/s, or str, optional
+        Rate of a rank's link, to explain a busbw above it. Default: that of the network's busiest link.
 
     Raises
     ------
     InputError
         If the file has no measurement of the operation, or not of one number of ranks.
     """
-    path, where = fspath(measured), network_of(network)
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=[])
-
-    def predicted(operation: str, n: int | None, sizes: Sequence[float]) -> list[float]:
-        spec = collective or usual_collective(where, operation)[0]
-        asked = scenario_of(spec, where, n_ranks=n, placement=placement, engine=engine)
-        return [result.time for result in solve_scenario(asked, sizes).results]
-
-    return compare(rows, path, predicted, n_ranks)
+    asked: dict[str, Any] = {
+        "operation": operation, "n_ranks": n_ranks, "in_place": in_place, "line_rate": line_rate,
+    }  # fmt: skip
+    options: dict[str, Any] = {
+        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
+        "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+    }  # fmt: skip
+    if (network is None) == (predicted is None):
+        raise InputError("compare_with takes a network or a file of predictions: give one of the two")
+    if network is None:
+        for name in (name for name, value in options.items() if value):
+            raise InputError(f"{name} goes with a network, not with a file of predictions")
+        return compare_files(fspath(predicted or ""), fspath(measured), collective, **asked)
+    where = network_of(network)
+    options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
+    return compare(fspath(measured), where, collective, **asked, **options)
 
 
 def synthesize(
@@ -279,7 +311,8 @@ def synthesize(
     running : str, optional
         Schedule that runs without the faults. Default: the fastest registered collective.
     """
-    where, costs = network_of(network), {
+    where = network_of(network)
+    costs: dict[str, Any] = {
         "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
     asked = scenario_of(

@@ -147,9 +147,10 @@ def parts_of_pairs(
     return [Table(COMPARISON, [_cells(pair) for pair in pairs], title), *remarks(said)]
 
 
-def parts_of_comparison(comparison: Comparison) -> list[Part]:
-    """Return a comparison's pairs and errors."""
-    return parts_of_pairs(comparison.pairs, comparison.summary)
+def parts_of_comparison(comparison: Comparison, title: str = "") -> list[Part]:
+    """Return a comparison's pairs and errors, between what was derived and what explains its bus bandwidths."""
+    pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone)
+    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
 
 
 def _cells(pair: Pair) -> list[str]:

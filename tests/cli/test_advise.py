@@ -146,7 +146,7 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
     gradients = np.ones((4, 100), np.float32)
     np.save(tmp_path / "g.npy", gradients)
     argv = ("advise", "--topology", STAR, "--gradients", tmp_path / "g.npy")
-    assert "holds 400 bytes for each worker, got --size 1MiB" in commsim.refuses(*argv, "--size", "1MiB")
+    assert "holds 400 bytes for each worker, got a size of 1048576" in commsim.refuses(*argv, "--size", "1MiB")
     assert "needs gradients of 8 ranks, got 4" in commsim.refuses(*argv, "--workers", "8")
     gradients[2, 3] = np.nan
     np.save(tmp_path / "g.npy", gradients)

@@ -187,8 +187,7 @@ def by_compare(tmp_path, asked):
 
 
 def by_compare_with(tmp_path, asked):
-    where = cs.scenario_of("", asked.network, operation=asked.operation, **asked.keywords).network
-    (pair,) = cs.compare_with(measured(tmp_path, asked), where, asked.collective).pairs
+    (pair,) = cs.compare_with(measured(tmp_path, asked), asked.network, asked.collective, **asked.keywords).pairs
     return pair.predicted
 
 
@@ -252,7 +251,7 @@ DOORS = {
     "workload": (by_workload, (*COSTS, *FAULTS, "n_ranks")),
     "place": (by_place, (*COSTS, *FAULTS, "n_ranks")),
     "compare": (by_compare, (*COSTS, "n_ranks")),
-    "compare_with": (by_compare_with, COSTS),
+    "compare_with": (by_compare_with, (*COSTS, "n_ranks")),
     "report": (by_report, EVERY),
     "page": (by_page, EVERY),
     "rank": (by_rank, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
@@ -400,6 +399,23 @@ def test_both_doors_find_the_same_cheapest_topology(tmp_path):
     )
     answer = asked_for(tmp_path, "advise", "--sweep", path, "--jobs", "1")
     assert answer["results"] == [offer.row() for offer in cs.cheapest_topologies(path, jobs=1).offers]
+
+
+def test_both_doors_compare_with_the_same_words_and_numbers(tmp_path):
+    path = tmp_path / "measured.txt"
+    path.write_text(cs.fake_nccl_tests("dgx-h100", noise=0.1, seed=3))
+    given = ("--routing", "ecmp", "--overhead", "3us", "--in-place", "--line-rate", "10GB/s")
+    answer = asked_for(tmp_path, "compare", path, "--topology", "dgx-h100", *given)
+    more = {"routing": "ecmp", "overhead": "3us", "in_place": True, "line_rate": "10GB/s"}
+    found = cs.compare_with(path, "dgx-h100", **more)
+    assert answer["results"] == json.loads(json.dumps([pair.row() for pair in found.pairs]))
+    assert answer["explanations"] == list(found.reasons) != []
+    assert {*found.notes, *found.reasons} <= set(answer["remarks"])
+    assert found.pairs != cs.compare_with(path, "dgx-h100").pairs
+    assert any("nccl_all_reduce: what NCCL runs" in note for note in found.notes)
+    (tmp_path / "predicted.txt").write_text(cs.fake_nccl_tests("dgx-h100"))
+    answer = asked_for(tmp_path, "compare", tmp_path / "predicted.txt", path)
+    assert answer["summary"]["median"] == cs.compare_with(path, predicted=tmp_path / "predicted.txt").summary.median
 
 
 def cause(why):
