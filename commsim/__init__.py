@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from .scenario.build import prepare as prepare
     from .scenario.inputs import load_network as load_network
     from .scenario.inputs import load_placement as load_placement
+    from .scenario.loads import busiest_link as busiest_link
+    from .scenario.loads import mean_busbw as mean_busbw
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
@@ -105,6 +107,7 @@ _MODULES = {
         "advise_for", "cheapest_topologies", "compare_with", "lower_bound", "over_bound", "synthesize", "write_report",
     ),
     "commsim.scenario.build": ("prepare",),
+    "commsim.scenario.loads": ("busiest_link", "mean_busbw"),
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),

@@ -13,6 +13,7 @@ from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
+from commsim.scenario.together.composition import read_composition
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 LEAF = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=2"
@@ -416,6 +417,33 @@ def test_both_doors_compare_with_the_same_words_and_numbers(tmp_path):
     (tmp_path / "predicted.txt").write_text(cs.fake_nccl_tests("dgx-h100"))
     answer = asked_for(tmp_path, "compare", tmp_path / "predicted.txt", path)
     assert answer["summary"]["median"] == cs.compare_with(path, predicted=tmp_path / "predicted.txt").summary.median
+
+
+def test_python_has_what_the_table_of_run_computes(tmp_path, capsys):
+    words = ["run", "--topology", LEAF, "ring_all_reduce", "-b", "1M", "-e", "4M", "-f", "4"]
+    answer = asked_for(tmp_path, *words)
+    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF), ["1MiB", "4MiB"])
+    links = [cs.busiest_link(result, found.plan.network) for result in found.results]
+    assert [row["busiest_link"] for row in answer["results"]] == [
+        {"name": link.name, "bytes": link.bytes, "Bps": link.rate} for link in links
+    ]
+    assert all(link.rate > 0 for link in links)
+    assert f"# Avg bus bandwidth    : {cs.mean_busbw(found.results) / 1e9:.4g}" in capsys.readouterr().out
+
+
+def test_python_has_what_sharing_costs_jobs_and_background_traffic(tmp_path):
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        '[[job]]\ncollective = "ring_all_reduce"\nranks = "0-7"\nsize = "1MiB"\n'
+        '[[job]]\ncollective = "ring_all_gather"\nranks = "8-15"\nsize = "1MiB"\n'
+        '[[background]]\nkind = "incast"\nsenders = 3\nsize = "64kB"\nevery = "40us"\nuntil = "100us"\n'
+    )
+    answer = asked_for(tmp_path, "run", "--topology", LEAF, "--jobs", path, "--seed", "1")
+    asked = scenario_of("", LEAF, jobs=read_composition(str(path)), seed=1)
+    found = solve(asked, [0.0])
+    assert tuple(row["slowdown"] for row in answer["results"]) == found.details.slowdowns(found.results)
+    assert max(found.details.slowdowns(found.results)) > 1
+    assert answer["background"] == found.details.background()
 
 
 def cause(why):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim import predict
 from commsim.core.errors import InputError
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.contenders import algorithms_for
 from commsim.scenario.plans.groups import prepare_groups
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy

@@ -3,9 +3,9 @@ import math
 
 import pytest
 
+from commsim import predict
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.scenario import predict
 from commsim.scenario.collective_names import USUAL
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commsim.core.errors import CommsimError, InputError
 
 if TYPE_CHECKING:
@@ -50,13 +48,6 @@ def replay(
         except CommsimError as error:
             left_out[spec] = str(error)
     return runs, left_out
-
-
-def line_rate(prepared: Plan) -> float:
-    """Rate at which the links of a rank send, bytes/s: of the rank whose links are slowest."""
-    network = prepared.network
-    of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
-    return float(of_node[prepared.ranks].min())
 
 
 def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import counted
 from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.scenario.loads import BusiestLink, busiest_link, mean_busbw
 from commsim.scenario.remarks import remarks_of_results
 
 from .config import DATATYPES, Config
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from commsim.core.network import Network
@@ -66,14 +66,9 @@ class Row:
         return OPERATIONS.get(self.result.operation)
 
     @property
-    def busiest(self) -> tuple[str | None, float, float]:
-        """Link that needs the longest for its bytes: its name, its bytes, and its mean rate in bytes/s."""
-        r = self.result
-        if not r.link_bytes.any():
-            return None, 0.0, 0.0
-        link = int((r.link_bytes / self.network.bandwidth).argmax())
-        load = float(r.link_bytes[link])
-        return self.network.link_name(link), load, load / r.time if r.time else 0.0
+    def busiest(self) -> BusiestLink:
+        """Link that needs the longest for its bytes."""
+        return busiest_link(self.result, self.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,8 +195,7 @@ def parts_of(
     ]
     said: Iterable[str] = solution.remarks
     if not groups:
-        rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
-        parts.append(Lines((f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}",)))
+        parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
         if verbose:
             ways = [f"flow engine: {METHODS[m]}" for m in sorted({r.method for r in results} & METHODS.keys())]
             framed = solution.scenario.wish.framing is not None

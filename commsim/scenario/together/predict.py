@@ -28,29 +28,13 @@ from commsim.scenario.scenario import Wish
 from .background import Messages, draw_messages
 from .composition import Composition, JobEntry
 from .job_costs import framed, has_own_costs, shared_job, with_rest
+from .sharing import Sharing
 
 if TYPE_CHECKING:
     from commsim.engine.packet.packet_job import AggregationJob
     from commsim.engine.packet.transport import Fabric, Transport
 
 __all__ = ["Together", "prepare_together"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sharing:
-    """What jobs and background traffic take together, and what they would take on their own.
-
-    Parameters
-    ----------
-    alone : tuple of float, s
-        Time of each job without the others.
-    took, ideal : float64[n_messages], s
-        Time of each background message, and its time without other traffic.
-    """
-
-    alone: tuple[float, ...]
-    took: NDArray[np.float64]
-    ideal: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
