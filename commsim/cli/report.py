@@ -281,11 +281,11 @@ def _showing(runs: Sequence[SimulatedRun], text: str) -> tuple[SimulatedRun, ...
 
 def _with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
     """Add runs in detail, and the line rate of their network."""
+    from commsim.core.network_queries import line_rate
     from commsim.report.study import with_line_rate
-    from commsim.scenario.loads import line_rate
 
     if runs:
-        study = with_line_rate(study, line_rate(runs[0].prepared))
+        study = with_line_rate(study, line_rate(runs[0].prepared.network, runs[0].prepared.ranks))
     return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out))
 
 

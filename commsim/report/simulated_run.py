@@ -124,7 +124,7 @@ def simulate_run(
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
     wish = wish or Wish()
     if wish.engine == "closed-form":
-        raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
+        raise InputError(f"{name}: a closed form has no single transfers; use engine flow")
     prepared = prepared.at(size)
     late = bool(wish.start_jitter)
     watch = None

@@ -58,7 +58,7 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     if library and spec in COLLECTIVES:
         return spec, f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
     if operation not in USUAL:
-        raise InputError(f"{operation} has no usual algorithm here; name one with --collective")
+        raise InputError(f"{operation} has no usual algorithm here; name one")
     usual = USUAL[operation]
     return usual, f"{usual}: {library.upper()} is not modelled for {operation}" if library else ""
 

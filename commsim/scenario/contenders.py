@@ -31,7 +31,7 @@ SMALL = 65536
 ASSUMED_OVERHEAD = 1e-6
 # Reasons that many algorithms share, by a part of their text, and how they are summed up.
 SHARED_REASONS = {
-    "has no aggregating switch; --programmable": "no aggregating switch: {} (--programmable assumes it)",
+    "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
 }
 
@@ -47,8 +47,8 @@ def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
     """Describe in a ranking that the overhead of messages is assumed, and for what it is not."""
     packets = [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
     return [
-        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: --overhead "
-        "0us for none, commsim calibrate measures it"
+        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: an "
+        "overhead of 0us means none, commsim calibrate measures it"
         + (f"; not for packets of {', '.join(packets)}" if packets else "")
     ]
 
@@ -59,7 +59,7 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
         return []
     return [
         f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours ways "
-        "with many messages; --overhead 1us is usual, commsim calibrate measures it"
+        "with many messages; an overhead of 1us is usual, commsim calibrate measures it"
     ]
 
 

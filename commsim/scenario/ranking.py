@@ -132,7 +132,7 @@ def rank(
     PhysicsError
         If the prediction of an algorithm is impossible. This is a bug in commsim.
     """
-    scenario.wish.require_engine("--operation")
+    scenario.wish.require_engine("a ranking")
     network, sizes = scenario.network, _legal_sizes(operation, sizes)
     known: dict[tuple[str, int], Result] = {}
 
@@ -183,7 +183,7 @@ def solve_each(
     list of Solution, dict of str to str
         And why algorithms are left out.
     """
-    scenario.wish.require_engine("--operation")
+    scenario.wish.require_engine("a ranking")
     solutions: list[Solution] = []
 
     def solved(spec: str, plan: Plan) -> None:

@@ -131,7 +131,7 @@ def test_drawn_faults_are_named_and_drawn_by_the_seed(commsim):
         "none",
     )
     first, again, other = (commsim(*argv, "--seed", seed).out for seed in ("1", "1", "2"))
-    assert "# --fail links:2: 2 failed: " in first
+    assert "# fail links:2: 2 failed: " in first
     assert first == again != other
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.operations import OPERATIONS
+from commsim.core.result import BusiestLink, Result, mean_busbw
 from commsim.core.units import counted
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.loads import BusiestLink, busiest_link, mean_busbw
 from commsim.scenario.remarks import remarks_of_results
 
 from .config import DATATYPES, Config
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from commsim.core.network import Network
-    from commsim.core.result import Result
     from commsim.core.schedule import Schedule
     from commsim.scenario.solve import Solution
 
@@ -68,7 +67,7 @@ class Row:
     @property
     def busiest(self) -> BusiestLink:
         """Link that needs the longest for its bytes."""
-        return busiest_link(self.result, self.network)
+        return self.result.busiest_link(self.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import plan_of, solve
 
 # How a line rate is called that the user gives.
-GIVEN = "--line-rate"
+GIVEN = "the given line rate"
 __all__ = ["Comparison", "compare", "compare_files"]
 
 
