@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .core.placement import place as place
     from .core.program import Program as Program
     from .core.result import Result as Result
+    from .core.result import mean_busbw as mean_busbw
     from .core.schedule import Schedule as Schedule
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
@@ -50,14 +51,16 @@ if TYPE_CHECKING:
     from .files.store import read_network as read_network
     from .files.store import read_placement as read_placement
     from .files.store import save as save
+    from .optimum import lower_bound as lower_bound
+    from .optimum import over_bound as over_bound
+    from .optimum import synthesize as synthesize
     from .placement.cluster import read_cluster as read_cluster
     from .placement.place import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
     from .questions import advise_for as advise_for
+    from .questions import cheapest_topologies as cheapest_topologies
     from .questions import compare_with as compare_with
-    from .questions import lower_bound as lower_bound
-    from .questions import synthesize as synthesize
     from .questions import write_report as write_report
     from .real.comparison.comparison import Comparison as Comparison
     from .scenario.build import prepare as prepare
@@ -85,7 +88,7 @@ _MODULES = {
     "commsim.core.pinned_routes": ("PinnedRoutes",),
     "commsim.core.placement": ("Placement", "place"),
     "commsim.core.program": ("Program",),
-    "commsim.core.result": ("Result",),
+    "commsim.core.result": ("Result", "mean_busbw"),
     "commsim.core.schedule": ("Schedule",),
     "commsim.files.result_file": ("read_result",),
     "commsim.files.schedule_file": ("read_schedule",),
@@ -99,8 +102,9 @@ _MODULES = {
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
+    "commsim.optimum": ("lower_bound", "over_bound", "synthesize"),
     "commsim.questions": (
-        "advise_for", "compare_with", "lower_bound", "synthesize", "write_report",
+        "advise_for", "cheapest_topologies", "compare_with", "write_report",
     ),
     "commsim.scenario.build": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),

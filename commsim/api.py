@@ -207,7 +207,9 @@ def rank(
     transport: Any = None,
     fabric: Any = None,
     packets: Mapping[str, Any] | None = None,
+    algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
+    synthesized: bool = False,
     assume_overhead: bool = True,
 ) -> Ranking:
     """Rank all algorithms of an operation on a network, by size.
@@ -224,8 +226,13 @@ def rank(
         Sizes, bytes or text such as ``64MiB``.
     engine : str
         Engine of all predictions.
+    algorithms : sequence of str
+        Algorithms to rank. Default: all that implement the operation.
     named : sequence of str
-        Further algorithms, which have to run; switches are assumed to be programmable for these alone.
+        Further algorithms, such as ``nccl``, which have to run; switches are assumed to be programmable for these
+        alone.
+    synthesized : bool
+        Whether the schedules that :func:`commsim.synthesize` makes are ranked too.
     assume_overhead : bool
         Whether a message takes 1 us of its sender where neither the network, `overhead`, `recv_overhead` nor `software`
         gives any, as in ``commsim run --operation``.
@@ -243,7 +250,10 @@ def rank(
     ['binomial_broadcast', 'chain_broadcast']
     """
     given = dict(locals())
-    own = ("sizes", "named", "assume_overhead")
+    own = ("sizes", "algorithms", "named", "synthesized", "assume_overhead")
     asked = scenario_of("", **{name: value for name, value in given.items() if name not in own})
     assume = assume_overhead and (overhead, recv_overhead, software) == (None, None, None)
-    return rank_scenario(asked, operation, [int(s) for s in sizes_of(sizes)], named=named, assume_overhead=assume)
+    return rank_scenario(
+        asked, operation, [int(s) for s in sizes_of(sizes)], algorithms=algorithms, named=named,
+        synthesized=synthesized, assume_overhead=assume,
+    )  # fmt: skip

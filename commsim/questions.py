@@ -2,99 +2,83 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from commsim.api import scenario_of
-from commsim.core.placement import Placement
+from commsim.core.errors import InputError
 from commsim.core.result import Result
-from commsim.formats.measured import read_measured
-from commsim.real.comparison.above_line_rate import line_of_pairs, why_above
-from commsim.real.comparison.comparison import Comparison, compare
-from commsim.real.comparison.pairs import about_medians
-from commsim.report.columns import table_of_rows
+from commsim.real.comparison.comparison import Comparison, compare, compare_files
 from commsim.report.page.write import write_page
 from commsim.report.predicted import Predicted
 from commsim.report.repeated_runs import repeated_all, with_runs
 from commsim.report.rows.study_files import read_study
-from commsim.report.study import make_study
-from commsim.scenario.advice import Advice, Question, advise
-from commsim.scenario.collective_names import usual_collective
-from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, placement_of, size_of, sizes_of
+from commsim.report.study import study_of_rows
+from commsim.scenario.advice import Advice
+from commsim.scenario.advice import advise_for as advise
+from commsim.scenario.given import (
+    NetworkLike,
+    PlacementLike,
+    SizeLike,
+    network_of,
+    placement_of,
+    size_of,
+)
 from commsim.scenario.solve import Solution
-from commsim.scenario.solve import solve as solve_scenario
-from commsim.synthesis import LowerBound, bound
-from commsim.synthesis import synthesize as methods
-from commsim.synthesis.synthesize import Synthesis
-
-
-def lower_bound(
-    operation: str,
-    network: NetworkLike,
-    *,
-    placement: Sequence[int] | Sequence[str] | None = None,
-    root: int = 0,
-    anywhere: bool = False,
-) -> LowerBound:
-    """Bound the time of an operation from below, for every schedule that anyone may find.
-
-    Parameters
-    ----------
-    operation : str
-        Name of the operation, such as ``all_reduce``.
-    network : str, Network or NetworkBuilder
-        Network.
-    placement : sequence of int or str, optional
-        Node of each rank. Default: the endpoints.
-    root : int
-        Root, of operations that have one.
-    anywhere : bool
-        Whether servers on spare hosts and switches that add may help.
-
-    Examples
-    --------
-    >>> import commsim as cs
-    >>> least = cs.lower_bound("all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=0us")
-    >>> least.time(100e6) == 2 * 3 / 4 * 100e6 / 12.5e9
-    True
-    """
-    where = network_of(network)
-    return bound.lower_bound(operation, where, _nodes(placement, where), root=root, anywhere=anywhere)
+from commsim.sweep.cheapest import Offers
+from commsim.sweep.cheapest import cheapest_topologies as rank_topologies
 
 
 def advise_for(
-    size: SizeLike,
+    size: SizeLike | None,
     network: NetworkLike,
     *,
     n_workers: int | None = None,
     density: float | Sequence[float] = (),
     block: int | None = None,
+    pattern: str = "random",
+    gradients: str | PathLike[str] | None = None,
     n_servers: int | None = None,
     lossy: bool = False,
     programmable: bool = False,
     placement: str = "packed",
+    routing: str | None = None,
     seed: int = 0,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
     assume_overhead: bool = True,
 ) -> Advice:
     """Rank all ways to sum a tensor on a network: dense, sparse, with servers, in switches.
 
     Parameters
     ----------
-    size : float, bytes, or str
-        Size of each worker's tensor, such as ``100MiB``.
+    size : float, bytes, or str, optional
+        Size of each worker's tensor, such as ``100MiB``; None for that of `gradients`.
     network : str, Network or NetworkBuilder
         Network.
     n_workers : int, optional
-        Number of ranks. Default: all hosts.
+        Number of ranks. Default: all hosts, or the number of gradients.
     density : float or sequence of float
         Share of elements that are not zero. Default: dense data.
-    block, n_servers, lossy, programmable, placement, seed
+    block, pattern, n_servers, lossy, programmable, placement, routing, seed
         Same as in :class:`commsim.scenario.advice.Question`.
+    gradients : path, optional
+        File or folder of real gradients in place of drawn data.
+    fail, scale, overhead, reduce_rate, software
+        Faults and costs of messages, as in :func:`scenario_of`.
     assume_overhead : bool
-        Whether a message takes 1 us of its sender where the network gives none, as in ``commsim advise``.
+        Whether a message takes 1 us of its sender where neither the network, `overhead` nor `software` gives any, as in
+        ``commsim advise``.
+
+    Returns
+    -------
+    Advice
+        Ranked ways. Its methods ``crossover()`` and ``servers()`` predict more: the density from which on dense ways
+        are faster, and the gain of CPU servers.
 
     Examples
     --------
@@ -103,25 +87,49 @@ def advise_for(
     >>> advice.ranked[0].result.time <= advice.ranked[-1].result.time
     True
     """
-    where = network_of(network)
+    given = dict(locals())
+    n_bytes, where = (None if size is None else size_of(size)), network_of(network)
     shares = (density,) if isinstance(density, (int, float)) else tuple(density)
-    workers = len(where.endpoints) if n_workers is None else n_workers
-    question = Question(
-        workers, size_of(size), shares, block=block, n_servers=n_servers, lossy=lossy, programmable=programmable,
-        placement=placement, seed=seed,
-    )  # fmt: skip
-    return advise(question.on(where), where, assume_overhead=assume_overhead)
+    own = ("size", "network", "density", "gradients")
+    more = {name: value for name, value in given.items() if name not in own}
+    return advise(where, n_bytes, densities=shares, gradients=None if gradients is None else fspath(gradients), **more)
+
+
+def cheapest_topologies(
+    sweep: str | PathLike[str], folder: str | PathLike[str] | None = None, *, jobs: int | None = None
+) -> Offers:
+    """Find the cheapest topology of a sweep that keeps a goal, as ``commsim advise --sweep`` does.
+
+    Parameters
+    ----------
+    sweep : path
+        File of a sweep with the tables ``[cost]`` and ``[goal]``.
+    folder : path, optional
+        Folder that keeps the results, or has some to continue with. Default: none.
+    jobs : int, optional
+        Number of worker processes. Default: all processors.
+    """
+    return rank_topologies(fspath(sweep), None if folder is None else fspath(folder), jobs=jobs)
 
 
 def compare_with(
     measured: str | PathLike[str],
-    network: NetworkLike,
+    network: NetworkLike | None = None,
     collective: str | None = None,
     *,
+    predicted: str | PathLike[str] | None = None,
     operation: str | None = None,
     n_ranks: int | None = None,
     placement: PlacementLike | None = None,
+    routing: str | None = None,
     engine: str = "",
+    seed: int | None = None,
+    overhead: float | str | None = None,
+    recv_overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
+    in_place: bool = False,
+    line_rate: float | str | None = None,
 ) -> Comparison:
     """Predict what was measured, and set both side by side.
 
@@ -129,69 +137,44 @@ def compare_with(
     ----------
     measured : path
         Output of nccl-tests, OSU's benchmarks or rccl-tests, JSON or CSV, as ``commsim compare`` reads them.
-    network, placement, engine
-        Same as in :func:`scenario_of`.
+    network : str, Network or NetworkBuilder, optional
+        Network of the predictions; None with `predicted`.
     collective : str, optional
         Algorithm. Default: what runs on such machines.
+    predicted : path, optional
+        File of predictions, in place of a network.
     operation : str, optional
         Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
         Number of ranks, where the file does not say it.
+    placement, routing, engine, seed, overhead, recv_overhead, reduce_rate, software
+        Same as in :func:`scenario_of`.
+    in_place : bool
+        Whether the times in place are compared. Default: those out of place.
+    line_rate : float, bytes/s, or str, optional
+        Rate of a rank's link, to explain a busbw above it. Default: that of the network's busiest link.
 
     Raises
     ------
     InputError
         If the file has no measurement of the operation, or not of one number of ranks.
     """
-    path, where, notes = fspath(measured), network_of(network), list[str]()
-    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
-    notes += about_medians(rows)
-    plans = []
-
-    def predicted(operation: str, n: int | None, sizes: Sequence[float]) -> list[float]:
-        spec, told = (collective, "") if collective else usual_collective(where, operation)
-        if not collective:
-            notes.append(told or f"{spec}: --collective names another algorithm")
-        asked = scenario_of(spec, where, n_ranks=n, placement=placement, engine=engine)
-        solution = solve_scenario(asked, sizes)
-        notes.extend((*solution.derived, f"engine {asked.wish.engine}", *solution.remarks))
-        plans.append(solution.plan)
-        return [result.time for result in solution.results]
-
-    found = compare(rows, path, predicted, n_ranks)
-    reasons = why_above(found.pairs, line_of_pairs(found.pairs, plans[0]))
-    return dataclasses.replace(found, remarks=tuple(dict.fromkeys((*notes, *reasons))))
-
-
-def synthesize(
-    operation: str,
-    network: NetworkLike,
-    sizes: SizeLike | Sequence[SizeLike],
-    *,
-    placement: Sequence[int] | Sequence[str] | None = None,
-    root: int = 0,
-    time_limit: float | None = None,
-) -> Synthesis:
-    """Make the fastest schedules for an operation on a network, with a proven lower bound.
-
-    Parameters
-    ----------
-    operation : str
-        Name of the operation, such as ``all_reduce``.
-    network : str, Network or NetworkBuilder
-        Network.
-    sizes : float or str, or a sequence of them
-        Sizes, bytes or text such as ``64MiB``.
-    placement : sequence of int or str, optional
-        Node of each rank. Default: the endpoints.
-    root : int
-        Root, of operations that have one.
-    time_limit : float, s, optional
-        Time after which nothing new is tried.
-    """
-    where, wanted = network_of(network), [int(size) for size in sizes_of(sizes)]
-    nodes = _nodes(placement, where)
-    return methods.synthesize(operation, where, wanted, ranks=nodes, root=root, time_limit=time_limit)
+    asked: dict[str, Any] = {
+        "operation": operation, "n_ranks": n_ranks, "in_place": in_place, "line_rate": line_rate,
+    }  # fmt: skip
+    options: dict[str, Any] = {
+        "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
+        "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+    }  # fmt: skip
+    if (network is None) == (predicted is None):
+        raise InputError("compare_with takes a network or a file of predictions: give one of the two")
+    if network is None:
+        for name in (name for name, value in options.items() if value):
+            raise InputError(f"{name} goes with a network, not with a file of predictions")
+        return compare_files(fspath(predicted or ""), fspath(measured), collective, **asked)
+    where = network_of(network)
+    options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
+    return compare(fspath(measured), where, collective, **asked, **options)
 
 
 def write_report(
@@ -228,7 +211,7 @@ def write_report(
     known = [pair for one in every for pair in _with_solution(one)]
     said = (text for solution, _ in known if solution is not None for text in solution.said)
     name = Path(path).stem
-    study = make_study(name, table_of_rows([result.row() for _, result in known]), {}, remarks=tuple(said))
+    study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(said))
     again = [(solution, result) for solution, result in known if solution is not None]
     return write_page(with_runs(study, *repeated_all(again)), fspath(path))
 
@@ -238,9 +221,3 @@ def _with_solution(given: Result | Solution) -> list[tuple[Solution | None, Resu
     if isinstance(given, Solution):
         return [(given, result) for result in given.results]
     return [(given.solution if isinstance(given, Predicted) else None, given)]
-
-
-def _nodes(placement: Any, where: Any) -> Any:
-    """Return the node of each rank; None for the endpoints."""
-    given, _ = placement_of(placement, where, None)
-    return given.nodes if isinstance(given, Placement) else None

@@ -9,8 +9,9 @@ import functools
 from collections.abc import Iterator
 
 from collectives.dense.broadcast import chain_cost
+from commsim import predict
 from commsim.core.cost import LogGP
-from commsim.scenario import predict, with_costs
+from commsim.scenario import with_costs
 from commsim.scenario.inputs import load_network
 
 from .row import Row

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from collectives.dense.all_to_all import pairwise_all_to_all
 from collectives.dense.ring import ring_all_reduce
+from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.scenario import predict
 from commsim.workload.parallel.layer_parallel import shared_slow_down
 from commsim.workload.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
 from commsim.workload.systems.kungfu import kungfu_all_reduce

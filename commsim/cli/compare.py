@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import parse_bandwidth
-from commsim.report.answer import Answer, Lines, remarks
+from commsim.report.answer import Answer, Lines
 from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
@@ -17,10 +16,10 @@ from .flags.outputs import check_written
 from .run.config import Prediction
 
 if TYPE_CHECKING:
-    from commsim.core.result import Result
-    from commsim.formats.measurement import Measured
     from commsim.real.comparison.pairs import Pair
-    from commsim.scenario import Plan
+
+# Flags of a prediction; a file of predictions has its own.
+OF_PREDICTION = ("placement", "routing", "engine", "overhead", "recv_overhead", "reduce_rate", "software")
 
 
 class Config(Prediction, WithJson):
@@ -44,114 +43,38 @@ class Config(Prediction, WithJson):
 
 def run(config: Config) -> Answer:
     """Set predicted and measured times side by side."""
-    from commsim.formats.measured import read_measured
-    from commsim.real.comparison.pairs import about_medians, one_per_size, pair_up, summarise
-    from commsim.report.tables_of_questions import parts_of_pairs
+    from commsim.real.comparison.comparison import compare, compare_files
+    from commsim.report.tables_of_questions import parts_of_comparison
 
     if len(config.files) > 2:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if (len(config.files) == 2) == (config.topology is not None):
         raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
     check_written([config.json, config.csv, config.plot], [*config.files, config.topology])
-    notes: list[str] = []
-    rows = read_measured(config.files[-1], operation=config.operation or "", n_ranks=config.ranks, notes=notes)
-    notes += about_medians(rows)
-    measured = one_per_size(rows, True if config.in_place else None)
-    if len(config.files) == 1:
-        config = _with_collective(config, measured, notes)
-    predict, run = _prediction(config, measured, notes)
-    pairs, alone = pair_up(measured, predict)
-    if not pairs:
-        raise InputError(f"{config.files[0]} has none of the {len(alone)} sizes of {config.files[-1]}")
-    summary = summarise(pairs)
-    reasons = _explanations(config, pairs, run)
-    title = f"{config.files[-1]} against {_predictor(config)}"
-    parts = [*remarks(notes), *parts_of_pairs(pairs, summary, title, alone), *remarks(reasons)]
+    asked: dict[str, Any] = {
+        "operation": config.operation, "n_ranks": config.ranks, "in_place": config.in_place,
+        "line_rate": config.line_rate,
+    }  # fmt: skip
+    if config.topology is not None:
+        given = {name: getattr(config, name) for name in OF_PREDICTION}
+        found = compare(
+            config.files[0], config.topology, config.collective, seed=config.seed or None,
+            over=functools.partial(progress, what="predict"), **asked, **given,
+        )  # fmt: skip
+    else:
+        for name in config.given(*OF_PREDICTION):
+            raise InputError(f"{name} goes with --topology, not with a file of predictions")
+        found = compare_files(config.files[0], config.files[1], config.collective, **asked)
+    parts = parts_of_comparison(found, f"{config.files[-1]} against {found.predictor}")
     if config.plot:
-        _draw_comparison(pairs, config.plot)
+        _draw_comparison(found.pairs, config.plot)
         parts.append(Lines([f"{config.plot}: written"]))
     more: dict[str, Any] = {
-        "summary": {name: getattr(summary, name) for name in summary.__slots__},
-        "explanations": reasons,
+        "summary": {name: getattr(found.summary, name) for name in found.summary.__slots__},
+        "explanations": list(found.reasons),
     }
-    return Answer(parts, [pair.row() for pair in pairs], config.flags(), more)
-
-
-def _with_collective(config: Config, measured: Sequence[Measured], notes: list[str]) -> Config:
-    """Put the usual collective of the measured operation where none is named, and the usual engine."""
-    from commsim.scenario.collective_names import spelled_out, usual_collective
-    from commsim.scenario.inputs import load_network
-
-    operations = sorted({row.operation for row in measured if row.size > 0})
-    operation = config.operation or (operations[0] if len(operations) == 1 else None)
-    if config.collective is not None:
-        spec = spelled_out(config.collective, operation)
-    elif operation is None:
-        raise InputError(f"{config.files[-1]} has {', '.join(operations)}: choose, as in --operation {operations[0]}")
-    else:
-        spec, told = usual_collective(load_network(config.topology or ""), operation)
-        notes.append(told or f"{spec}: --collective names another algorithm")
-    return dataclasses.replace(config, collective=spec)
-
-
-def _prediction(
-    config: Config, measured: Sequence[Measured], notes: list[str]
-) -> tuple[Callable[[Measured], float | None], Plan | None]:
-    """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
-    from commsim.formats.measured import read_measured
-    from commsim.real.comparison.pairs import of_one_algorithm, one_per_size, predictions_of
-
-    if len(config.files) == 2:
-        for name in config.given("overhead", "recv_overhead", "reduce_rate", "routing"):
-            raise InputError(f"{name} goes with --topology, not with a file of predictions")
-        rows = read_measured(config.files[0], operation=config.operation or "", n_ranks=config.ranks, notes=notes)
-        chosen = of_one_algorithm(rows, config.collective)
-        predicted = one_per_size(chosen)
-        if len(predicted) < sum(row.in_place == predicted[0].in_place for row in chosen):
-            notes.append(f"{config.files[0]}: has several predictions of a size; their median is taken")
-        return predictions_of(predicted, measured), None
-    prepared, results = _predict_all(config, measured, notes)
-    return lambda row: results[row.operation, row.size].time if (row.operation, row.size) in results else None, prepared
-
-
-def _predict_all(
-    config: Config, measured: Sequence[Measured], notes: list[str]
-) -> tuple[Plan, dict[tuple[str, float], Result]]:
-    """Predict --collective at the sizes that were measured."""
-    from commsim.scenario.solve import plan_of, solve
-
-    ranks = {row.n_ranks for row in measured if row.n_ranks is not None}
-    if len(ranks) > 1 and config.ranks is None:
-        raise InputError(f"{config.files[-1]} has measurements of {sorted(ranks)} ranks; choose, as in --ranks 8")
-    n_ranks = config.ranks or next(iter(ranks), None)
-    scenario = config.scenario(n_ranks)
-    prepared: Plan = plan_of(scenario)
-    operation = prepared.schedule.operation
-    sizes = sorted({row.size for row in measured if row.operation == operation and row.size > 0})
-    if not sizes:
-        theirs = ", ".join(sorted({row.operation for row in measured}))
-        raise InputError(f"nothing to compare: {config.collective} is {operation}, {config.files[-1]} has {theirs}")
-    solution = solve(scenario, sizes, plan=prepared, over=lambda some: progress(some, scenario.name))
-    notes += [*solution.derived, f"engine {scenario.wish.engine}", *solution.remarks]
-    return prepared, dict(zip([(operation, size) for size in sizes], solution.results, strict=True))
-
-
-def _predictor(config: Config) -> str:
-    return str(config.files[0]) if len(config.files) == 2 else f"{config.collective} on {config.topology}"
-
-
-def _explanations(config: Config, pairs: Sequence[Pair], prepared: Plan | None) -> list[str]:
-    """Explain the largest busbw that is above the line, if there is a line and one is."""
-    from commsim.real.comparison.above_line_rate import Line, line_of_pairs, why_above
-
-    line = None if prepared is None else line_of_pairs(pairs, prepared, config.seed)
-    if config.line_rate is not None:
-        rate = parse_bandwidth(config.line_rate, "--line-rate")
-        if line is not None:
-            line = dataclasses.replace(line, rate=rate, source="--line-rate", is_given=True)
-        elif prepared is None:
-            line = Line(rate, "--line-rate", is_given=True)
-    return list(why_above(pairs, line))
+    chosen = {"collective": found.collective or config.collective}
+    return Answer(parts, [pair.row() for pair in found.pairs], config.flags() | chosen, more)
 
 
 def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.answer import Answer, remarks
@@ -290,6 +288,7 @@ def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:
             raise InputError(f"{name} is about measurements; it goes with --measured")
         return study, []
     from commsim.formats.measured import read_measured
+    from commsim.report.rows.measured_rows import measured_table
 
     notes: list[str] = []
     rows = [
@@ -297,35 +296,7 @@ def _with_measured(study: Study, config: Data) -> tuple[Study, list[str]]:
         for path in config.measured
         for row in read_measured(path, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
     ]
-    return dataclasses.replace(study, measured=_measured_table(rows, study)), notes
-
-
-def _measured_table(rows: Sequence[Any], study: Study) -> Table:
-    from commsim.core.operations import operation
-    from commsim.report.figure_tables import Table, distinct, number_column, word_column
-
-    usual = distinct(study.rows["n_ranks"]).tolist() if "n_ranks" in study.rows else []
-    ranks = [row.n_ranks or (int(usual[0]) if len(usual) == 1 else None) for row in rows]
-    factor = [
-        np.nan if n is None else operation(row.operation).busbw_factor(n) for row, n in zip(rows, ranks, strict=True)
-    ]
-    size, time, low, high = (
-        np.array([np.nan if (v := getattr(row, name)) is None else v for row in rows], np.float64)
-        for name in ("size", "time", "low", "high")
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        busbw = [np.where(t > 0, size / t * np.array(factor), np.nan) for t in (time, high, low)]
-    return Table.of((
-        word_column("operation", [row.operation for row in rows]),
-        word_column("collective", [row.algorithm or None for row in rows]),
-        word_column("source", [row.source for row in rows]),
-        number_column("n_ranks", [np.nan if n is None else n for n in ranks]),
-        number_column("size_B", size),
-        number_column("time_s", time),
-        number_column("p5_s", low),
-        number_column("p95_s", high),
-        *(number_column(f"busbw{name}_Bps", v) for name, v in zip(("", "_low", "_high"), busbw, strict=True)),
-    ))  # fmt: skip
+    return dataclasses.replace(study, measured=measured_table(rows, study)), notes
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

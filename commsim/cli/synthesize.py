@@ -17,7 +17,6 @@ from .flags.faults import Faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.core.placement import Placement
     from commsim.synthesis.made_schedules import Candidate
     from commsim.synthesis.synthesize import Synthesis
 
@@ -57,47 +56,26 @@ def run(config: Config) -> Answer:
         raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
     from commsim.report.tables_of_questions import crossovers_of_synthesis, table_of_synthesis
-    from commsim.scenario.inputs import PACKED, load_network, load_placement
-    from commsim.scenario.read import changed_network
-    from commsim.synthesis.synthesize import synthesize
+    from commsim.scenario.inputs import load_network
+    from commsim.scenario.read import changed_network, scenario_of
+    from commsim.synthesis.cost_of_faults import synthesize_for
 
     loaded, has_faults = load_network(config.topology), bool(config.fail or config.scale)
-    costs_given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
-    whole, _ = changed_network(loaded, **costs_given)
-    network, notes = changed_network(
-        loaded, fail=config.fail, scale=config.scale, seed=config.seed or 0, **costs_given
+    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    scenario = scenario_of(
+        "", loaded, n_ranks=config.ranks, placement=config.placement, fail=config.fail, scale=config.scale,
+        seed=config.seed, **given,
     )  # fmt: skip
-    if config.running is not None and not has_faults:
-        raise InputError("--running goes with --fail or --scale: it is compared with what is made for the faults")
-    if config.running is not None:
-        from commsim.scenario.contenders import require_operation
-
-        require_operation(config.running, op.name)
-    p = len(network.endpoints) if config.ranks is None else config.ranks
-    if not 1 <= p <= len(network.endpoints):
-        raise InputError(f"--ranks must be 1..{len(network.endpoints)}, got {p}")
-    if not 0 <= config.root < p:
-        raise InputError(f"--root must be a rank 0..{p - 1}, got {config.root}")
-    placement = load_placement(config.placement or PACKED, network, p, config.seed or 0)
-    found = synthesize(
-        op.name,
-        network,
-        sizes,
-        ranks=placement.nodes,
-        root=config.root,
-        time_limit=limit,
-        max_messages=config.max_messages,
-        textbook=not config.no_textbook,
-        report=_progress,
-    )
+    found = synthesize_for(
+        scenario, op.name, sizes, whole=changed_network(loaded, **given)[0] if has_faults else None,
+        running=config.running, root=config.root, time_limit=limit, max_messages=config.max_messages,
+        textbook=not config.no_textbook, report=_progress,
+    )  # fmt: skip
     show_step()
-    parts: list[Part] = [table_of_synthesis(found)]
-    faults, costs = ([], []) if not has_faults else _costs(found, whole, placement, config)
-    parts += faults
-    parts += crossovers_of_synthesis(found)
-    said = [*notes, *found.remarks]
+    parts: list[Part] = [table_of_synthesis(found), *_table_of_faults(found), *crossovers_of_synthesis(found)]
+    said = list(found.remarks)
     if config.output:
-        said.append(_write(network, found.best(sizes[0]), config.output))
+        said.append(_write(found.network, found.best(sizes[0]), config.output))
     parts += remarks(said)
     if config.msccl:
         from commsim.formats.msccl.rules import write_rules
@@ -106,31 +84,26 @@ def run(config: Config) -> Answer:
         parts += remarks(one.note for one in written if one.note)
         parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
-        parts.append(Lines([_write_tuner(found, p, config.tuner_csv)]))
+        parts.append(Lines([_write_tuner(found, found.n_ranks, config.tuner_csv)]))
     more = {
-        "cost_of_faults": costs,
+        "cost_of_faults": [one.row() for one in found.faults],
         "ranges": [{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in found.ranges()],
-        "notes": [*notes, *found.notes],
+        "notes": list(found.notes),
     }
     return Answer(parts, [found.row(size) for size in found.candidates], more=more)
 
 
-def _costs(
-    found: Synthesis, whole: Network, placement: Placement, config: Config
-) -> tuple[list[Part], list[dict[str, Any]]]:
+def _table_of_faults(found: Synthesis) -> list[Part]:
     """Return what the faults cost with the schedule that runs without them, and with the one made for them."""
-    from commsim.synthesis.cost_of_faults import cost_of_faults
-
-    if not found.candidates:
-        return [], []
-    rows = cost_of_faults(found, whole, placement, running=config.running, root=config.root)
+    if not found.faults:
+        return []
     cells = []
-    for one in rows:
+    for one in found.faults:
         now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
         repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
         cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
     title = "cost of the faults: with what runs without them, and with what is made here"
-    return [Table(FAULT_COLUMNS, cells, title)], [one.row() for one in rows]
+    return [Table(FAULT_COLUMNS, cells, title)]
 
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:

@@ -231,3 +231,9 @@ def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:
     """Renumber keys from 0, in the order of their first appearance."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
+
+
+def line_rate(network: Network, nodes: NDArray[np.int32]) -> float:
+    """Return the rate at which the links of a node send, bytes/s: of the node of `nodes` whose links are slowest."""
+    of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
+    return float(of_node[nodes].min())

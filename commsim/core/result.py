@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
 from .frames import frame_of
-from .operations import operation
+from .operations import OPERATIONS, operation
 from .units import counted, format_size, format_time
 from .value import Value, freeze
+
+if TYPE_CHECKING:
+    from .network import Network
+
+
+class BusiestLink(NamedTuple):
+    """The link that needs the longest for its bytes: its name, its bytes, and its mean rate in bytes/s."""
+
+    name: str | None
+    bytes: float
+    rate: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +154,20 @@ class Result(Value):
         factor = operation(self.operation).busbw_factor(self.n_ranks)
         return self.algbw * factor if factor else 0.0
 
+    def busiest_link(self, network: Network) -> BusiestLink:
+        """Return the link that needs the longest for its bytes; one without a name where no link carries any.
+
+        Parameters
+        ----------
+        network : Network
+            Network on which the time was predicted.
+        """
+        if not self.link_bytes.any():
+            return BusiestLink(None, 0.0, 0.0)
+        link = int((self.link_bytes / network.bandwidth).argmax())
+        load = float(self.link_bytes[link])
+        return BusiestLink(network.link_name(link), load, load / self.time if self.time else 0.0)
+
     def row(self) -> dict[str, Any]:
         """Return the JSON row of the command line's contract; a rate is null if undefined."""
         finite = np.isfinite(self.algbw)
@@ -165,3 +190,9 @@ class Result(Value):
             row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
             row["n_samples"] = int(self.samples.size)
         return row | {"counters": dict(self.counters)}
+
+
+def mean_busbw(results: Iterable[Result]) -> float:
+    """Return the mean bus bandwidth of results that have one, bytes/s: what nccl-tests prints below its table."""
+    rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
+    return sum(rates) / max(1, len(rates))

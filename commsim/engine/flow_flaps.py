@@ -237,14 +237,14 @@ class _Run:
         flow, flow_link, capacity = lay_out_flows(
             plan.network, plan.jobs, self.routes, self.nodes, plan.job_of_connection, plan.flow["weight"][:n]
         )
+        connection = lay_out_connections(
+            plan.network, np.bincount(plan.connection_of, minlength=n), self.nodes, self.routes,
+            (flow, flow_link, capacity),  # before any is held: an overhead takes what it does, however long one waits
+        )  # fmt: skip
         # In place of its first link, a connection that cannot send has a resource that carries next to nothing.
         held = np.flatnonzero(stalled & (flow["begin"][:n] < flow["end"][:n]))
         flow_link["resource"][flow["begin"][held]] = len(capacity)
         capacity = np.append(capacity, STALLED)
-        connection = lay_out_connections(
-            plan.network, np.bincount(plan.connection_of, minlength=n), self.nodes, self.routes,
-            (flow, flow_link, np.append(capacity[:-1], np.inf)),  # overhead takes what it does, however long one waits
-        )  # fmt: skip
         for name in ("next", "receive", "arrived", "upcoming", "following", "ready"):
             connection[name] = old.connection[name]
         flow["phase"], flow["transfer"], flow["work"] = old.flow["phase"], old.flow["transfer"], left

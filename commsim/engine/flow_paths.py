@@ -211,6 +211,11 @@ class FlowPaths:
         """Return what a method that does not apply needs."""
         return named(method)[0].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
 
+    @property
+    def traced_alike(self) -> bool:
+        """Whether the way that computes the time has the times of all transfers too."""
+        return self._ways(True) == self._ways(False)
+
     def _sized(self, way: Way) -> AbstractContextManager[None]:
         return expected_work(way.steps * self.n_transfers + self.network.n_links)
 

@@ -56,7 +56,7 @@ def read_measured(
         raise InputError(f"{path}: holds no measurement{of}{why}")
     for row in rows:
         if n_ranks is not None and row.n_ranks not in (None, n_ranks):
-            raise InputError(f"{path}, line {row.line}: was measured on {row.n_ranks} ranks, got --ranks {n_ranks}")
+            raise InputError(f"{path}, line {row.line}: was measured on {row.n_ranks} ranks, got {n_ranks}")
     return tuple(rows)
 
 

@@ -23,6 +23,7 @@ from commsim.report.tables_of_questions import (
     parts_of_advice,
     parts_of_bound,
     parts_of_comparison,
+    parts_of_over_bound,
     parts_of_ranking,
     parts_of_synthesis,
 )
@@ -30,6 +31,7 @@ from commsim.scenario.advice import Advice
 from commsim.scenario.ranking import Ranking
 from commsim.scenario.solve import Solution
 from commsim.synthesis.bound import LowerBound
+from commsim.synthesis.over_bound import OverBound
 from commsim.synthesis.synthesize import Synthesis
 
 # Transfers of a schedule, and nodes of a network, up to which a picture is shown.
@@ -37,7 +39,7 @@ MAX_TRANSFERS, MAX_NODES = 200, 4000
 # What shows itself as a verb's answer does.
 PARTS: dict[type, Callable[[Any], list[Part]]] = {
     Advice: parts_of_advice, Comparison: parts_of_comparison, LowerBound: parts_of_bound, Ranking: parts_of_ranking,
-    Solution: parts_of_solution, Synthesis: parts_of_synthesis,
+    OverBound: parts_of_over_bound, Solution: parts_of_solution, Synthesis: parts_of_synthesis,
 }  # fmt: skip
 
 

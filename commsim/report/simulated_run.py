@@ -154,7 +154,7 @@ def require_timeline(name: str, prepared: Plan, wish: Wish) -> None:
     if n > MAX_TRANSFERS:
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
     if wish.engine == "closed-form":
-        raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
+        raise InputError(f"{name}: a closed form has no single transfers; use engine flow")
 
 
 def run_of(name: str, sized: Plan, result: Result, wish: Wish, samples: LinkSamples | None = None) -> SimulatedRun:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.units import counted, format_size, microseconds
+from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from commsim.scenario.advice import Advice
     from commsim.scenario.ranking import Ranking
     from commsim.synthesis.bound import LowerBound
+    from commsim.synthesis.over_bound import OverBound, Ratio
     from commsim.synthesis.synthesize import Synthesis
 
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
@@ -26,6 +28,7 @@ LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
+RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
 SYNTHESIS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
@@ -67,7 +70,7 @@ def ratio(time: float, best: float) -> float:
     return time / best if best else 1.0
 
 
-def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | None = None) -> Table:
+def table_of_advice(advice: Advice, title: str) -> Table:
     """Return the ranked ways of an advice.
 
     Parameters
@@ -76,10 +79,8 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
         Advice.
     title : str
         Comment above the table.
-    before : mapping of str to float, s, optional
-        Time of each way on the network without its faults.
     """
-    best = advice.ranked[0].result.time
+    before, best = advice.whole, advice.ranked[0].result.time
     rows = [
         [
             f"{i}",
@@ -100,9 +101,13 @@ def table_of_advice(advice: Advice, title: str, before: Mapping[str, float] | No
 
 def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
-    first = advice.ranked[0].result
-    title = f"{format_size(first.size)}, {counted(first.n_ranks, 'worker')}, engine {first.engine}"
-    return [*remarks(advice.remarks), table_of_advice(advice, title)]
+    question = advice.question
+    workers = counted(question.n_workers, "worker")
+    title = f"{format_size(question.size)} on {advice.network.name}, {workers}, engine flow"
+    return [
+        *remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title),
+        *remarks(advice.assumed),
+    ]  # fmt: skip
 
 
 def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str) -> list[str]:
@@ -143,10 +148,10 @@ def parts_of_pairs(
     return [Table(COMPARISON, [_cells(pair) for pair in pairs], title), *remarks(said)]
 
 
-def parts_of_comparison(comparison: Comparison) -> list[Part]:
-    """Return a comparison's pairs and errors, below what was left out, derived and assumed."""
-    pairs = parts_of_pairs(comparison.pairs, comparison.summary, alone=comparison.alone)
-    return [*remarks(comparison.remarks), *pairs]
+def parts_of_comparison(comparison: Comparison, title: str = "") -> list[Part]:
+    """Return a comparison's pairs and errors, between what was derived and what explains its bus bandwidths."""
+    pairs = parts_of_pairs(comparison.pairs, comparison.summary, title, comparison.alone)
+    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -228,3 +233,31 @@ def parts_of_synthesis(found: Synthesis) -> list[Part]:
 def where(anywhere: bool) -> str:
     """Return at which nodes the schedules of a bound sum and copy."""
     return ANYWHERE if anywhere else RANKS
+
+
+def table_of_ratios(found: OverBound, title: str = "") -> Table:
+    """Return the times of algorithms over their bound, and what faults cost them."""
+    columns = RATIOS + (FAULTS if found.has_faults else [])
+    return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title)
+
+
+def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
+    times = f"{one.time * 1e6:.2f}", f"{one.bound * 1e6:.2f}", f"{one.times_bound:.3f}x"
+    cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere)]
+    if not faults:
+        return cells
+    if one.whole is None:  # an algorithm may be possible with the faults only
+        return [*cells, "-", "-"]
+    return [*cells, f"{one.whole * 1e6:.2f}", f"{one.faults_cost:.3f}x"]
+
+
+def parts_of_over_bound(found: OverBound) -> list[Part]:
+    """Return the bounds of an operation, and the algorithms beside them."""
+    sizes = sorted({int(one.size) for one in found.ratios})
+    network = found.bounds[0].network
+    title = found.bounds[0].operation + ("" if network is None else f" on {network.name}")
+    return [
+        *remarks((*found.derived, *skipped(found.left_out))), table_of_bounds(found.bounds, sizes, title),
+        *remarks(note for bound in found.bounds for note in bound.notes), table_of_ratios(found),
+        *remarks(found.remarks),
+    ]  # fmt: skip

@@ -140,14 +140,14 @@ def _read(text: str, network: Network) -> Flap:
     what, _, name = named.partition(":")
     start, plus, length = when.partition("+")
     if what not in ("link", "switch") or not name or not plus:
-        raise InputError(f"--flap takes {GRAMMAR}, got {text!r}")
+        raise InputError(f"flap takes {GRAMMAR}, got {text!r}")
     if what == "link":
         links = np.array([find_link(network, name)])
     else:
         node = find_node(network, name)
         if network.kind[node] != SWITCH:
-            raise InputError(f"--flap switch:NAME takes a switch, and {name} of {network.name} is none")
+            raise InputError(f"flap switch:NAME takes a switch, and {name} of {network.name} is none")
         links = np.flatnonzero((network.src == node) | (network.dst == node))
     both = np.unique(np.concatenate((links, partners(network)[links])))
-    at, lasts = parse_time(start, "--flap: the start"), parse_time(length, "--flap: the length")
+    at, lasts = parse_time(start, "flap: the start"), parse_time(length, "flap: the length")
     return Flap(text, tuple(both.tolist()), at, lasts)

@@ -14,10 +14,9 @@ from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
 from commsim.core.placement import Placement, helper_nodes, is_strategy
 from commsim.core.registry import Entry
-from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.core.units import counted, parse_size
+from commsim.core.units import counted
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
@@ -99,31 +98,6 @@ def prepare(
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     return ready
-
-
-def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:
-    """Predict how long a collective takes.
-
-    Parameters
-    ----------
-    collective, network
-        Same as in :func:`prepare`.
-    size : float or str
-        Bytes, or text such as ``64MiB``.
-    **options
-        The other parameters of :func:`prepare` and of :meth:`Plan.predict`.
-
-    Returns
-    -------
-    Result
-
-    Examples
-    --------
-    >>> predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB").time  # doctest: +SKIP
-    """
-    placing = {k: options.pop(k) for k in ("n_ranks", "placement", "routing") if k in options}
-    ready = prepare(collective, network, seed=options.get("seed", 0), **placing)
-    return ready.predict(parse_size(size) if isinstance(size, str) else size, **options)
 
 
 def _named(

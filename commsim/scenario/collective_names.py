@@ -24,14 +24,17 @@ from commsim.files.whole_files import SUFFIXES
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
 OPERATION = "all_reduce"
-RINGS = {
+# What runs where no library is modelled: of each operation the collective that suits large sizes.
+USUAL = {
     "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
     "broadcast": "chain_broadcast", "reduce": "chain_reduce", "all_to_all": "pairwise_all_to_all",
+    "send_recv": "ring_send_recv", "gather": "direct_gather", "scatter": "direct_scatter",
+    "barrier": "dissemination_barrier",
 }  # fmt: skip
 
 
 def usual_collective(network: Network, operation: str = OPERATION, *, textbook: bool = False) -> tuple[str, str]:
-    """Return what runs on a network unless an algorithm is named, and what to say of it; empty if it is a plain ring.
+    """Return what runs on a network unless an algorithm is named, and what to say of it; empty if it is a textbook's.
 
     Parameters
     ----------
@@ -52,12 +55,11 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
     spec = f"{library}_{operation}"
     if library and spec in COLLECTIVES:
-        return spec, f"{spec}: what {library.upper()} runs on these GPUs; --collective names another algorithm"
-    if operation not in RINGS:
-        raise InputError(f"{operation} has no usual algorithm here; name one with --collective")
-    ring = RINGS[operation]
-    told = f"{ring}: {library.upper()} is not modelled for {operation}, a ring is taken" if library else ""
-    return ring, told
+        return spec, f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+    if operation not in USUAL:
+        raise InputError(f"{operation} has no usual algorithm here; name one")
+    usual = USUAL[operation]
+    return usual, f"{usual}: {library.upper()} is not modelled for {operation}" if library else ""
 
 
 def spelled_out(spec: str, operation: str | None) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from collectives import COLLECTIVES
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import SWITCH, Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
@@ -18,6 +19,7 @@ from commsim.scenario.collective_names import collective_entry, load_schedule, r
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
+from commsim.scenario.systems import split_system
 
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
@@ -29,7 +31,7 @@ SMALL = 65536
 ASSUMED_OVERHEAD = 1e-6
 # Reasons that many algorithms share, by a part of their text, and how they are summed up.
 SHARED_REASONS = {
-    "has no aggregating switch; --programmable": "no aggregating switch: {} (--programmable assumes it)",
+    "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
 }
 
@@ -45,8 +47,8 @@ def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
     """Describe in a ranking that the overhead of messages is assumed, and for what it is not."""
     packets = [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
     return [
-        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: --overhead "
-        "0us for none, commsim calibrate measures it"
+        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: an "
+        "overhead of 0us means none, commsim calibrate measures it"
         + (f"; not for packets of {', '.join(packets)}" if packets else "")
     ]
 
@@ -57,7 +59,7 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
         return []
     return [
         f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours ways "
-        "with many messages; --overhead 1us is usual, commsim calibrate measures it"
+        "with many messages; an overhead of 1us is usual, commsim calibrate measures it"
     ]
 
 
@@ -113,8 +115,17 @@ def require_operation(spec: str, operation: str) -> None:
         raise InputError(f"{spec} implements {implements}, not {operation}")
 
 
+@contextlib.contextmanager
+def blaming(spec: str) -> Iterator[None]:
+    """Name the algorithm in a bug of commsim that its prediction shows."""
+    try:
+        yield
+    except PhysicsError as error:
+        raise PhysicsError(f"{spec}: {error}") from error
+
+
 def prepare_all(
-    specs: Sequence[str],
+    specs: Iterable[str],
     network: Network,
     *,
     n_ranks: int | None = None,
@@ -128,7 +139,7 @@ def prepare_all(
 
     Parameters
     ----------
-    specs : sequence of str
+    specs : iterable of str
         ``name:key=value,...`` or own files.
     network : Network
         Network that it runs on.
@@ -163,9 +174,10 @@ def prepare_all(
     for spec in specs:
         try:
             assume = named is None or spec in named
-            prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
-            if costly is not network and isinstance(prepared, AggregatedPlan):
-                prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
+            where = network if costly is not network and adds_in_switches(spec) else costly
+            prepared = prepare(spec, where, n_ranks=n_ranks, assume_programmable=assume, **options)
+            if where is not costly and not isinstance(prepared, AggregatedPlan):  # too few ranks for a switch to add
+                prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(spec, prepared)
             runnable[spec] = prepared
         except InputError as error:
@@ -173,6 +185,14 @@ def prepare_all(
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out
+
+
+def adds_in_switches(spec: str) -> bool:
+    """Whether a collective is planned as packets that switches add."""
+    if spec.endswith(".npz"):
+        return False
+    entry, raw = collective_entry(spec)
+    return bool(entry.metadata["systems"]) and split_system(entry, raw)[1] is not None
 
 
 def skipped(left_out: Mapping[str, str]) -> list[str]:

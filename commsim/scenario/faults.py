@@ -80,13 +80,13 @@ def flaps_of(
     """
     from commsim.routing.flaps import read_flaps
 
-    given = {"--detection": detection, "--rto": rto}
+    given = {"detection": detection, "rto": rto}
     if not flap:
         for name, value in given.items():
             if value is not None:
-                raise InputError(f"{name} goes with --flap")
+                raise InputError(f"{name} goes with flap")
         return None
-    usual = {"--detection": DETECTION, "--rto": "0s"}
+    usual = {"detection": DETECTION, "rto": "0s"}
     times = [
         parse_time(value, name) if isinstance(value, str) else float(value)
         for name, value in ((name, usual[name] if value is None else value) for name, value in given.items())
@@ -102,11 +102,11 @@ def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:
         return fail_links(network, [name]) if what == "link" else fail_switches(network, [name])
     if what not in DRAWN:
         wanted = "link:A->B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
-        raise InputError(f"--fail takes {wanted}, got {text!r}")
-    drawn = draw_failures(network, what, _part(name, f"--fail {what}"), seed)
+        raise InputError(f"fail takes {wanted}, got {text!r}")
+    drawn = draw_failures(network, what, _part(name, f"fail {what}"), seed)
     shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
     more = ", ..." if len(drawn) > _MAX_NAMES else ""
-    notes.append(f"--fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}")
+    notes.append(f"fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}")
     return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
 
 
@@ -117,11 +117,11 @@ def _scale(network: Network, text: str, seed: int) -> Network:
     what, _, name = chosen.partition(":")
     if what not in ("link", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
         raise InputError(
-            f"--scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0->*=0.5, got {text!r}"
+            f"scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0->*=0.5, got {text!r}"
         )
     if what == "link":
         return scale_links(network, float(factor), pattern=name)
-    return scale_links(network, float(factor), part=_part(name, "--scale links"), seed=seed)
+    return scale_links(network, float(factor), part=_part(name, "scale links"), seed=seed)
 
 
 def _part(text: str, flag: str) -> float:

@@ -11,6 +11,7 @@ from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.services import service
 from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.units import counted
 from commsim.files.whole_files import SUFFIXES
 from topologies import TOPOLOGIES
 
@@ -108,3 +109,35 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     if len(placement.nodes) != n_participants:
         raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
     return placement
+
+
+def placement_of_ranks(
+    network: Network, n_ranks: int | None, placement: str | Placement | None, seed: int = 0
+) -> Placement:
+    """Return where the ranks of an operation without servers are.
+
+    Parameters
+    ----------
+    network : Network
+        Network to place on.
+    n_ranks : int, optional
+        Number of ranks. Default: all that the placement or the network has.
+    placement : str or Placement, optional
+        Strategy, file or placement. Default: ``packed``.
+    seed : int
+        Seed of the random strategy.
+
+    Raises
+    ------
+    InputError
+        If there are too few places, or the placement is unknown or does not fit.
+    """
+    if isinstance(placement, Placement):
+        if n_ranks is not None and n_ranks != len(placement.nodes):
+            raise InputError(f"the placement has {counted(len(placement.nodes), 'rank')}, got n_ranks={n_ranks}")
+        return placement
+    most = len(network.endpoints)
+    p = most if n_ranks is None else n_ranks
+    if not 1 <= p <= most:
+        raise InputError(f"ranks must be 1..{most}, since {network.name} has {counted(most, 'host')}; got {p}")
+    return load_placement(placement or PACKED, network, p, seed)

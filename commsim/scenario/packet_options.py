@@ -40,7 +40,7 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
     """
     if header is None:
         if payload is not None:
-            raise InputError("--payload changes nothing without --header")
+            raise InputError("payload changes nothing without header")
         return None
     sizes = [
         parse_size(value, name) if isinstance(value, str) else value
@@ -93,7 +93,7 @@ def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]
     if framing is None:
         lines.append(
             "packets, but those of switches that aggregate: 4096 bytes of payload and 82 of RoCE and Ethernet; "
-            "--payload and --header change that"
+            "payload and header change that"
         )
     if "ecn_min" in given and given.get("transport", USUAL) == USUAL:
         lines.append("--ecn: no effect, the transport `window` ignores marks")

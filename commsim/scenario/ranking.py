@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
@@ -19,6 +18,7 @@ from commsim.core.value import Shown
 from commsim.scenario.contenders import (
     about_assumed,
     algorithms_for,
+    blaming,
     prepare_all,
     priced_apart,
     require_operation,
@@ -27,9 +27,13 @@ from commsim.scenario.contenders import (
     without_overhead,
 )
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.solve import SYNTHESIZED, Solution, plan_of, solve
 
+from .collective_names import spelled_out
 from .scenario import Scenario
 
+# How a ranking calls the schedules that are synthesized for the network.
+NAME = SYNTHESIZED.removesuffix("_")
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
 # Times that differ by less are equal, and the name decides: they differ by rounding.
@@ -109,7 +113,7 @@ def rank(
     *,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
-    more: Mapping[str, Callable[[Network], Plan]] | None = None,
+    synthesized: bool = False,
     assume_overhead: bool = True,
 ) -> Ranking:
     """Rank the algorithms of an operation in a scenario, whose collective is left aside.
@@ -126,8 +130,8 @@ def rank(
         Algorithms to rank. Default: all that implement the operation.
     named : sequence of str
         Further algorithms that were asked for by name: they must run, on switches that are assumed to be programmable.
-    more : mapping of str to callable, optional
-        Further plans by name, each made from the network with its costs.
+    synthesized : bool
+        Whether the schedules that are synthesized for the network are ranked too.
     assume_overhead : bool
         Whether a message takes ``ASSUMED_OVERHEAD`` of its sender where the network gives none.
 
@@ -135,30 +139,27 @@ def rank(
     ------
     InputError
         If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
+    PhysicsError
+        If the prediction of an algorithm is impossible. This is a bug in commsim.
     """
-    scenario.wish.require_engine("--operation")
+    scenario.wish.require_engine("a ranking")
     network, sizes = scenario.network, _legal_sizes(operation, sizes)
-    for spec in named:
-        require_operation(spec, operation)
-    specs = dict.fromkeys((*(algorithms or algorithms_for(operation, network)), *named))
     known: dict[tuple[str, int], Result] = {}
 
     def predict(spec: str, plan: Plan, size: int) -> Result:
         if (spec, size) not in known:
-            known[spec, size] = plan.run(size, scenario.wish)
+            with blaming(spec):
+                known[spec, size] = plan.run(size, scenario.wish)
         return known[spec, size]
 
-    plans, left_out = prepare_all(
-        list(specs), network, n_ranks=scenario.n_ranks, named=tuple(named), assume_overhead=assume_overhead,
-        probe=lambda spec, plan: predict(spec, plan, sizes[0]), none_is_error=not more, **scenario.placing,
-    )  # fmt: skip
-    for spec in named:
-        if spec in left_out:
-            raise InputError(left_out[spec])
+    def predict_all(spec: str, plan: Plan) -> None:
+        for size in sizes:
+            predict(spec, plan, size)
+
+    plans, left_out = contenders(
+        scenario, operation, algorithms, named, predict_all, synthesized=synthesized, assume_overhead=assume_overhead
+    )
     costly = with_assumed_overhead(network) if assume_overhead else network
-    for name, make in (more or {}).items():
-        plans[name] = make(costly)
-        predict(name, plans[name], sizes[0])
     found = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
     derived = dict.fromkeys(
         (*scenario.remarks, *skipped(left_out), *(n for plan in plans.values() for n in plan.notes))
@@ -166,6 +167,72 @@ def rank(
     said = about_assumed(plans) if costly is not network else without_overhead(network, sizes)
     remarks = (*sentences(found), *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
+
+
+def solve_each(
+    scenario: Scenario,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    algorithms: Sequence[str] = (),
+    named: Sequence[str] = (),
+    synthesized: bool = False,
+    over: Callable[[Sequence[str]], Iterable[str]] = iter,
+) -> tuple[list[Solution], dict[str, str]]:
+    """Solve a scenario with each algorithm of an operation, all with the same number of ranks.
+
+    Parameters
+    ----------
+    scenario, operation, sizes, algorithms, named, synthesized
+        Same as in :func:`rank`; messages cost what the network says.
+    over : callable
+        Wrapper of the names that shows progress.
+
+    Returns
+    -------
+    list of Solution, dict of str to str
+        And why algorithms are left out.
+    """
+    scenario.wish.require_engine("a ranking")
+    solutions: list[Solution] = []
+
+    def solved(spec: str, plan: Plan) -> None:
+        with blaming(spec):
+            solutions.append(solve(dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan))
+
+    return solutions, contenders(scenario, operation, algorithms, named, solved, synthesized=synthesized, over=over)[1]
+
+
+def contenders(
+    scenario: Scenario,
+    operation: str,
+    algorithms: Sequence[str],
+    named: Sequence[str],
+    probe: Callable[[str, Plan], object],
+    *,
+    synthesized: bool = False,
+    assume_overhead: bool = False,
+    over: Callable[[Sequence[str]], Iterable[str]] = iter,
+) -> tuple[dict[str, Plan], dict[str, str]]:
+    """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
+    algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
+    every = algorithms or algorithms_for(operation, scenario.network)  # before one's own file adds what it holds
+    for spec in named:
+        require_operation(spec, operation)
+    plans, left_out = prepare_all(
+        over(list(dict.fromkeys((*every, *named)))), scenario.network, n_ranks=scenario.n_ranks, named=named,
+        assume_overhead=assume_overhead, probe=probe, none_is_error=not synthesized, **scenario.placing,
+    )  # fmt: skip
+    for spec in named:
+        if spec in left_out:
+            raise InputError(left_out[spec])
+    if synthesized:
+        costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
+        # synthesized schedules pin their routes
+        asked = dataclasses.replace(scenario, collective=f"{SYNTHESIZED}{operation}", network=costly, routing=None)
+        plans[NAME] = plan_of(asked)
+        probe(NAME, plans[NAME])
+    return plans, left_out
 
 
 def _legal_sizes(operation: str, sizes: Sequence[int]) -> list[int]:

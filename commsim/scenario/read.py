@@ -67,13 +67,13 @@ def changed_network(
     notes: list[str] = []
     if fail or scale:
         found, notes = with_faults(found, fail, scale, seed)
-    rate = _number(reduce_rate, parse_bandwidth, "--reduce-rate")
+    rate = _number(reduce_rate, parse_bandwidth, "reduce rate")
     if rate is not None and not rate > 0:
-        raise InputError(f"--reduce-rate must be above 0, got {reduce_rate}")
+        raise InputError(f"reduce rate must be above 0, got {reduce_rate}")
     found = with_costs(
         found,
-        overhead=_number(overhead, parse_time, "--overhead"),
-        recv_overhead=_number(recv_overhead, parse_time, "--recv-overhead"),
+        overhead=_number(overhead, parse_time, "overhead"),
+        recv_overhead=_number(recv_overhead, parse_time, "recv overhead"),
         gamma=None if rate is None else 1 / rate,
         software=software,
     )
@@ -199,11 +199,10 @@ def scenario_of(
         made, meets = packets_of(given, where)
         transport, fabric = transport or made, fabric or meets
     elif given and (name, *given) != (AUTO, "transport"):
-        flag = f"--{min(given).replace('_', '-')}"
-        raise InputError(f"{flag} needs --engine packet, got --engine {name}")
+        raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {name}")
     elif given:
         transport, _ = packets_of(given, where)
-    jitter = _number(start_jitter, parse_time, "--start-jitter") or 0.0
+    jitter = _number(start_jitter, parse_time, "start jitter") or 0.0
     wish = Wish(
         engine=name, start_jitter=jitter, iterations=iterations or 1, seed=drawn, framing=framing, trace=trace,
         transport=transport, fabric=fabric, method=method, tolerance=tolerance,
@@ -211,7 +210,7 @@ def scenario_of(
     )  # fmt: skip
     random = placement == "random" or jitter or name == "packet" or is_hashed(routing or where.routing)
     if seed is not None and not random and not draws_faults((*fail, *scale)) and jobs is None:
-        notes.append("--seed: no effect, nothing here is drawn at random")
+        notes.append("seed: no effect, nothing here is drawn at random")
     return Scenario(
         where, spec, n_ranks, placement, routing, drawn, compressor, tuple(tuple(group) for group in groups), jobs,
         assume_programmable, wish, tuple(notes),

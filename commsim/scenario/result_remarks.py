@@ -46,7 +46,7 @@ def _contention(results: Sequence[Result]) -> list[str]:
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
     factor = worst.counters["link_bound_s"] / worst.time
     return [
-        f"contention is not modelled: the busiest link needs {factor:.2f} times the predicted time; use --engine flow"
+        f"contention is not modelled: the busiest link needs {factor:.2f} times the predicted time; use engine flow"
     ]
 
 
@@ -96,7 +96,7 @@ def _in_network(prepared: Any, results: Sequence[Result], has_framing: bool, ver
     elif verbose:
         views = {r.size: inner.view(r.size) for r in results}
         gaps = {size: view.differences for size, view in views.items() if view is not None}
-        lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
+        lines += [f"{size:.0f} B: against engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
     return [f"{name}: {line}" for line in lines]
 
 

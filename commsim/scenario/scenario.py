@@ -77,14 +77,14 @@ class Wish:
         if self.engine != "flow" and self.method != AUTO:
             raise InputError(f"methods are the flow engine's, got method {self.method!r} and engine {self.engine!r}")
         if self.flaps is not None and self.engine not in ("flow", "packet"):
-            raise InputError(f"links flap in the engines flow and packet, got --engine {self.engine}")
+            raise InputError(f"links flap in the engines flow and packet, got engine {self.engine}")
         is_packet = self.transport is not None or self.fabric is not None
         if is_packet and self.engine not in ("packet", AUTO):
-            raise InputError(f"transports and queues are the packet engine's, got --engine {self.engine}")
+            raise InputError(f"transports and queues are the packet engine's, got engine {self.engine}")
         if self.engine == AUTO and self.tolerance is None:
-            raise InputError("--engine auto needs --tolerance, such as --tolerance 10%")
+            raise InputError("engine auto needs a tolerance, such as 10%")
         if self.engine != AUTO and self.tolerance is not None:
-            raise InputError(f"--tolerance goes with --engine auto, got --engine {self.engine}")
+            raise InputError(f"tolerance goes with engine auto, got engine {self.engine}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
 
@@ -114,7 +114,7 @@ class Wish:
             If the engine is ``auto``.
         """
         if self.engine == AUTO:
-            raise InputError(f"{what}: no errors are known with it; choose an engine by hand, such as --engine flow")
+            raise InputError(f"{what}: no errors are known with it; choose one by hand, such as engine flow")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

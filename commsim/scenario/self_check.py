@@ -34,14 +34,18 @@ CLOSED_FORMS: dict[str, Callable[[int, Fraction, Fraction], Fraction]] = {
 
 def predicted() -> dict[str, float]:
     """Return the times of twenty predictions, and of four runs of packets, by name; seconds."""
-    from commsim.scenario import predict
+    from commsim.scenario.read import scenario_of
+    from commsim.scenario.solve import solve
+
+    def predict(name: str, network: str, size: int, **options: Any) -> float:
+        return float(solve(scenario_of(name, network, **options), [size]).results[0].time)
 
     times = {}
     for name, p, size in _cases():
         network = f"star:n_hosts={p},bandwidth=100Gbps,latency=1us"
-        times[f"{name}, {p} ranks, {size} B"] = float(predict(name, network, size).time)
+        times[f"{name}, {p} ranks, {size} B"] = predict(name, network, size)
     for name in ("ring_all_reduce", "halving_doubling_all_reduce", "switchml", "atp"):
-        times[f"{name}, packets"] = float(predict(name, "star:n_hosts=5", 1 << 14, n_ranks=4, engine="packet").time)
+        times[f"{name}, packets"] = predict(name, "star:n_hosts=5", 1 << 14, n_ranks=4, engine="packet")
     return times
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.files.fields import Fields
 
@@ -103,6 +106,78 @@ class Offer:
     def cost(self) -> float:
         """Sum of the bill."""
         return total(self.bill)
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row."""
+        names = ("topology", "cost", "value", "keeps", "is_on_front", "chosen", "problem")
+        return {name: getattr(self, name) for name in names} | {
+            "bill": [dataclasses.asdict(line) for line in self.bill]
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The topologies of a sweep, ranked.
+
+    Parameters
+    ----------
+    offers : tuple of Offer
+        Those that keep the bound first, then by cost.
+    goal : Goal
+        Bound.
+    prices : Prices
+        Prices of the parts.
+    config_hash : str
+        Hash of the sweep.
+    """
+
+    offers: tuple[Offer, ...]
+    goal: Goal
+    prices: Prices
+    config_hash: str
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each topology, as a data frame of pandas or polars."""
+        return frame_of((offer.row() for offer in self.offers), library)
+
+
+def cheapest_topologies(
+    path: str | Path,
+    folder: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    say: Callable[..., None] | None = None,
+) -> Offers:
+    """Run a sweep, and rank its topologies by the tables ``[cost]`` and ``[goal]`` of its file.
+
+    Parameters
+    ----------
+    path : path
+        File of the sweep.
+    folder : path, optional
+        Folder that keeps the results, or has some to continue with. Default: none.
+    jobs : int, optional
+        Number of worker processes. Default: all processors.
+    say : callable, optional
+        Function that shows progress, as :func:`commsim.run_sweep` takes it.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or a price is missing.
+    """
+    from .config import read_config
+    from .price import read_prices
+    from .run import run_sweep
+    from .table import read_table
+
+    sweep = read_config(path)
+    prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
+    bills = read_bills(sweep, prices)
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = scratch if folder is None else folder
+        run_sweep(sweep, directory, jobs=jobs, say=say)
+        return Offers(rank_offers(read_table(directory), sweep, bills, goal), goal, prices, sweep.hash)
 
 
 def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
@@ -210,8 +285,6 @@ def _offer(
 
 def _with_front(offers: list[Offer], goal: Goal) -> list[Offer]:
     """Mark the offers on the front: sorted by cost, each is better than all cheaper ones."""
-    import dataclasses
-
     best: float | None = None
     marked = []
     for offer in sorted(offers, key=lambda one: _by_cost(one, goal)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.scenario import Plan, prepare
 from commsim.scenario.contenders import require_operation
+from commsim.scenario.inputs import placement_of_ranks
+from commsim.scenario.scenario import Scenario
 
 from .made_schedules import registered
-from .synthesize import Synthesis
+from .synthesize import Synthesis, synthesize
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,51 @@ class CostOfFaults:
             "faults_cost": self.cost, "repaired_s": self.repaired, "repaired_cost": self.repaired_cost,
             "bound_s": self.bound,
         }  # fmt: skip
+
+
+def synthesize_for(
+    scenario: Scenario,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    whole: Network | None = None,
+    running: str | None = None,
+    root: int = 0,
+    **options: Any,
+) -> Synthesis:
+    """Make schedules for an operation where a scenario puts its ranks, and say what faults cost.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network with its faults and costs, number of ranks and placement.
+    operation, sizes, root
+        Same as in :func:`commsim.synthesis.synthesize.synthesize`.
+    whole : Network, optional
+        Network without its faults, where it has some.
+    running : str, optional
+        Schedule that runs without the faults, as in :func:`cost_of_faults`.
+    **options
+        Further parameters of :func:`commsim.synthesis.synthesize.synthesize`.
+
+    Raises
+    ------
+    InputError
+        If the placement does not fit, or nothing can be made or taken.
+    """
+    if running is not None and whole is None:
+        raise InputError("running goes with fail or scale: it is compared with what is made for the faults")
+    if running is not None:
+        require_operation(running, operation)
+    where = placement_of_ranks(scenario.network, scenario.n_ranks, scenario.placement, scenario.seed)
+    p = len(where.nodes)
+    if not 0 <= root < p:
+        raise InputError(f"root must be a rank 0..{p - 1}, got {root}")
+    found = synthesize(operation, scenario.network, sizes, ranks=where.nodes, root=root, **options)
+    found.notes[:0] = scenario.remarks
+    if whole is not None and found.candidates:
+        found.faults = cost_of_faults(found, whole, where, running=running, root=root)
+    return found
 
 
 def cost_of_faults(

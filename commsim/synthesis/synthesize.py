@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,9 @@ from commsim.scenario.contenders import without_overhead
 
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
 from .trees.forest import Certificate
+
+if TYPE_CHECKING:
+    from .cost_of_faults import CostOfFaults
 
 
 @dataclass(slots=True, repr=False)
@@ -38,6 +41,10 @@ class Synthesis(Shown):
         What was left out, or is not proved.
     candidates : dict
         Candidates of each size, the fastest first; estimates after all that are simulated.
+    bounds : dict
+        Lower bound of each size, s.
+    faults : list of CostOfFaults
+        Costs of the network's faults, by size; none without faults.
     """
 
     network: Network
@@ -46,6 +53,7 @@ class Synthesis(Shown):
     notes: list[str] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     bounds: dict[int, float] = field(default_factory=dict)
+    faults: list[CostOfFaults] = field(default_factory=list)
 
     def __repr__(self) -> str:
         best = [f"{format_size(size)} {self.best(size).method} {format_time(self.best(size).time)}, "

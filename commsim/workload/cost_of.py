@@ -13,6 +13,7 @@ from commsim.core.network import Network
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.spec import split_spec
+from commsim.scenario.scenario import AUTO
 
 from .task_graph import Task
 from .timeline import sent_by_each
@@ -21,22 +22,10 @@ if TYPE_CHECKING:
     from commsim.scenario import Plan
     from commsim.scenario.scenario import Scenario
 
-# Which collective is simulated for an operation unless another is named.
-ALGORITHMS = {
-    "all_reduce": "ring_all_reduce",
-    "reduce_scatter": "ring_reduce_scatter",
-    "all_gather": "ring_all_gather",
-    "all_to_all": "pairwise_all_to_all",
-    "broadcast": "binomial_broadcast",
-    "reduce": "binomial_reduce",
-    "gather": "direct_gather",
-    "scatter": "direct_scatter",
-    "barrier": "dissemination_barrier",
-    "send_recv": "ring_send_recv",
-    "send": "binomial_broadcast",  # to one other rank it is one message
-}
-
-
+# One message to one other rank.
+SEND, MESSAGE = "send", "binomial_broadcast"
+# Operation whose gradients a compressor compresses.
+COMPRESSED = "all_reduce"
 CHAINS = ("broadcast", "reduce")
 
 ELEMENT = 4  # bytes of a value of sparse data
@@ -119,7 +108,7 @@ def network_costs(
     n_ranks : int, optional
         Ranks in all, for a placement by name; by default all endpoints of the network.
     algorithms : mapping of str to str, optional
-        Collectives for operations, beside :data:`ALGORITHMS`.
+        Collectives for operations. Default: what runs on the network's machines, as in ``commsim run``.
     engine : str
         Engine of :class:`commsim.scenario.scenario.Wish`.
     seed : int
@@ -165,7 +154,7 @@ class NetworkCosts:
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
-        self._told = told
+        self._told, self._chosen = told, list[str]()
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
@@ -205,7 +194,8 @@ class NetworkCosts:
 
     def notes(self) -> tuple[str, ...]:
         """Return what was drawn, and chosen for the collectives that were simulated: where helpers sit, for one."""
-        return tuple(dict.fromkeys((*self._told, *(note for _, plan in self._planned.values() for note in plan.notes))))
+        derived = (note for _, plan in self._planned.values() for note in plan.notes)
+        return tuple(dict.fromkeys((*self._told, *self._chosen, *derived)))
 
     def _ready(self, task: Task) -> tuple[Scenario, Any]:
         """Return the scenario of a task's collective, and its plan."""
@@ -228,7 +218,7 @@ class NetworkCosts:
     def _scenario(self, task: Task, by_tensor: bool) -> Scenario:
         from commsim.scenario.read import scenario_of
 
-        name = _algorithm(ALGORITHMS | self._named, task)
+        name = self._algorithm(task)
         if by_tensor:
             name = _with_density(name)
         if max(task.group) >= len(self._nodes):
@@ -239,14 +229,35 @@ class NetworkCosts:
         return scenario_of(
             name, self._network, operation=task.operation, n_ranks=len(task.group), placement=where, seed=self._seed,
             engine=self._engine, framing=self._framing,
-            compressor=self._compressor if task.operation == "all_reduce" else None,
+            compressor=self._compressor if task.operation == COMPRESSED else None,
         )  # fmt: skip
+
+    def _algorithm(self, task: Task) -> str:
+        """Return the collective of a task: the one that is named, else what runs on the network's machines."""
+        from commsim.scenario.collective_names import USUAL, usual_collective
+
+        if task.operation in self._named:
+            return self._named[task.operation]
+        if task.operation == SEND:
+            return MESSAGE
+        if task.operation not in USUAL:
+            known = ", ".join(sorted({*USUAL, *self._named, SEND}))
+            raise InputError(f"task {task.name!r}: no algorithm for {task.operation!r}; known: {known}")
+        textbook = self._engine == AUTO or (self._compressor is not None and task.operation == COMPRESSED)
+        name, told = usual_collective(self._network, task.operation, textbook=textbook)
+        self._chosen += [told] if told else []
+        return name
+
+    @property
+    def has_sparse(self) -> bool:
+        """Whether some collective sends less where data is not dense."""
+        return any(map(self.is_sparse, self._named))
 
     def is_sparse(self, operation: str) -> bool:
         """Whether the collective of an operation sends less where data is not dense."""
         from collectives import COLLECTIVES
 
-        name = split_spec((ALGORITHMS | self._named).get(operation, operation))[0]
+        name = split_spec(self._named[operation])[0] if operation in self._named else ""
         return name in COLLECTIVES and COLLECTIVES[name].metadata.get("sparse") is not None
 
     def _size(self, task: Task) -> float:
@@ -267,12 +278,6 @@ def _with_density(spec: str) -> str:
 def _at_least_a_byte(task: Task) -> float:
     """Size to simulate: an empty message still takes its latencies, and a barrier has no bytes."""
     return 0.0 if task.operation == "barrier" else max(task.size, 1.0)
-
-
-def _algorithm(names: Mapping[str, str], task: Task) -> str:
-    if task.operation not in names:
-        raise InputError(f"task {task.name!r}: no algorithm for {task.operation!r}; known: {', '.join(sorted(names))}")
-    return names[task.operation]
 
 
 def _steps(name: str, n: int) -> int:

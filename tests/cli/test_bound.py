@@ -76,7 +76,7 @@ def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
         (["bound", "--operation", "all_reduce", "--algorithm", "ring_all_gather"], "implements all_gather"),
         (["bound", "--operation", "all_reduce", "--ranks", "9"], "ranks must be 1..4"),
         (["bound", "--operation", "broadcast", "--algorithm", "none", "--root", "9"], "root must be a rank 0..3"),
-        (["bound", "--operation", "all_reduce", "--engine", "magic"], "--engine must be one of"),
+        (["bound", "--operation", "all_reduce", "--engine", "magic"], "unknown engine 'magic'"),
         (["run", "--operation", "all_reduce", "--bound"], "commsim bound ranks the algorithms"),
         (["run", "--collective", "topk_a:density=0.1", "--bound"], "bounds are of dense data"),
     ],
@@ -131,7 +131,7 @@ def test_drawn_faults_are_named_and_drawn_by_the_seed(commsim):
         "none",
     )
     first, again, other = (commsim(*argv, "--seed", seed).out for seed in ("1", "1", "2"))
-    assert "# --fail links:2: 2 failed: " in first
+    assert "# fail links:2: 2 failed: " in first
     assert first == again != other
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.auto.exact import closed_form_differs
 
 FAT_TREE = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"

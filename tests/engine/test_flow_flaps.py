@@ -13,6 +13,7 @@ from commsim.engine.flow_plan import Job, plan_flows
 from commsim.routing.flaps import Flap, Flaps, read_flaps
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
+from commsim.scenario.read import with_costs
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us"
 SIZE = 12.5e6  # 10 ms at 10 Gb/s
@@ -122,6 +123,35 @@ def test_no_byte_is_lost_or_carried_twice_under_any_flaps(data):
             host_links = hosts[ends]
             np.testing.assert_allclose(result.link_bytes[host_links], before.link_bytes[host_links], rtol=1e-6, atol=1)
         assert result == same
+
+
+@given(st.floats(0, 0.999), st.floats(1e-6, 1e-2), st.floats(1e-7, 1e-3))
+def test_an_overhead_takes_what_it_does_however_long_its_message_waits(when, length, overhead):
+    network = with_costs(load_network("star:n_hosts=2,bandwidth=10Gbps,latency=1us"), overhead=overhead)
+    plan = prepare("binomial_broadcast", network).plan
+    sent = overhead + SIZE / 1.25e9
+    flaps = Flaps((Flap("cable", (0, 1), when * sent, length),))
+    assert time_of(plan, flaps=flaps) == pytest.approx(time_of(plan) + length, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce",
+                     "pairwise_all_to_all", "chain_broadcast", "parameter_server"]),
+    st.sampled_from([1e-6, 1e-4, 0.0]), st.sampled_from([0.0, 1e-6]), st.sampled_from([1e-4, 0.0]), st.data(),
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_every_transfer_ends_whatever_flaps_and_whatever_messages_cost(name, sending, receiving, detection, data):
+    network = with_costs(load_network(LEAF_SPINE), overhead=sending, recv_overhead=receiving, gamma=1e-10)
+    plan = prepare(name, network).plan
+    (whole,) = simulate_flows(plan, 1e6)
+    flaps = []
+    for link in data.draw(st.lists(st.integers(0, network.n_links - 1), min_size=1, max_size=3, unique=True)):
+        at, length = data.draw(st.floats(0, 0.5)) * whole.time, data.draw(st.floats(0.001, 0.4)) * whole.time
+        flaps.append(Flap(str(link), (link,), at, length))
+    (result,) = simulate_flows(plan, 1e6, flaps=Flaps(tuple(flaps), detection))
+    hosts = network.kind[network.src] == 0
+    np.testing.assert_allclose(result.link_bytes[hosts], whole.link_bytes[hosts], rtol=1e-6, atol=1)
 
 
 def test_overlapping_flaps_and_those_that_outlive_the_run_are_refused():

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from collectives import COLLECTIVES
 from collectives.dense.ring import ring_cost
 from collectives.in_network.switchml import switchml, switchml_cost
+from commsim import predict
 from commsim.core.cost import LogGP
 from commsim.core.dependencies import dependencies
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine

@@ -63,5 +63,5 @@ def test_every_figure_of_packets_is_drawn_of_a_packet_run_and_of_no_other():
         assert figure.table.n_rows > 0
     assert OF_PACKETS["slowdown"](run).table["slowdown"].values.min() >= 1
     flow = simulate_run("all", ready, 2**20, None, ready.predict(2**20).time)
-    with pytest.raises(NothingToDraw, match="--engine packet"):
+    with pytest.raises(NothingToDraw, match="engine packet"):
         OF_PACKETS["queues"](flow)

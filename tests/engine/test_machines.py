@@ -4,9 +4,10 @@ import pytest
 
 from collectives.dense.hierarchical import hierarchical_all_reduce
 from collectives.dense.ring import ring_all_reduce
+from commsim import predict
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 from commsim.synthesis import lower_bound
 

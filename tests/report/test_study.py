@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from commsim import predict
 from commsim.report.figure_tables import table_of_arrow, table_of_rows
 from commsim.report.study import constants_of, parameters_of
-from commsim.scenario import predict
 
 
 def test_rows_of_results_become_columns():

@@ -2,17 +2,17 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.scenario.collective_names import LIBRARIES, RINGS, runs_here, spelled_out, usual_collective
+from commsim.scenario.collective_names import LIBRARIES, USUAL, runs_here, spelled_out, usual_collective
 from commsim.scenario.inputs import load_network
 
 
-@pytest.mark.parametrize("operation", [name for name in RINGS if f"nccl_{name}" in COLLECTIVES])
-def test_on_nvidia_s_machines_nccl_is_usual_and_on_plain_hosts_a_ring(operation):
+@pytest.mark.parametrize("operation", [name for name in USUAL if f"nccl_{name}" in COLLECTIVES])
+def test_on_nvidia_s_machines_nccl_is_usual_and_on_plain_hosts_a_textbook_s(operation):
     spec, told = usual_collective(load_network("dgx-h100"), operation)
     assert spec == f"nccl_{operation}"
     assert "NCCL runs on these GPUs" in told
-    assert usual_collective(load_network("star:n_hosts=4"), operation) == (RINGS[operation], "")
-    assert usual_collective(load_network("nvswitch_host"), operation) == (RINGS[operation], "")
+    assert usual_collective(load_network("star:n_hosts=4"), operation) == (USUAL[operation], "")
+    assert usual_collective(load_network("nvswitch_host"), operation) == (USUAL[operation], "")
 
 
 def test_on_amd_s_machines_it_is_said_whether_rccl_is_modelled():
@@ -48,5 +48,5 @@ def test_an_operation_that_a_library_does_not_have_is_refused():
 
 
 def test_an_operation_without_a_usual_algorithm_is_refused():
-    with pytest.raises(InputError, match="barrier has no usual algorithm here"):
-        usual_collective(load_network("star:n_hosts=4"), "barrier")
+    with pytest.raises(InputError, match="all_gather_v has no usual algorithm here"):
+        usual_collective(load_network("star:n_hosts=4"), "all_gather_v")

@@ -3,9 +3,10 @@ import json
 import numpy as np
 import pytest
 
+from commsim import predict
 from commsim.cli import main
 from commsim.core.errors import InputError
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.plans.compressed import compressed
 from commsim.sparse.compressors import compressor_of
 

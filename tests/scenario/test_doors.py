@@ -215,8 +215,7 @@ def by_compare(tmp_path, asked):
 
 
 def by_compare_with(tmp_path, asked):
-    where = cs.scenario_of("", asked.network, operation=asked.operation, **asked.keywords).network
-    (pair,) = cs.compare_with(measured(tmp_path, asked), where, asked.collective).pairs
+    (pair,) = cs.compare_with(measured(tmp_path, asked), asked.network, asked.collective, **asked.keywords).pairs
     return pair.predicted
 
 
@@ -295,13 +294,13 @@ DOORS = {
     "workload": (by_workload, (*COSTS, *FAULTS, "n_ranks")),
     "place": (by_place, (*COSTS, *FAULTS, "n_ranks")),
     "compare": (by_compare, (*COSTS, "n_ranks")),
-    "compare_with": (by_compare_with, COSTS),
+    "compare_with": (by_compare_with, (*COSTS, "n_ranks")),
     "report": (by_report, EVERY),
     "page": (by_page, EVERY),
     "write_report": (by_write_report, EVERY),
     "rank": (by_rank, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
     "operation": (by_operation, (*COSTS, *FAULTS, *PACKETS, "n_ranks", "flap")),
-    "advice": (by_advice, ()),
+    "advice": (by_advice, (*COSTS, *FAULTS)),
     "advise": (by_advise, (*COSTS, *FAULTS)),
 }
 OF_ALL_REDUCES = ("advice", "advise")
@@ -396,7 +395,7 @@ def test_an_advice_has_the_candidates_times_and_reasons_of_a_ranking(tmp_path, n
     assert left_out == {name: cause(why) for name, why in advice.left_out.items() if name in left_out}
     # What an advice leaves out beside: sparse data, of which nothing is known here, and libraries for other GPUs.
     others = {why for name, why in advice.left_out.items() if name not in left_out and ":n_servers" not in name}
-    assert others <= {"needs --density or --gradients to know what is zero",
+    assert others <= {"needs a density or gradients to know what is zero",
                       "a library's, for GPUs that the network does not have"}  # fmt: skip
     answer = asked_for(tmp_path, "advise", "--topology", network, "--size", "1MiB")
     assert {row["spec"]: row["time_s"] for row in answer["results"]} == times

@@ -1,6 +1,7 @@
 import pytest
 
-from commsim.scenario import predict, prepare, with_costs
+from commsim import predict
+from commsim.scenario import prepare, with_costs
 from commsim.scenario.contenders import SMALL, without_overhead
 from commsim.scenario.good_parameters import with_partitions_that_fit
 from commsim.scenario.inputs import load_network

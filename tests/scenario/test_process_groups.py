@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from commsim import predict
 from commsim.core.errors import InputError
-from commsim.scenario import predict
 from commsim.scenario.plans.groups import prepare_groups
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"

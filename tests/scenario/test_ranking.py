@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
+from commsim.scenario import contenders
 from commsim.scenario.contenders import algorithms_for, prepare_all, priced_apart, require_operation
 from commsim.scenario.inputs import load_network
-from commsim.scenario.ranking import TOLERANCE, rank_algorithms
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.ranking import TOLERANCE, rank, rank_algorithms, solve_each
+from commsim.scenario.read import scenario_of
 
 SIZES = [2**k for k in range(4, 34, 3)]
 
@@ -129,3 +132,54 @@ def test_a_ranking_says_which_algorithms_have_costs_that_the_others_lack():
     assert line.startswith("nccl_all_reduce: with the launch and the costs of GPU primitives")
     assert priced_apart({"nccl_all_reduce": found["nccl_all_reduce"]}, 2**20) == []
     assert priced_apart({"ring_all_reduce": found["ring_all_reduce"]}, 2**20) == []
+
+
+def failing(monkeypatch, error):
+    """Let the prediction of rings of more than 1 MiB fail, and return how often each algorithm is predicted."""
+    runs, run = [], Plan.run
+
+    def once(self, size, wish):
+        runs.append((self.schedule.name, size))
+        if self.schedule.name == "ring_all_reduce" and size > 2**20:
+            raise error
+        return run(self, size, wish)
+
+    monkeypatch.setattr(Plan, "run", once)
+    return runs
+
+
+def test_what_an_engine_cannot_do_at_some_size_is_left_out_and_does_not_end_the_ranking(monkeypatch):
+    failing(monkeypatch, InputError("not so large"))
+    scenario = scenario_of("", "star:n_hosts=4")
+    ranking = rank(scenario, "all_reduce", [2**20, 2**21])
+    assert ranking.left_out["ring_all_reduce"] == "not so large"
+    assert "ring_all_reduce" not in dict(ranking.by_size[2**20])
+    with pytest.raises(InputError, match="not so large"):
+        rank(scenario, "all_reduce", [2**20, 2**21], named=["ring_all_reduce"])
+    solutions, left_out = solve_each(scenario, "all_reduce", [2**20, 2**21])
+    assert left_out["ring_all_reduce"] == "not so large"
+    assert "ring_all_reduce" not in {one.scenario.name for one in solutions}
+
+
+def test_a_bug_of_one_algorithm_ends_the_ranking_and_is_named(monkeypatch):
+    failing(monkeypatch, PhysicsError("deadlock"))
+    with pytest.raises(PhysicsError, match="ring_all_reduce: deadlock"):
+        rank(scenario_of("", "star:n_hosts=4"), "all_reduce", [2**21])
+
+
+def test_each_algorithm_is_prepared_and_predicted_once(monkeypatch):
+    prepared, prepare = [], contenders.prepare
+
+    def once(spec, network, **options):
+        prepared.append(spec)
+        return prepare(spec, network, **options)
+
+    monkeypatch.setattr(contenders, "prepare", once)
+    runs = failing(monkeypatch, InputError("-"))
+    scenario = scenario_of("", "star:n_hosts=4")
+    for ask in (solve_each, rank):
+        prepared.clear(), runs.clear()
+        ask(scenario, "all_reduce", [2**10], named=["sharp"])
+        assert "sharp" in prepared
+        assert len(prepared) == len(set(prepared))
+        assert len(runs) == len(set(runs)) > 3

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim import predict
 from commsim.core.errors import InputError
-from commsim.scenario import predict, prepare
+from commsim.scenario import prepare
 from commsim.scenario.contenders import algorithms_for
 from commsim.scenario.plans.groups import prepare_groups
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
@@ -109,7 +110,7 @@ def test_what_makes_no_sense_is_refused(spec, message):
 @pytest.mark.parametrize(
     ("spec", "n_ranks", "size", "engine", "message"),
     [
-        ("agsparse:density=0.01", None, 400_000, "closed-form", "closed form is that of dense data; use --engine flow"),
+        ("agsparse:density=0.01", None, 400_000, "closed-form", "closed form is that of dense data; use engine flow"),
         ("agsparse:density=0.1", None, 1001, "flow", "whole elements of 4 bytes, got a size of 1001"),
         ("omnireduce:density=0.1,n_aggregators=3", 6, 400_000, "flow", r"6 ranks and 3 helpers need 9 hosts, .* has 8"),
     ],

@@ -2,8 +2,8 @@ import itertools
 
 import pytest
 
+from commsim import predict
 from commsim.core.errors import InputError
-from commsim.scenario import predict
 from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
 from commsim.sweep.config import read_config

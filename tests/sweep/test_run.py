@@ -3,9 +3,9 @@ import json
 
 import pytest
 
+from commsim import predict
 from commsim.core.errors import InputError
 from commsim.files.sweep_store import read_description
-from commsim.scenario import predict
 from commsim.sweep import run_sweep
 from commsim.sweep.compute import Bench
 from commsim.sweep.table import read_table

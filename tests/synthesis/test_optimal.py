@@ -75,7 +75,7 @@ def test_trees_are_never_better_than_counting_allows(seed):
 
 def test_all_to_all_by_the_flow_engine_is_never_faster():
     from collectives.dense.all_to_all import direct_all_to_all
-    from commsim.scenario import predict
+    from commsim import predict
 
     for network in (star(5, 1e9), leaf_spine(2, 2, 3, 1e9, oversubscription=2.0), ring(6, 1e9)):
         result = predict(direct_all_to_all(len(network.endpoints)), network, 1e9, routing="spray")

@@ -3,10 +3,13 @@ import math
 
 import pytest
 
+from commsim import predict
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.scenario import predict
-from commsim.workload.cost_of import ALGORITHMS, closed_form_costs, network_costs
+from commsim.scenario.collective_names import USUAL
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
+from commsim.workload.cost_of import closed_form_costs, network_costs
 from commsim.workload.task_graph import Task
 
 STAR = "star:n_hosts=5,bandwidth=100Gbps,latency=1us"
@@ -40,7 +43,7 @@ def test_a_message_is_sent_whole_and_adding_is_paid_where_something_is_added():
     assert added == pytest.approx({"all_reduce": 3e-3, "all_gather": 0.0}, abs=1e-15)
 
 
-@pytest.mark.parametrize("operation", [name for name in ALGORITHMS if name != "send"])
+@pytest.mark.parametrize("operation", sorted(USUAL))
 def test_a_group_of_one_costs_nothing(operation):
     assert closed_form_costs(1e-5, 1e9, 1e-9)(task(operation, (2,))) == 0
     assert network_costs(STAR)(task(operation, (2,))) == 0
@@ -119,3 +122,14 @@ def test_a_density_is_said_once():
     assert cost(task("all_reduce")) > 0
     with pytest.raises(InputError, match="tensors have densities of their own; leave out density="):
         cost(sparse_task((4e6, 0.01)))
+
+
+@pytest.mark.parametrize("network", ["star:n_hosts=4", "dgx-h100", "nvswitch_host"])
+@pytest.mark.parametrize("operation", sorted(USUAL))
+def test_an_exchange_is_by_default_what_run_takes_for_it(network, operation):
+    size = 0.0 if operation == "barrier" else 4e6
+    cost = network_costs(network)
+    asked = scenario_of(None, network, operation=operation)
+    (found,) = solve(asked, [size]).results
+    assert cost(task(operation, tuple(range(found.n_ranks)), size)) == found.time
+    assert {said for said in asked.remarks if "NCCL" in said} <= set(cost.notes())

@@ -68,7 +68,7 @@ def packet_values(config: Packets) -> dict[str, Any]:
     if config.engine != "packet":  # auto is compared with one transport
         given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
         if given:
-            raise InputError(f"{given[0]} needs --engine packet, got --engine {config.engine or 'flow'}")
+            raise InputError(f"{given[0]} needs engine packet, got engine {config.engine or 'flow'}")
     values: dict[str, Any] = {name: getattr(config, name) for name in ("transport", "ack_every", "loss", "loss_burst")}
     for name in ("window", "buffer", "shared_buffer"):
         if getattr(config, name) is not None:

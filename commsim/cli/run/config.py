@@ -144,14 +144,6 @@ class Prediction(Costs, Placing):
     engine: str = flag(default="", help="flow, packet, alpha-beta or closed-form (default: flow)")
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
-    def scenario(self, n_ranks: int | None) -> Scenario:
-        """Return the scenario of --collective on the network."""
-        from commsim.scenario.read import scenario_of
-
-        names = ("placement", "routing", "overhead", "recv_overhead", "reduce_rate", "software", "engine")
-        given: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return scenario_of(self.collective, self.topology or "", n_ranks=n_ranks, seed=self.seed or None, **given)
-
 
 def read_group(text: str) -> list[int]:
     """Read ``0,2,4,6``.

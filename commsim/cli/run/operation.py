@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.core.errors import InputError
 from commsim.core.units import counted
 from commsim.report.answer import remarks
 from commsim.report.table_of_run import Row
@@ -16,12 +16,7 @@ from .config import Config
 from .tables import Answered, answered_by, answered_of
 
 if TYPE_CHECKING:
-    from commsim.core.network import Network
-    from commsim.scenario import Plan
     from commsim.scenario.ranking import Ranking
-    from commsim.scenario.scenario import Scenario
-
-NAME = "synthesized"
 
 
 def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
@@ -44,7 +39,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
 
     scenario = config.scenario("")
     ranking = rank(
-        scenario, config.operation or "", sizes, named=config.collective, more=_synthesized(config, scenario),
+        scenario, config.operation or "", sizes, named=config.collective, synthesized=config.synthesized,
         assume_overhead=config.assumes_overhead,
     )  # fmt: skip
     plans = ranking.plans
@@ -62,40 +57,17 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
 
 def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     """Show the table of each algorithm of --operation that was asked for, all with the same number of ranks."""
-    from commsim.scenario.contenders import algorithms_for, prepare_all, require_operation, skipped
-    from commsim.scenario.solve import solve
+    from commsim.scenario.contenders import skipped
+    from commsim.scenario.ranking import solve_each
 
     scenario, operation = config.scenario(""), config.operation or ""
-    scenario.wish.require_engine("--operation")
-    named = (*([] if config.algorithm == "all" else [config.algorithm or ""]), *config.collective)
-    for spec in named:
-        require_operation(spec, operation)
-    every = algorithms_for(operation, scenario.network) if config.algorithm == "all" else []
-    specs = list(dict.fromkeys((*every, *named)))
-    plans, left_out = prepare_all(
-        specs, scenario.network, n_ranks=scenario.n_ranks, named=named,
-        probe=lambda _, plan: plan.run(plan.data.size if plan.data and plan.data.size else sizes[0], scenario.wish),
-        **scenario.placing,
+    named = [] if config.algorithm == "all" else [config.algorithm or "", *config.collective]
+    solutions, left_out = solve_each(
+        scenario, operation, sizes, algorithms=named, named=named or config.collective, synthesized=config.synthesized,
+        over=functools.partial(progress, what=operation),
     )  # fmt: skip
-    for spec in named:
-        if spec in left_out:
-            raise InputError(left_out[spec])
-    plans |= {name: make(scenario.network) for name, make in _synthesized(config, scenario).items()}
     said = remarks((*scenario.remarks, *skipped(left_out)))
-    of_one = {spec: dataclasses.replace(scenario, collective=spec, remarks=()) for spec in plans}
-    solutions = [solve(of_one[spec], sizes, plan=plan) for spec, plan in progress(list(plans.items()), operation)]
     return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})
-
-
-def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Network], Plan]]:
-    """Return what makes the plan of synthesized schedules on a network, where that is asked for."""
-    if not config.synthesized:
-        return {}
-    from commsim.scenario.solve import plan_of
-
-    # synthesized schedules pin their routes
-    asked = dataclasses.replace(scenario, collective=f"{NAME}_{config.operation}", routing=None)
-    return {NAME: lambda network: plan_of(dataclasses.replace(asked, network=network))}
 
 
 def _json(ranking: Ranking) -> dict[str, Any]:

@@ -31,9 +31,9 @@ def renderings_of(config: Config) -> list[Render]:
 
 def _bounds(_: Config, answered: Answered) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
-    from ..bound import distance
+    from commsim.synthesis.over_bound import about_bound
 
-    return [part for solution in answered.solutions for part in distance(solution.plan, solution.results)]
+    return remarks(line for one in answered.solutions for line in about_bound(one.plan, one.results))
 
 
 def _check_picture(path: str) -> None:

@@ -206,7 +206,7 @@ def run_reshard(config: ReshardConfig) -> Answer:
 
 
 def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
-    from commsim.workload.parallel.resharding import resharding_schedule, resharding_time
+    from commsim.workload.parallel.resharding import resharding_time, simulated_resharding
 
     size = parse_size(config.size, "--size")
     closed = simulated = None
@@ -217,8 +217,7 @@ def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
         rate = parse_bandwidth(config.bandwidth, "--bandwidth")
         closed = resharding_time(strategy, size, rate, config.receivers, n_chunks=config.chunks, local_bandwidth=local)
     if config.network is not None:
-        from commsim.scenario import predict
-
-        schedule = resharding_schedule(strategy, config.receivers, config.chunks)
-        simulated = predict(schedule, config.network, size, placement=config.placement).time
+        simulated = simulated_resharding(
+            strategy, size, config.network, config.receivers, n_chunks=config.chunks, placement=config.placement
+        )
     return {"strategy": strategy, "size_B": size, "closed_form_s": closed, "flow_s": simulated}

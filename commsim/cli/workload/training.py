@@ -182,9 +182,9 @@ def _shares(text: str) -> list[float]:
 
 
 def _takes_density(time_of: Callable[[Task], float]) -> bool:
-    from commsim.workload.cost_of import ALGORITHMS, NetworkCosts
+    from commsim.workload.cost_of import NetworkCosts
 
-    return isinstance(time_of, NetworkCosts) and any(map(time_of.is_sparse, ALGORITHMS))
+    return isinstance(time_of, NetworkCosts) and time_of.has_sparse
 
 
 def _add_time(config: Config) -> Callable[[float], float] | None:

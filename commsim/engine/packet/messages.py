@@ -160,7 +160,7 @@ def simulate_messages(
         return run_messages(plan, sizes, transport=transport, **options).results
     if isinstance(transport or Window(), Window):
         raise InputError(
-            "what a flap loses the transport `window` never repeats; use --transport dctcp or dcqcn, or --engine flow"
+            "what a flap loses the transport `window` never repeats; use transport dctcp or dcqcn, or engine flow"
         )
     assert isinstance(transport, Dctcp | Dcqcn)
     if flaps.rto:

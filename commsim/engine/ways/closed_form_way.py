@@ -57,6 +57,11 @@ class ClosedFormPaths(FlowPaths):
         return self.with_rest(found, size)
 
     @property
+    def traced_alike(self) -> bool:
+        """Whether the way that computes the time has the times of all transfers too: a known time has none."""
+        return False
+
+    @property
     def proof(self) -> Proof:
         """Whether a link may be in the way."""
         if "proof" not in self._plans:

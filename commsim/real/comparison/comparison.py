@@ -1,19 +1,37 @@
-"""A comparison: predicted beside measured times of one operation, with their errors."""
+"""A comparison: predicted beside measured times, their errors, and why a bus bandwidth is above the line rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.units import counted
+from commsim.core.network import Network
+from commsim.core.units import counted, parse_bandwidth
 from commsim.core.value import Shown
+from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measured
-from commsim.real.comparison.pairs import Pair, Summary, one_per_size, pair_up, summarise
+from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
+from commsim.real.comparison.pairs import (
+    Pair,
+    Summary,
+    of_one_algorithm,
+    one_per_size,
+    pair_up,
+    predictions_of,
+    several_algorithms,
+    summarise,
+)
+from commsim.scenario.collective_names import spelled_out, usual_collective
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import plan_of, solve
 
-__all__ = ["Comparison", "compare"]
+# How a line rate is called that the user gives.
+GIVEN = "the given line rate"
+__all__ = ["Comparison", "compare", "compare_files"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,16 +44,30 @@ class Comparison(Shown):
         Pairs, one for each size that has both.
     summary : Summary
         Their errors.
+    predictor : str
+        Collective and network, or file, of the predictions.
+    collective : str
+        Collective that was predicted; empty for a file.
     alone : tuple of Measured
         Measurements without a prediction.
-    remarks : tuple of str
-        What was left out of the measurements, and what the predictions derive and assume.
+    notes : tuple of str
+        What was left out, chosen, derived and assumed.
+    reasons : tuple of str
+        Why the largest bus bandwidth is above the line rate, where it is.
     """
 
     pairs: tuple[Pair, ...]
     summary: Summary
+    predictor: str = ""
+    collective: str = ""
     alone: tuple[Measured, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the comparison leaves out, derives, assumes and explains."""
+        return tuple(dict.fromkeys((*self.notes, *self.reasons)))
 
     def __repr__(self) -> str:
         errors = f"median {self.summary.median:.1%}, worst {self.summary.worst:.1%}"
@@ -47,39 +79,139 @@ class Comparison(Shown):
 
 
 def compare(
-    rows: Sequence[Measured],
     path: str,
-    predicted: Callable[[str, int | None, Sequence[float]], Sequence[float]],
+    network: str | Network,
+    collective: str | None = None,
+    *,
+    operation: str | None = None,
     n_ranks: int | None = None,
+    in_place: bool = False,
+    line_rate: float | str | None = None,
+    over: Callable[[Sequence[float]], Iterable[float]] = iter,
+    **options: Any,
 ) -> Comparison:
-    """Set predictions beside measurements.
+    """Predict what was measured, and set both side by side.
 
     Parameters
     ----------
-    rows : sequence of Measured
-        Measurements.
     path : str
-        Name of their file, for messages.
-    predicted : callable
-        Function from an operation, a number of ranks and sizes to the predicted times, s.
+        File of measurements.
+    network, collective
+        Same as in :func:`commsim.scenario.read.scenario_of`.
+    operation : str, optional
+        Operation of the measurements, where the file has several or does not say.
     n_ranks : int, optional
-        Number of ranks, where the measurements do not say it.
+        Number of ranks, where the file does not say it.
+    in_place : bool
+        Whether the times in place are compared. Default: those out of place.
+    line_rate : float, bytes/s, or str, optional
+        Rate of a rank's link, to explain a busbw above it. Default: that of the busiest link.
+    over : callable
+        Wrapper of the sizes that shows progress.
+    **options
+        Further parameters of :func:`commsim.scenario.read.scenario_of`.
 
     Raises
     ------
     InputError
-        If there are measurements of several operations or numbers of ranks, or none of a size above 0.
+        If the file has no measurement of the operation, or not of one number of ranks, or something is unknown.
     """
-    measured = one_per_size(rows)
-    operations = sorted({row.operation for row in measured})
-    if len(operations) != 1:
-        raise InputError(f"{path} has {', '.join(operations)}: choose one with operation=")
-    ranks = {row.n_ranks for row in measured} - {None}
-    if n_ranks is None and len(ranks) > 1:
-        raise InputError(f"{path} has measurements of {sorted(r for r in ranks if r)} ranks: choose with n_ranks=")
-    sizes = sorted({row.size for row in measured if row.size > 0})
+    measured, notes = _measured(path, operation, n_ranks, in_place)
+    operations = sorted({row.operation for row in measured if row.size > 0})
+    known = operation or (operations[0] if len(operations) == 1 else None)
+    if collective is not None:
+        collective = spelled_out(collective, known)
+    elif known is None:
+        raise InputError(f"{path} has {', '.join(operations)}: choose an operation, such as {operations[0]}")
+    ranks = {row.n_ranks for row in measured if row.n_ranks is not None}
+    if len(ranks) > 1 and n_ranks is None:
+        raise InputError(f"{path} has measurements of {sorted(ranks)} ranks: choose a number of ranks")
+    scenario = scenario_of(
+        collective, network, operation=known, n_ranks=n_ranks or next(iter(ranks), None), **options
+    )  # fmt: skip
+    if collective is None and not usual_collective(scenario.network, known or "")[1]:
+        notes.append(f"{scenario.name}: another algorithm can be named")
+    plan = plan_of(scenario)
+    predicted = plan.schedule.operation
+    sizes = sorted({row.size for row in measured if row.operation == predicted and row.size > 0})
     if not sizes:
-        raise InputError(f"{path} has no size above 0")
-    times = dict(zip(sizes, predicted(operations[0], n_ranks or next(iter(ranks), None), sizes), strict=True))
-    pairs, alone = pair_up(measured, lambda row: times.get(row.size))
-    return Comparison(pairs, summarise(pairs), alone)
+        theirs = ", ".join(sorted({row.operation for row in measured}))
+        raise InputError(f"nothing to compare: {scenario.name} is {predicted}, {path} has {theirs}")
+    solution = solve(scenario, sizes, plan=plan, over=over)
+    notes += [*solution.derived, f"engine {scenario.wish.engine}", *solution.remarks]
+    results = dict(zip([(predicted, size) for size in sizes], solution.results, strict=True))
+    pairs, alone = pair_up(
+        measured, lambda row: found.time if (found := results.get((row.operation, row.size))) is not None else None
+    )
+    largest = results[predicted, sizes[-1]]
+    if scenario.wish.engine != "flow":
+        largest = plan.predict(sizes[-1], engine="flow", seed=scenario.wish.seed)
+    line = line_of_prediction(plan, largest)
+    if line is not None and line_rate is not None:
+        line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, is_given=True)
+    name = network if isinstance(network, str) else network.name
+    found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
+    return dataclasses.replace(found, collective=scenario.name)
+
+
+def compare_files(
+    predicted: str,
+    measured: str,
+    collective: str | None = None,
+    *,
+    operation: str | None = None,
+    n_ranks: int | None = None,
+    in_place: bool = False,
+    line_rate: float | str | None = None,
+) -> Comparison:
+    """Set the predictions of a file beside measurements.
+
+    Parameters
+    ----------
+    predicted, measured : str
+        Files.
+    collective : str, optional
+        Algorithm of the predictions, where the file has several.
+    operation, n_ranks, in_place, line_rate
+        Same as in :func:`compare`; there is no line rate unless it is given.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the two have nothing in common.
+    """
+    found, notes = _measured(measured, operation, n_ranks, in_place)
+    rows = read_measured(predicted, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    chosen = of_one_algorithm(rows, collective)
+    ours = one_per_size(chosen)
+    if len(ours) < sum(row.in_place == ours[0].in_place for row in chosen):
+        notes.append(f"{predicted}: has several predictions of a size; their median is taken")
+    pairs, alone = pair_up(found, predictions_of(ours, found))
+    if not pairs:
+        raise InputError(f"{predicted} has none of the {len(alone)} sizes of {measured}")
+    line = None if line_rate is None else Line(_rate(line_rate), GIVEN, is_given=True)
+    return _compared(pairs, alone, predicted, notes, line)
+
+
+def _measured(
+    path: str, operation: str | None, n_ranks: int | None, in_place: bool
+) -> tuple[tuple[Measured, ...], list[str]]:
+    """Read measurements, one of each size, and what was left out or merged."""
+    notes: list[str] = []
+    rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
+    notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
+              for operation, names in several_algorithms(rows).items()]  # fmt: skip
+    return one_per_size(rows, True if in_place else None), notes
+
+
+def _compared(
+    pairs: tuple[Pair, ...], alone: tuple[Measured, ...], predictor: str, notes: Sequence[str], line: Line | None
+) -> Comparison:
+    """Return a comparison, with what explains the largest busbw if that is above the line."""
+    fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
+    reasons = () if line is None else explain_above(fastest.measured, line)
+    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), tuple(reasons))
+
+
+def _rate(given: float | str) -> float:
+    return parse_bandwidth(given, "line rate") if isinstance(given, str) else float(given)

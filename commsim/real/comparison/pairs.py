@@ -233,9 +233,7 @@ def of_one_algorithm(rows: Sequence[Measured], algorithm: str | None) -> list[Me
     if algorithm is None:
         for operation, names in several_algorithms(rows).items():
             listed, first = ", ".join(names), names[0]
-            raise InputError(
-                f"{source}: has several algorithms of {operation}: {listed}; choose, as in --collective {first}"
-            )
+            raise InputError(f"{source}: has several algorithms of {operation}: {listed}; choose one, such as {first}")
         return list(rows)
     chosen = [row for row in rows if algorithm in (row.algorithm, row.algorithm.partition(":")[0])]
     if not chosen:

@@ -15,7 +15,7 @@ from commsim.report.simulated_run import SimulatedRun
 from . import figures_of_links as links
 from .figures_of_messages import slowdown_figure
 
-NONE = "only the packet engine has queues over time: --engine packet, without --start-jitter"
+NONE = "only the packet engine has queues over time: engine packet, without start jitter"
 
 
 def slowdown(run: SimulatedRun) -> Figure:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,25 @@ from commsim.core.result import Result
 from commsim.core.units import counted, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
-from commsim.scenario.contenders import prepare_all, skipped, with_assumed_overhead
+from commsim.scenario.contenders import (
+    about_assumed,
+    blaming,
+    prepare_all,
+    skipped,
+    with_assumed_overhead,
+    without_overhead,
+)
 from commsim.scenario.ranking import rank_algorithms
+from commsim.scenario.read import Quantity, network_of
+from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound
 from .candidates import Candidate, candidates
-from .question import Question
+from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
+from .question import Question, question_of
 
 REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
-__all__ = ["Advice", "Question", "Ranked", "advise"]
+__all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,14 @@ class Advice(Shown):
         What was derived or assumed, and should be printed.
     partitioned : mapping of (str, str) to tuple of str
         Specs that were tried, by group: one with several numbers of partitions, the fastest of them ranked.
+    question : Question
+        Question, with the number of servers that the network has places for.
+    network : Network
+        Network with its faults and costs.
+    assumed : tuple of str
+        What the times assume.
+    whole : mapping of str to float, s, optional
+        Time of each way by its label on the network without its faults, where it has some.
     """
 
     ranked: tuple[Ranked, ...]
@@ -81,11 +100,26 @@ class Advice(Shown):
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     partitioned: Mapping[tuple[str, str], tuple[str, ...]]
+    question: Question
+    network: Network
+    assumed: tuple[str, ...] = ()
+    whole: Mapping[str, float] | None = None
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Time of each way by its label, s."""
+        return {ranked.candidate.label: ranked.result.time for ranked in self.ranked}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the JSON rows: the ways, the fastest first."""
+        if self.whole is None:
+            return [ranked.row() for ranked in self.ranked]
+        return [ranked.row() | {"whole_s": self.whole.get(ranked.candidate.label)} for ranked in self.ranked]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was derived or assumed, and what was left out."""
-        return (*self.notes, *skipped(self.left_out))
+        return (*self.notes, *skipped(self.left_out), *self.assumed)
 
     def __repr__(self) -> str:
         first = self.ranked[0]
@@ -95,7 +129,62 @@ class Advice(Shown):
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each way, the fastest first, as a data frame of pandas or polars."""
-        return frame_of((ranked.row() for ranked in self.ranked), library)
+        return frame_of(self.rows(), library)
+
+    def crossover(self) -> Found:
+        """Find from which density on dense ways are faster, by further predictions."""
+        return density_of_crossover(self.question, self)
+
+    def servers(self) -> Found:
+        """Find up to how many CPU servers BytePS gains, by further predictions."""
+        return gains_of_servers(self.question, self.network)
+
+
+def advise_for(
+    network: Network,
+    size: float | None = None,
+    *,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    overhead: Quantity = None,
+    reduce_rate: Quantity = None,
+    software: str | None = None,
+    assume_overhead: bool = True,
+    seed: int = 0,
+    **asked: Any,
+) -> Advice:
+    """Rank every way to sum a tensor on a network with faults and costs; say what the faults cost.
+
+    Parameters
+    ----------
+    network : Network
+        Network without the faults.
+    size : float, bytes, optional
+        Size of each worker's tensor. Default: that of the gradients.
+    fail, scale, overhead, reduce_rate, software
+        Same as in :func:`commsim.scenario.read.network_of`.
+    assume_overhead : bool
+        Whether messages have an assumed overhead where neither network, `overhead` nor `software` gives one.
+    seed : int
+        Seed of data, faults and placement.
+    **asked
+        Further parameters of :func:`.question.question_of`.
+
+    Raises
+    ------
+    InputError
+        If something is wrong, or nothing can run.
+    """
+    costs: dict[str, Any] = {"overhead": overhead, "reduce_rate": reduce_rate, "software": software}
+    faulty, drawn = network_of(network, fail=fail, scale=scale, seed=seed, **costs)
+    question = question_of(faulty, size, seed=seed, **asked).on(faulty)
+    assume = assume_overhead and overhead is None and software is None
+    advice = advise(question, faulty, assume_overhead=assume)
+    whole = None
+    if fail or scale:
+        whole = advise(question, network_of(network, **costs)[0], assume_overhead=assume).times
+    notes = tuple(dict.fromkeys((*drawn, *about_data(question, advice), *advice.notes)))
+    return dataclasses.replace(advice, notes=notes, whole=whole)
 
 
 def advise(question: Question, network: Network, *, assume_overhead: bool = False) -> Advice:
@@ -116,20 +205,31 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     InputError
         If nothing can run.
     """
-    ways, left_out = candidates(question, with_assumed_overhead(network) if assume_overhead else network)
+    costly = with_assumed_overhead(network) if assume_overhead else network
+    ways, left_out = candidates(question, costly)
     by_spec = {candidate.spec: candidate for candidate in ways}
+    size, known, fastest = int(question.size), dict[str, Result](), dict[tuple[str, str], str]()
+
+    def predict(spec: str, plan: Plan) -> None:
+        """Predict, at once with the times of transfers where they come from the same simulation."""
+        with blaming(spec):
+            known[spec] = plan.run(size, Wish(trace=plan.at(size).paths.traced_alike))
+        other = fastest.setdefault(by_spec[spec].group, spec)
+        if known[spec].time < known[other].time:
+            fastest[by_spec[spec].group] = spec
+            known[other] = dataclasses.replace(known[other], trace=None)
+
     ready, refused = prepare_all(
         list(by_spec),
         network,
         n_ranks=question.n_workers,
-        probe=lambda _, plan: plan.data and plan.data.messages(question.size),
+        probe=predict,
         placement=question.placement,
         routing=question.routing,
         seed=question.seed,
         assume_overhead=assume_overhead,
     )
-    size = int(question.size)
-    order = rank_algorithms(list(ready), [size], lambda spec, size: ready[spec].predict(size)).by_size[size]
+    order = rank_algorithms(list(ready), [size], lambda spec, _: known[spec]).by_size[size]
     best: dict[tuple[str, str], Ranked] = {}
     tried: dict[tuple[str, str], tuple[str, ...]] = {}
     for spec, result in order:
@@ -137,12 +237,17 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
         tried[candidate.group] = (*tried.get(candidate.group, ()), spec)
         if candidate.group not in best:
             sized = ready[spec].at(size)
-            bound = find_bound(sized, sized.predict(size, trace=True))
-            best[candidate.group] = Ranked(candidate, result, bound, _block(ready[spec]))
+            traced = result if result.trace is not None else sized.predict(size, trace=True)
+            untraced = dataclasses.replace(result, trace=None)
+            best[candidate.group] = Ranked(candidate, untraced, find_bound(sized, traced), _block(ready[spec]))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
-    return Advice(tuple(best.values()), ready, left_out | refused, notes, tried)
+    ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
+    assumed = about_assumed(ranked) if costly is not network else without_overhead(network, [question.size])
+    return Advice(
+        tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
+    )
 
 
 def _block(prepared: Plan) -> int:

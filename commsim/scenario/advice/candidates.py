@@ -34,7 +34,7 @@ COARSER: tuple[int, ...] = (8, 1)
 # Partitions that builders make by default, and what is tried where these make a schedule too large. A
 # pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers.
 USUAL, FEWER = 64, (32, 16, 8, 4, 2)
-ASSUME = "--programmable assumes it"
+ASSUME = "programmable assumes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +218,9 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         if not runs_here(entry.metadata, name, network):
             left_out[name] = "a library's, for GPUs that the network does not have"
         elif form is not None and not question.is_sparse:
-            left_out[name] = "needs --density or --gradients to know what is zero"
+            left_out[name] = "needs a density or gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
-            left_out[name] = "does not sum all values; --lossy ranks it too"
+            left_out[name] = "does not sum all values; lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
             left_out[name] = f"{network.name} has no aggregating switch; {ASSUME}"
         else:

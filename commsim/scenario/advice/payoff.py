@@ -58,7 +58,9 @@ def density_crossover(
     -----
     A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes.
     """
-    highest = 1 / question.n_workers if question.pattern == "disjoint" else 1.0
+    highest = 1.0
+    if question.pattern == "disjoint":  # as many whole runs as each worker can have for itself
+        highest = _n_runs(question) // question.n_workers / _n_runs(question)
 
     def faster(spec: str, density: float) -> bool:
         return at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE)
@@ -97,4 +99,9 @@ def at_density(prepared: Plan, density: float) -> Plan:
 
 def _lowest(question: Question) -> float:
     """Lowest density that leaves a run non-zero."""
-    return 1 / math.ceil(question.size / FLOAT / question.run)
+    return 1 / _n_runs(question)
+
+
+def _n_runs(question: Question) -> int:
+    """Count the runs of elements that are drawn together."""
+    return math.ceil(question.size / FLOAT / question.run)

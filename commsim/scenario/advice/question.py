@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
@@ -142,6 +143,46 @@ class Question:
             raise InputError(f"sparse data is whole elements of {FLOAT} bytes, got a size of {self.size:g}")
         if self.lossy and not self.densities:
             raise InputError("lossy ways keep a share of the elements, and need a density to know which")
+
+
+def question_of(
+    network: Network,
+    size: float | None = None,
+    *,
+    n_workers: int | None = None,
+    densities: tuple[float, ...] = (),
+    gradients: str | None = None,
+    **more: Any,
+) -> Question:
+    """Make a question; what is not given comes from the network, or from a file of gradients.
+
+    Parameters
+    ----------
+    network : Network
+        Network that the workers are on.
+    size : float, bytes, optional
+        Size of each worker's tensor. Default: that of the gradients.
+    n_workers : int, optional
+        Number of ranks. Default: all hosts, or the number of gradients.
+    densities, gradients
+        Same as in :class:`Question`.
+    **more
+        Further parameters of :class:`Question`.
+
+    Raises
+    ------
+    InputError
+        If there is neither a size nor gradients, or the two contradict each other.
+    """
+    if gradients is not None:
+        of_file, n_workers = size_of_gradients(gradients, n_workers)
+        if size not in (None, of_file):
+            raise InputError(f"{gradients} holds {of_file:.0f} bytes for each worker, got a size of {size:.0f}")
+        size = of_file
+    if size is None:
+        raise InputError("advise needs a size or gradients")
+    workers = len(network.endpoints) if n_workers is None else n_workers
+    return Question(workers, size, densities, gradients=gradients, **more)
 
 
 def size_of_gradients(path: str, n_workers: int | None) -> tuple[float, int]:

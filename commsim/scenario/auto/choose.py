@@ -17,7 +17,7 @@ from .case import case_of, labels_of
 from .evidence import KnownError, evidence, never, say, say_labels
 from .exact import alpha_beta_differs, closed_form_differs
 
-BY_HAND = "choose by hand, such as --engine flow"
+BY_HAND = "choose by hand, such as engine flow"
 # Engines that were not compared with anything real, but equal the flow engine where this finds no difference.
 SAME_AS_FLOW: dict[str, Callable[[Plan], str]] = {
     "closed-form": closed_form_differs,

@@ -56,7 +56,7 @@ class Floor:
             f"{format_time(result.time)}, but {self.why} takes at least {format_time(least)}"
         )
         if result.engine in ON_PAPER:
-            raise InputError(f"{said}; use --engine flow")
+            raise InputError(f"{said}; use engine flow")
         raise PhysicsError(said)
 
 

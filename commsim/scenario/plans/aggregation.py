@@ -106,7 +106,7 @@ class Aggregation:
         for name in self.given.keys() - {"n_chunks", "pool"}:
             raise InputError(
                 f"{name}={self.given[name]} is a parameter of the flow engine's schedule; packets follow those of the "
-                "switch system, such as pool_size; leave it out with --engine packet"
+                "switch system, such as pool_size; leave it out with engine packet"
             )
         system = self.system(size)
         n_elements = math.ceil(size / system.element_bytes)

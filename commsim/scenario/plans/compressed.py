@@ -52,7 +52,7 @@ class Compressed:
             raise InputError(f"{collective} has sparse data already, which {self.name} would compress once more")
         if operation not in ("all_reduce", "all_gather"):
             raise InputError(
-                f"--compressor sums gradients by an all-reduce or an all-gather, and {collective} is a {operation}"
+                f"a compressor sums gradients by an all-reduce or an all-gather, and {collective} is a {operation}"
             )
         if operation == "all_reduce" and self.compressor.not_summed is not None:
             raise InputError(
@@ -109,7 +109,7 @@ class Compressed:
             If the gradient is no whole number of elements, or a message's length depends on the data.
         """
         if wish.flaps is not None:
-            raise InputError(f"{self.name}: --flap is not modelled with a compressor")
+            raise InputError(f"{self.name}: flap is not modelled with a compressor")
         sizes = self._messages(size)
         runs = [self.prepared.run(self._sent(n_bytes), wish) for n_bytes in sizes]
         return dataclasses.replace(

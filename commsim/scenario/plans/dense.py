@@ -205,15 +205,15 @@ class Plan:
         from commsim.engine.closed_form import closed_form
 
         if wish.start_jitter:
-            raise InputError("the closed form has no late starters; use --engine flow")
+            raise InputError("the closed form has no late starters; use engine flow")
         if wish.framing is not None and self.sent is None:
-            raise InputError("the closed form has no packet headers; use --engine flow")
+            raise InputError("the closed form has no packet headers; use engine flow")
         if self.schedule.name not in COLLECTIVES:
             raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
         given, paths = dict(self.parameters), self.paths
         if given.pop(BLOCKING, False):
             raise InputError(
-                f"{self.schedule.name}: the closed form is that of steps that do not wait; use --engine flow"
+                f"{self.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
             )
         return closed_form(
             COLLECTIVES[self.schedule.name], paths.network, paths.job, size, given, framing=framing,

@@ -65,7 +65,7 @@ class PreparedGroups:
     def run(self, size: float, wish: Wish) -> Several:
         """Predict one size; a result for each group."""
         if wish.start_jitter:
-            raise InputError("--start-jitter is not modelled for groups")
+            raise InputError("start jitter is not modelled for groups")
         results = self.predict(
             size, engine=wish.engine, framing=wish.framing, trace=wish.trace, transport=wish.transport,
             fabric=wish.fabric, flaps=wish.flaps,
@@ -107,9 +107,9 @@ class PreparedGroups:
                 f"groups are simulated together by {', '.join(SIMULATORS)} or packet, got engine {engine!r}"
             )
         if flaps is not None and engine not in ("flow", "packet"):
-            raise InputError(f"links flap in the engines flow and packet, got --engine {engine}")
+            raise InputError(f"links flap in the engines flow and packet, got engine {engine}")
         if engine != "packet" and (transport is not None or fabric is not None):
-            raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
+            raise InputError(f"transports and queues are the packet engine's, got engine {engine}")
         wish = Wish(
             engine=engine, framing=framing, trace=trace, transport=transport, fabric=fabric, flaps=flaps,
             seed=self.plan.seed,
@@ -147,7 +147,7 @@ class PreparedGroups:
 
         for name in ("framing", "trace", "flaps"):
             if getattr(wish, name):
-                raise InputError(f"{name} is not modelled for groups in packets of switch systems; use --engine flow")
+                raise InputError(f"{name} is not modelled for groups in packets of switch systems; use engine flow")
         entries = tuple(
             JobEntry(f"group {k}", group.schedule.name, tuple(range(group.schedule.n_ranks)), size)
             for k, group in enumerate(self.groups)

@@ -97,7 +97,7 @@ class NcclPlan(Plan):
             from commsim.scenario.plans.nccl_closed_form import nccl_time
 
             if wish.start_jitter or wish.framing is not None:
-                raise InputError("NCCL's closed form has neither late starters nor packet headers; use --engine flow")
+                raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
             return self.checked(nccl_time(self.at(size), size))
         return self.checked(self.at(size).play(size, wish))
 

@@ -30,7 +30,7 @@ def nccl_time(here: NcclPlan, size: float) -> Result:
     """
     name, launch, paths = here.schedule.name, here.launch, here.paths
     if not isinstance(paths, ClosedFormPaths):
-        raise InputError(f"{name}: {launch.why_links_only(size, here.parameters)}; use --engine flow")
+        raise InputError(f"{name}: {launch.why_links_only(size, here.parameters)}; use engine flow")
     network, known = paths.network, paths.known
     time = known.seconds + here.before
     on_links, on_wire = carried(network, paths.job, paths.proof, size, known.framing)
@@ -39,7 +39,7 @@ def nccl_time(here: NcclPlan, size: float) -> Result:
         worst = int(needs.argmax())
         raise InputError(
             f"{name}: the closed form does not model the fabric: it gives {time * 1e6:.1f} us, but link "
-            f"{network.link_name(worst)} alone needs {needs[worst] * 1e6:.1f} us; use --engine flow"
+            f"{network.link_name(worst)} alone needs {needs[worst] * 1e6:.1f} us; use engine flow"
         )
     low, high = here.spread
     return Result(

@@ -45,4 +45,4 @@ class SparsePlan(Plan):
         return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
-        raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use --engine flow")
+        raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")

@@ -28,29 +28,13 @@ from commsim.scenario.scenario import Wish
 from .background import Messages, draw_messages
 from .composition import Composition, JobEntry
 from .job_costs import framed, has_own_costs, shared_job, with_rest
+from .sharing import Sharing
 
 if TYPE_CHECKING:
     from commsim.engine.packet.packet_job import AggregationJob
     from commsim.engine.packet.transport import Fabric, Transport
 
 __all__ = ["Together", "prepare_together"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sharing:
-    """What jobs and background traffic take together, and what they would take on their own.
-
-    Parameters
-    ----------
-    alone : tuple of float, s
-        Time of each job without the others.
-    took, ideal : float64[n_messages], s
-        Time of each background message, and its time without other traffic.
-    """
-
-    alone: tuple[float, ...]
-    took: NDArray[np.float64]
-    ideal: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +70,7 @@ class Together:
     def run(self, size: float, wish: Wish) -> Several:  # noqa: ARG002
         """Predict all jobs, each of the size that its file says, and each on its own."""
         if wish.start_jitter or wish.flaps is not None:
-            raise InputError(f"{'--start-jitter' if wish.start_jitter else '--flap'} is not modelled for jobs")
+            raise InputError(f"{'start jitter' if wish.start_jitter else 'flap'} is not modelled for jobs")
         options = {name: getattr(wish, name) for name in ("engine", "framing", "transport", "fabric")}
         results, took, ideal = self.predict(**options)
         by_itself = [self.alone(k).predict(**options)[0][0].time for k in range(len(self.entries))]
@@ -123,7 +107,7 @@ class Together:
             If the engine does not know a job's kind, weight or cap.
         """
         if engine not in ("flow", "packet"):
-            raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
+            raise InputError(f"jobs share a network in the flow or the packet engine, got engine {engine}")
         if fabric is not None and len(self.entries) == 1:
             fabric = dataclasses.replace(fabric, class_weights=())  # a single job has every link to itself
         wish = Wish(engine=engine, framing=framing, transport=transport, fabric=fabric, seed=self.seed)
@@ -158,7 +142,7 @@ class Together:
             if packets and (entry.weight != 1 or entry.rate_cap < np.inf):
                 raise InputError(
                     f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
-                    "use --engine flow"
+                    "use engine flow"
                 )
         plain = [k for k, packets in enumerate(in_packets) if not packets]
         jobs, sizes, starts = self._jobs(plain, framing, engine)

@@ -30,8 +30,12 @@ import numpy as np
 
 from collectives.dense.broadcast import chain_broadcast
 from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
 
 MAX_RECEIVERS = 1024
 STRATEGIES = ("send_recv", "all_gather", "broadcast")
@@ -114,6 +118,23 @@ def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
         raise InputError(f"unknown resharding strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
     if n_receivers < 1 or n_chunks < 1:
         raise InputError(f"resharding needs at least 1 receiver and 1 chunk, got {n_receivers} and {n_chunks}")
+
+
+def simulated_resharding(
+    strategy: str, size: float, network: str | Network, n_receivers: int, *, n_chunks: int = 64,
+    placement: str | Placement = "packed",
+) -> float:  # fmt: skip
+    """Simulate a piece on a network, and return its time in seconds; the sender is the first that is placed.
+
+    Parameters
+    ----------
+    strategy, size, n_receivers, n_chunks
+        Same as in :func:`resharding_time`.
+    network, placement
+        Same as in :func:`commsim.scenario.read.scenario_of`.
+    """
+    schedule = resharding_schedule(strategy, n_receivers, n_chunks)
+    return solve(scenario_of(schedule, network, placement=placement), [size]).results[0].time
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.scenario import predict
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
 from topologies.star import star
 
 from . import Answer, training_system
@@ -67,7 +68,7 @@ def kungfu(
         raise InputError(f"ranks_per_host must be at least 1, got {ranks_per_host}")
     schedule = kungfu_all_reduce(strategy, n_ranks, [rank // ranks_per_host for rank in range(n_ranks)])
     network = star(max(n_ranks, 2), bandwidth, latency)
-    result = predict(schedule, network, size, placement=place(network, n_ranks))
+    (result,) = solve(scenario_of(schedule, network, placement=place(network, n_ranks)), [size]).results
     answer: Answer = {"time_s": result.time, "messages": schedule.n_transfers}
     answer["max_link_bytes"] = float(result.link_bytes.max())
     if n_ranks > 1:

@@ -66,7 +66,7 @@ def test_flags_without_effect_are_said_so(commsim):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--transport", "dctcp"), "--transport needs --engine packet, got --engine flow"),
+        (("--transport", "dctcp"), "transport needs engine packet, got engine flow"),
         (("--engine", "packet", "--loss", "0.1"), "needs links without loss; try dctcp"),
         (("--engine", "packet", "--transport", "dctcp", "--loss", "1"), "a loss is in [0, 1), got 1.0"),
         (("--engine", "packet", "--transport", "dctcp", "--ack-every", "2"), "dctcp acknowledges every packet"),

@@ -11,9 +11,9 @@ from collectives.dense.halving_doubling import (
     recursive_doubling_all_gather,
     recursive_doubling_all_reduce,
 )
+from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.scenario import predict
 
 
 @pytest.mark.parametrize("k", range(7))

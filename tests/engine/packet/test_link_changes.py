@@ -107,7 +107,7 @@ def test_groups_share_links_packet_by_packet_and_flap_together():
 def test_what_cannot_be_is_refused():
     network = load_network(STAR)
     plan = point_to_point(network)
-    with pytest.raises(InputError, match="the transport `window` never repeats; use --transport dctcp or dcqcn"):
+    with pytest.raises(InputError, match="the transport `window` never repeats; use transport dctcp or dcqcn"):
         simulate_messages(plan, 1e6, flaps=read_flaps(["link:h0->switch0@1us+1us"], network))
     with pytest.raises(InputError, match="the last flap ends after 2 s, and the run takes"):
         simulate_messages(plan, 1e6, transport=Dctcp(), flaps=read_flaps(["link:h0->switch0@1s+1s"], network))

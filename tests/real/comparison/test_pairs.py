@@ -84,7 +84,7 @@ def test_of_several_none_is_taken_without_being_told():
     assert several_algorithms([RING, TREE, row_of("x", "all_gather")]) == {
         "all_reduce": ("ring_all_reduce", "tree:n_chunks=4")
     }
-    with pytest.raises(InputError, match=r"r.json: has several algorithms of all_reduce: ring.*; choose, as in --coll"):
+    with pytest.raises(InputError, match=r"r.json: has several algorithms of all_reduce: ring.*; choose one, such as "):
         of_one_algorithm([RING, TREE], None)
     with pytest.raises(InputError, match=r"has no rows of sharp; of ring_all_reduce, tree:n_chunks=4"):
         of_one_algorithm([RING, TREE], "sharp")

@@ -1,6 +1,6 @@
 import itertools
 
-from commsim.scenario import predict
+from commsim import predict
 from commsim.scenario.advice import Question, advise
 from commsim.scenario.inputs import load_network
 

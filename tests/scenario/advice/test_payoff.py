@@ -4,7 +4,8 @@ import math
 import pytest
 
 from collectives.servers.byteps import byteps_split
-from commsim.scenario import predict, prepare
+from commsim import predict
+from commsim.scenario import prepare
 from commsim.scenario.advice import Question
 from commsim.scenario.advice.payoff import TOLERANCE, at_density, can_search, density_crossover
 from commsim.scenario.advice.server_gains import GAIN, server_gains

@@ -108,7 +108,7 @@ def test_the_transport_decides_with_what_is_compared(known):
 )
 def test_what_was_not_compared_is_refused(known, size, network, why):
     known(REAL)
-    with pytest.raises(InputError, match=r"is not known; .*; choose by hand, such as --engine flow") as refusal:
+    with pytest.raises(InputError, match=r"is not known; .*; choose by hand, such as engine flow") as refusal:
         choose(prepare("ring_all_reduce", network), size, 0.5)
     assert why in str(refusal.value)
 

@@ -53,7 +53,7 @@ def test_the_check_fires_when_a_cost_is_halved():
 def test_a_formula_that_does_not_see_a_cut_is_refused_with_its_name():
     plan = prepare("direct_all_to_all", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,oversubscription=4")
     for engine in ("closed-form", "alpha-beta"):
-        with pytest.raises(InputError, match=r"the capacity out of rack leaf0 .*use --engine flow"):
+        with pytest.raises(InputError, match=r"the capacity out of rack leaf0 .*use engine flow"):
             plan.predict(2**25, engine=engine)
     assert plan.predict(2**25).time >= floor_of(plan).per_byte * 2**25
 

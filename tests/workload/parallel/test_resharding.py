@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.scenario import predict
 from commsim.workload.parallel.resharding import (
     STRATEGIES,
     Work,

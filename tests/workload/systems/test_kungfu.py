@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commsim import predict
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.scenario import predict
 from commsim.workload.systems.kungfu import STRATEGIES, average_pairs, kungfu_all_reduce, pair_averaging
 from topologies.star import star
 

@@ -1,0 +1,106 @@
+"""From which density, and up to how many servers another way is faster, as rows and in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.network import Network
+
+from .payoff import SparsePays, can_search, density_crossover
+from .question import Question
+from .server_gains import Servers, server_gains
+
+if TYPE_CHECKING:
+    from . import Advice
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found.
+
+    Parameters
+    ----------
+    row : dict, optional
+        Values, as the JSON has them; None where there is nothing to find.
+    remarks : tuple of str
+        The same in sentences.
+    """
+
+    row: dict[str, Any] | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def density_of_crossover(question: Question, advice: Advice) -> Found:
+    """Find from which density on dense ways are faster."""
+    sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
+    dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
+    if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
+        return Found()
+    first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do
+    specs = [spec for group in reversed(first.values()) for spec in advice.partitioned[group]]
+    tried = [spec for spec in specs if can_search(advice.ready[spec], question)]
+    untried = sorted({spec.partition(":")[0] for spec in specs if spec not in tried})
+    said = []
+    if untried:
+        said.append(f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
+    if not tried:
+        return Found(None, tuple(said))
+    crossover = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
+    labels = {spec: group[0] for group in first.values() for spec in advice.partitioned[group]}
+    said.append(_density_sentence(crossover, labels.get(crossover.sparse, ""), dense.candidate.label))
+    high = crossover.high if crossover.high < float("inf") else None
+    row = {"low": crossover.low, "high": high, "before": crossover.sparse or None, "after": crossover.dense,
+           "without": untried}  # fmt: skip
+    return Found(row, tuple(said))
+
+
+def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
+    if not sparse:
+        return f"sparse is never faster: {dense} is faster at every density from {crossover.low:.3g} on"
+    if crossover.high == float("inf"):
+        return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
+    return f"sparse pays up to a density of about {crossover.low:.3g}: until then {sparse}, then {dense} is faster"
+
+
+def gains_of_servers(question: Question, network: Network) -> Found:
+    """Find after how many CPU servers BytePS stops gaining."""
+    if not question.n_servers or question.n_workers < 2:
+        return Found()
+    servers = server_gains(question, network)
+    row = {
+        "simulated_s": {str(k): time for k, time in servers.simulated.items()},
+        "theory_S_over_B": {str(k): time for k, time in servers.theory.items()},
+        "enough": servers.enough,
+        "enough_in_theory": servers.enough_in_theory,
+    }
+    return Found(row, (servers_sentence(servers),))
+
+
+def servers_sentence(servers: Servers) -> str:
+    """Describe the number of CPU servers that is enough."""
+    most = max(servers.simulated)
+    theory = f"on equal links by theorem 1 up to {servers.enough_in_theory}"
+    if not most:
+        return f"BytePS with CPU servers is too large to be simulated here in seconds; {theory}"
+    if not servers.enough:
+        return f"BytePS is not faster with up to {most} CPU servers here; {theory}"
+    gain = servers.simulated[0] / servers.simulated[servers.enough]
+    more = ", and more would help" if servers.enough == most < servers.enough_in_theory else ""
+    return f"BytePS gains by CPU servers up to {servers.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
+
+
+def about_data(question: Question, advice: Advice) -> list[str]:
+    """Describe the data, and how much denser the sum is."""
+    if not question.is_sparse:
+        return ["all data is assumed dense; a density or gradients change that"]
+    drawn = f"runs of {question.run} non-zero elements, pattern {question.pattern}, seed {question.seed}"
+    lines = [f"data: {drawn}" if question.gradients is None else f"data: {question.gradients}"]
+    seen: dict[str, str] = {}
+    for row in sorted(advice.ranked, key=lambda row: row.block):
+        if row.candidate.way == "sparse":
+            density, union, ratio = (row.result.counters[k] for k in ("density", "union_density", "densification"))
+            of = "elements" if row.block == 1 else f"blocks of {row.block} elements"
+            shares = f"a worker has {density:.4g}, all together {union:.4g}: densification {ratio:.4g}"
+            seen.setdefault(shares, f"of the {of} {shares}")
+    return lines + list(seen.values())

@@ -1,0 +1,222 @@
+"""Times of algorithms over the lower bound of their operation, also on the network without its faults."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.frames import frame_of
+from commsim.core.network import Network
+from commsim.core.operations import operation as known_operation
+from commsim.core.result import Result
+from commsim.core.units import format_size, format_time
+from commsim.core.value import Shown
+from commsim.scenario import Plan
+from commsim.scenario.bounds.floor import uses_more_than_ranks
+from commsim.scenario.contenders import prepare_all, without_overhead
+from commsim.scenario.inputs import placement_of_ranks
+from commsim.scenario.ranking import contenders
+from commsim.scenario.scenario import Scenario
+from commsim.scenario.solve import solve
+
+from .bound import LowerBound, bound_for, lower_bound
+
+__all__ = ["OverBound", "Ratio", "about_bound", "bound_of", "over_bound"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One algorithm at one size.
+
+    Parameters
+    ----------
+    size : float, bytes
+        Size of the operation.
+    algorithm : str
+        Name.
+    time, bound : float, s
+        Predicted time, and the least that a schedule with the same kinds of nodes takes.
+    anywhere : bool
+        Whether nodes without ranks may store, add and send on, as they do in the algorithm.
+    whole : float, s, optional
+        Time on the network without its faults.
+    """
+
+    size: float
+    algorithm: str
+    time: float
+    bound: float
+    anywhere: bool
+    whole: float | None = None
+
+    @property
+    def times_bound(self) -> float:
+        """How many times the bound the time is."""
+        return _ratio(self.time, self.bound)
+
+    @property
+    def faults_cost(self) -> float | None:
+        """How many times that without faults the time is; None where that is not known."""
+        return None if self.whole is None else _ratio(self.time, self.whole)
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row."""
+        faults = {} if self.whole is None else {"whole_s": self.whole, "faults_cost": self.faults_cost}
+        return {
+            "size_B": self.size, "algorithm": self.algorithm, "time_s": self.time, "bound_s": self.bound,
+            "times_bound": self.times_bound, "anywhere": self.anywhere, **faults,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OverBound(Shown):
+    """Algorithms of an operation beside its lower bounds.
+
+    Parameters
+    ----------
+    bounds : tuple of LowerBound
+        Bounds for schedules of ranks only, and for those with servers or switches.
+    ratios : tuple of Ratio
+        Each algorithm at each size, by size and time.
+    left_out : mapping of str to str
+        Algorithms that cannot run here, and why.
+    derived, remarks : tuple of str
+        What was drawn, and what the times assume.
+    has_faults : bool
+        Whether the network has faults.
+    """
+
+    bounds: tuple[LowerBound, ...]
+    ratios: tuple[Ratio, ...]
+    left_out: Mapping[str, str]
+    derived: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    has_faults: bool = False
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each algorithm and size, as a data frame of pandas or polars."""
+        return frame_of((one.row() for one in self.ratios), library)
+
+
+def bound_of(scenario: Scenario, operation: str, *, root: int = 0, anywhere: bool = False) -> LowerBound:
+    """Bound an operation on the nodes where a scenario puts its ranks.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network with its faults, number of ranks and placement.
+    operation : str
+        Name of the operation.
+    root, anywhere
+        Same as in :func:`commsim.synthesis.lower_bound`.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or the placement does not fit.
+    """
+    known_operation(operation)
+    where = placement_of_ranks(scenario.network, scenario.n_ranks, scenario.placement, scenario.seed)
+    return lower_bound(operation, scenario.network, where.nodes, root=root, anywhere=anywhere)
+
+
+def over_bound(
+    scenario: Scenario,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    whole: Network | None = None,
+    algorithms: Sequence[str] = (),
+    named: Sequence[str] = (),
+    over: Callable[[Sequence[str]], Iterable[str]] = iter,
+) -> OverBound:
+    """Predict the algorithms of an operation, and compare their times with the lower bound.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network with its faults, placing and engine.
+    operation, sizes, algorithms, named, over
+        Same as in :func:`commsim.scenario.ranking.solve_each`.
+    whole : Network, optional
+        Network without its faults, to say what these cost.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
+    """
+    scenario.wish.require_engine("lower bounds")
+    sizes = [0] if known_operation(operation).signals else sizes
+    # For schedules that put the same kinds of nodes to use on the same data there is one bound.
+    known: dict[Any, LowerBound] = {}
+    found: dict[str, tuple[LowerBound, Sequence[Result]]] = {}
+
+    def predict(spec: str, plan: Plan) -> None:
+        ranks = plan.placement.nodes[: plan.schedule.n_ranks]
+        key = (uses_more_than_ranks(plan), plan.schedule.layout, plan.schedule.root, ranks.tobytes(), plan.data is None)
+        bound = known.get(key) or bound_for(plan)
+        found[spec] = bound, _results(scenario, spec, plan, sizes)
+        known[key] = bound
+
+    plans, left_out = contenders(scenario, operation, algorithms, named, predict, over=over)
+    before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
+    ratios = [
+        Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
+        for spec, (bound, results) in found.items()
+        for size, result in zip(sizes, results, strict=True)
+    ]
+    ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
+    bounds = _with_both_kinds(next(iter(plans.values())), list(known.values()))
+    remarks = without_overhead(scenario.network, sizes)
+    return OverBound(
+        tuple(bounds), tuple(ratios), left_out, scenario.remarks, tuple(remarks), has_faults=whole is not None
+    )
+
+
+def about_bound(plan: Plan, results: Iterable[Result]) -> list[str]:
+    """Describe how many times the bound the results of one collective take, and what limits it."""
+    bound = bound_for(plan)
+    lines = []
+    for r in results:
+        least = bound.time(r.size)
+        times = f"the time is {_ratio(r.time, least):.3f} times the bound"
+        lines.append(f"bound: {format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
+    return [*lines, *(f"bound: {note}" for note in bound.notes)]
+
+
+def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:
+    return solve(dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan).results
+
+
+def _times_on(
+    scenario: Scenario, whole: Network, specs: Sequence[str], sizes: Sequence[int], named: Sequence[str]
+) -> dict[str, dict[int, float]]:
+    """Return the times by algorithm and size on the network without faults, of those that can run there."""
+    asked, times = dataclasses.replace(scenario, network=whole), dict[str, dict[int, float]]()
+
+    def predict(spec: str, plan: Plan) -> None:
+        results = _results(asked, spec, plan, sizes)
+        times[spec] = {size: result.time for size, result in zip(sizes, results, strict=True)}
+
+    prepare_all(
+        specs, whole, n_ranks=scenario.n_ranks, probe=predict, named=named, none_is_error=False, **scenario.placing
+    )
+    return times
+
+
+def _with_both_kinds(plan: Plan, bounds: list[LowerBound]) -> list[LowerBound]:
+    """Add the bound for the kind of schedules, with servers or switches or without, that none here is of."""
+    schedule, ranks = plan.schedule, plan.placement.nodes[: plan.schedule.n_ranks]
+    alike: dict[str, Any] = {"root": schedule.root, "layout": schedule.layout}
+    for anywhere in (False, True):
+        if all(bound.anywhere != anywhere for bound in bounds):
+            bounds.append(lower_bound(schedule.operation, plan.network, ranks, anywhere=anywhere, **alike))
+    return sorted(bounds, key=lambda bound: bound.anywhere)
+
+
+def _ratio(time: float, least: float) -> float:
+    """Return how many times the least a time is; 1 where both are nothing."""
+    return time / least if least else 1.0
