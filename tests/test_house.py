@@ -73,6 +73,45 @@ def test_every_shipped_module_has_a_shipped_user():
     assert rules.unused_modules(FILES) == []
 
 
+def test_every_shipped_definition_has_a_shipped_user():
+    """What only tests need is in tests/oracles, and what only benchmarks need in benchmarks."""
+    assert rules.unused_definitions(FILES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(): ...\n", ["commsim/x.py:1 f"]),
+        ("class A: ...\nLIMIT = 3\n", ["commsim/x.py:1 A", "commsim/x.py:2 LIMIT"]),
+        ("@dataclass(frozen=True)\nclass A: ...\n", ["commsim/x.py:2 A"]),
+        ("LIMIT = 3\nprint(LIMIT)\n", []),
+        ("@topology\ndef f(): ...\n", []),
+        ("f = made('f', 3)\n", []),
+        ("A, B = range(2)\nprint(B)\n", []),
+        ("COMMANDS = {}\n", []),
+    ],
+)
+def test_a_definition_without_a_user_is_found(text, found):
+    assert rules.unused_definitions([written(text)]) == found
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "from commsim.x import f\n",
+        "from commsim import x\nx.f()\n",
+        "from . import x\nx.f()\n",
+        "import commsim.x\ncommsim.x.f()\n",
+        "NAMES = {'commsim.x': ('f',)}\nprint(NAMES)\n",
+        "load('commsim.x:f')\n",
+    ],
+)
+def test_a_definition_is_used_where_another_module_names_it(user):
+    used = [written("def f(): ...\n"), written(user, "commsim/y.py")]
+    assert rules.unused_definitions(used) == []
+    assert rules.unused_definitions([used[0], written(user.replace("x", "z"), "commsim/y.py")]) != []
+
+
 def test_kernels_have_types_and_few_arguments():
     assert rules.untyped_kernels(FILES) == []
     assert rules.long_signatures(FILES) == []
