@@ -178,6 +178,37 @@ def test_the_glossary_is_short():
     assert 30 < len(wording.glossary_terms()) <= wording.MAX_TERMS
 
 
+@pytest.mark.parametrize(
+    ("page", "others"),
+    [
+        ("docs/design.md", {"topologies.py", "commsim.topologies"}),  # a user's file, and a name that was refused
+        ("docs/glossary.md", set()),
+        ("CONTRIBUTING.md", {"FILE.py", "renamed.toml"}),
+    ],
+)
+def test_pages_name_only_modules_that_there_are(page, others):
+    assert set(wording.missing_modules((ROOT / page).read_text(encoding="utf-8"))) <= others
+
+
+@pytest.mark.parametrize(
+    ("name", "is_there"),
+    [
+        ("core/units.py", True),
+        ("commsim/engine/ways", True),
+        ("engine.packet.run_kernel.run", True),
+        ("commsim.engine.flow_paths", True),
+        ("core/gone.py", False),
+        ("commsim/engine/known", False),
+        ("engine.packet.gone.run", False),
+        ("commsim.engine.ways.known_time", False),
+        ("numba.np.arrayobj", True),  # not ours
+        ("2(p-1)/p", True),
+    ],
+)
+def test_a_module_that_a_page_names_is_looked_up(name, is_there):
+    assert wording.missing_modules(f"as in `{name}`.") == ([] if is_there else [name])
+
+
 def test_every_package_has_its_layer():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
