@@ -120,26 +120,6 @@ def server_rate(
     return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) * min(1.0, n_servers / n_workers)
 
 
-def goodput(n_elements: int, seconds: float, element_bytes: int = 4) -> float:
-    """Bytes of the tensor over the time of its all-reduce, as SwitchML's client reports it (there in bits).
-
-    Parameters
-    ----------
-    n_elements : int
-        Number of elements of the tensor.
-    seconds : float, s
-        Time of the all-reduce.
-    element_bytes : int
-        Size of one element.
-
-    Returns
-    -------
-    float, bytes/s
-    """
-    _check(seconds=seconds)
-    return n_elements * element_bytes / seconds
-
-
 @dataclass(frozen=True, slots=True)
 class LossEstimate:
     """Cost of losses.

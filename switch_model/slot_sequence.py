@@ -67,11 +67,6 @@ def slot_and_version(chunk: int, shift: int, n_slots: int) -> tuple[int, int]:
     return place % n_slots, place // n_slots
 
 
-def next_shift(shift: int, n_packets: int, n_slots: int) -> int:
-    """Position of the sequence after a tensor of `n_packets` packets."""
-    return (shift + n_packets) % (2 * n_slots)
-
-
 def packets_needed(n_elements: int, elements: int, window: int, floats: bool) -> int:
     """Packets that a worker sends for one tensor, if none is lost.
 

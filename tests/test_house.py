@@ -1,13 +1,16 @@
 """Rules that keep the tree readable: one subject per file, sizes, names, layers, users of modules, typed kernels."""
 
 import ast
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from benchmarks.house import glue, path, rules, wording
+from benchmarks.house import glue, rules, wording
 from benchmarks.house.sources import ROOT, Source, sources
 
 FILES = sources()
@@ -70,21 +73,66 @@ def test_every_shipped_module_has_a_shipped_user():
     assert rules.unused_modules(FILES) == []
 
 
+def test_every_shipped_definition_has_a_shipped_user():
+    """What only tests need is in tests/oracles, and what only benchmarks need in benchmarks."""
+    assert rules.unused_definitions(FILES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(): ...\n", ["commsim/x.py:1 f"]),
+        ("class A: ...\nLIMIT = 3\n", ["commsim/x.py:1 A", "commsim/x.py:2 LIMIT"]),
+        ("@dataclass(frozen=True)\nclass A: ...\n", ["commsim/x.py:2 A"]),
+        ("LIMIT = 3\nprint(LIMIT)\n", []),
+        ("@topology\ndef f(): ...\n", []),
+        ("f = made('f', 3)\n", []),
+        ("A, B = range(2)\nprint(B)\n", []),
+        ("COMMANDS = {}\n", []),
+    ],
+)
+def test_a_definition_without_a_user_is_found(text, found):
+    assert rules.unused_definitions([written(text)]) == found
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "from commsim.x import f\n",
+        "from commsim import x\nx.f()\n",
+        "from . import x\nx.f()\n",
+        "import commsim.x\ncommsim.x.f()\n",
+        "NAMES = {'commsim.x': ('f',)}\nprint(NAMES)\n",
+        "load('commsim.x:f')\n",
+    ],
+)
+def test_a_definition_is_used_where_another_module_names_it(user):
+    used = [written("def f(): ...\n"), written(user, "commsim/y.py")]
+    assert rules.unused_definitions(used) == []
+    assert rules.unused_definitions([used[0], written(user.replace("x", "z"), "commsim/y.py")]) != []
+
+
 def test_kernels_have_types_and_few_arguments():
     assert rules.untyped_kernels(FILES) == []
     assert rules.long_signatures(FILES) == []
     assert len(list(rules.kernels(FILES))) > 100  # that there is something to look at
 
 
-@pytest.mark.parametrize(("door", "most"), [("commsim run", (55, 329, 10)), ("cs.predict", (46, 260, 8))])
-def test_a_simple_question_takes_a_short_way(door, most):
+@pytest.fixture(scope="module")
+def walks():
+    """Return what each door goes through in a fresh process, whatever this one has asked before."""
+    words = [sys.executable, "-m", "benchmarks.house.path", "--json"]
+    return json.loads(subprocess.run(words, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
+
+
+@pytest.mark.parametrize(("door", "most"), [("commsim run", (52, 328, 10)), ("cs.predict", (45, 258, 8))])
+def test_a_simple_question_takes_a_short_way(walks, door, most):
     """Files, functions and frames from the door to the kernel: raise a bound only with the reason in the commit."""
-    (question,) = (question for name, question in path.doors().items() if name.startswith(door))
-    found = path.walk(question)
-    assert found.to_kernel[-1] == "commsim/core/jit.py Kernel.__call__"
-    assert found.n_files <= most[0], list(found.functions)
-    assert found.n_functions <= most[1]
-    assert found.n_frames <= most[2], found.to_kernel
+    (found,) = (one for name, one in walks.items() if name.startswith(door))
+    assert found["to_kernel"][-1] == "commsim/core/jit.py Kernel.__call__"
+    assert len(found["files"]) <= most[0], found["files"]
+    assert found["n_functions"] <= most[1]
+    assert len(found["to_kernel"]) <= most[2], found["to_kernel"]
 
 
 def test_docstrings_name_only_parameters_that_there_are():
@@ -128,6 +176,37 @@ def test_a_fragment_is_found():
 
 def test_the_glossary_is_short():
     assert 30 < len(wording.glossary_terms()) <= wording.MAX_TERMS
+
+
+@pytest.mark.parametrize(
+    ("page", "others"),
+    [
+        ("docs/design.md", {"topologies.py", "commsim.topologies"}),  # a user's file, and a name that was refused
+        ("docs/glossary.md", set()),
+        ("CONTRIBUTING.md", {"FILE.py", "renamed.toml"}),
+    ],
+)
+def test_pages_name_only_modules_that_there_are(page, others):
+    assert set(wording.missing_modules((ROOT / page).read_text(encoding="utf-8"))) <= others
+
+
+@pytest.mark.parametrize(
+    ("name", "is_there"),
+    [
+        ("core/units.py", True),
+        ("commsim/engine/ways", True),
+        ("engine.packet.run_kernel.run", True),
+        ("commsim.engine.flow_paths", True),
+        ("core/gone.py", False),
+        ("commsim/engine/known", False),
+        ("engine.packet.gone.run", False),
+        ("commsim.engine.ways.known_time", False),
+        ("numba.np.arrayobj", True),  # not ours
+        ("2(p-1)/p", True),
+    ],
+)
+def test_a_module_that_a_page_names_is_looked_up(name, is_there):
+    assert wording.missing_modules(f"as in `{name}`.") == ([] if is_there else [name])
 
 
 def test_every_package_has_its_layer():

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
+from benchmarks.results_file import write_results
 from collectives.servers.byteps import byteps_split
 from commsim.core.errors import InputError
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.scenario import prepare
 

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.cost_of import closed_form_costs

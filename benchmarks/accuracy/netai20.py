@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.workload.backward_trace import read_backward_trace
 from commsim.workload.cost_of import closed_form_costs

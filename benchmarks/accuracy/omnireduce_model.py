@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from benchmarks.sparse_measures import expected_union_density
 from commsim.core.errors import InputError
-from commsim.sparse.measures import expected_union_density
 
 
 @dataclass(frozen=True, slots=True)

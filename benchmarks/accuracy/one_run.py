@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.engine.packet.transport import Dctcp
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
 from commsim.scenario.together.composition import Composition, read_composition

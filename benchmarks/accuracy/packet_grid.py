@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import commsim.scenario.auto
+from benchmarks.accuracy.known_errors import to_tree
 from commsim.engine.packet.transport import TRANSPORTS
 from commsim.files.whole_files import replacing
 from commsim.scenario import prepare
 from commsim.scenario.auto.case import case_of
-from commsim.scenario.auto.known_error import PACKET, PACKET_FILE, Comparison, to_tree
+from commsim.scenario.auto.known_error import PACKET, PACKET_FILE, Comparison
 from commsim.scenario.inputs import load_network
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

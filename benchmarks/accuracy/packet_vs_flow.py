@@ -15,6 +15,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchmarks.results_file import write_results
 from collectives import COLLECTIVES
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
@@ -23,7 +24,6 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.messages import run_messages
 from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.auto.known_error import PACKET_FILE
 from commsim.scenario.inputs import load_network

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.scenario import prepare
 

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 
 from .testbed_remains import MARK, marked

@@ -26,9 +26,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.files.whole_files import write_tree
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.sweep.table import read_table
 

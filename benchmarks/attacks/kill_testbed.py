@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError, CommsimError
 from commsim.real.testbed.own_testbed import OWN
 from commsim.real.testbed.places import Place, require
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 
 from .testbed_remains import MARK, Before, remains

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.results_file import write_results
 from benchmarks.speed.place_service import request, service
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from switch_model.live import SwitchGroup
 from switch_model.live.sums import drawn_tensor, worst_error

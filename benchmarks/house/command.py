@@ -24,6 +24,7 @@ def main(folders: Iterable[str]) -> None:
     print("names that stand too often:", rules.common_names(files))
     print("files that are too long:", {str(f.path): f.n_lines for f in files if f.n_lines > rules.MAX_LINES})
     print("modules without a user:", rules.unused_modules(files))
+    print("definitions without a user:", *rules.unused_definitions(files), sep="\n  ")
     print("parameters that no function takes:", rules.unknown_parameters(files))
     print("kernels without types:", len(rules.untyped_kernels(files)))
     print("kernels with too many arguments:", rules.long_signatures(files))

@@ -1,7 +1,8 @@
 """The way of one simple question through the house: files, functions, and the frames from its door to the kernel.
 
 ``python -m benchmarks.house.path`` asks ``commsim run`` and ``cs.predict`` for a ring all-reduce on a star of 8 hosts.
-Each is asked once, which imports modules and fills caches, and then again while every call of Python is seen.
+Each is asked once, which imports modules and fills caches, and then again while every call of Python is seen. Counts
+hold for a fresh process: what a process has asked before decides what is in its caches. ``--json`` is for the test.
 
 - A function is a function, method or lambda of the shipped packages that is entered at least once. Comprehensions and
   generator expressions belong to the function in which they are written; methods that ``dataclasses`` writes are in no
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -120,10 +122,16 @@ def _stack(frame: FrameType) -> tuple[str, ...]:
     return tuple(reversed(frames))
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Print what each door goes through."""
-    for door, question in doors().items():
-        found = walk(question)
+    walks = {door: walk(question) for door, question in doors().items()}
+    if argv == ["--json"]:
+        print(json.dumps({
+            door: {"files": list(one.functions), "n_functions": one.n_functions, "to_kernel": one.to_kernel}
+            for door, one in walks.items()
+        }))  # fmt: skip
+        return
+    for door, found in walks.items():
         print(f"{door}\n{found.n_files} files, {found.n_functions} functions, {found.n_frames} frames to the kernel")
         print("files, in the order of entry, with the number of functions:")
         print(*(f"  {len(names):>3} {file}" for file, names in found.functions.items()), sep="\n")
@@ -132,4 +140,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -5,11 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from .sources import Definition, Source
 
 KERNEL_DECORATORS = ("kernel", "njit_norefcount")
+# Decorators that register nothing.
+PLAIN_DECORATORS = {
+    *KERNEL_DECORATORS,
+    "dataclass",
+    "cache",
+    "functools",
+    "contextlib",
+    "contextmanager",
+    "True",
+    "overload",
+}
+# Names that are looked up in modules: the verbs of a module of the command line, what the root package registers.
+ENTERED = ("COMMANDS", "register_services")
 MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
 _PARAMETERS = re.compile(r"Parameters\n-{4,}\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.DOTALL)
 
@@ -77,6 +90,56 @@ def _names(one: Source) -> set[str]:
             text = node.value.split(":")[0]
             names |= {f"{package}{text}"} if text.startswith(".") else {text, f"commsim.{text}"}
     return names
+
+
+def unused_definitions(files: Iterable[Source]) -> list[str]:
+    """List functions, classes and constants at the top of a module that no shipped module names, its own included.
+
+    Others name it by an import from the module, by an attribute where they import the module, or by a string in a file
+    that has the module's name in a string, as the public interface does. What a decorator or a call registers under its
+    own name is used; so are the names in ``ENTERED``, which are looked up.
+    """
+    of_module = {one.module: one for one in files}
+    used = {(module, name) for one in of_module.values() for module, name in _used(one, of_module.keys())}
+    return [
+        f"{one.path}:{node.lineno} {name}"
+        for one in of_module.values()
+        for node, name in _defined(one)
+        if (one.module, name) not in used and name not in ENTERED and not name.startswith("__")
+    ]
+
+
+def _defined(one: Source) -> Iterator[tuple[ast.stmt, str]]:
+    """Find what a module defines at its top, but for what is registered there, and names of an enumeration."""
+    for node in one.tree.body:
+        if isinstance(node, Definition | ast.ClassDef):
+            names = {name.id for top in node.decorator_list for name in ast.walk(top) if isinstance(name, ast.Name)}
+            if names <= PLAIN_DECORATORS:
+                yield node, node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            call = node.value if isinstance(node.value, ast.Call) else None
+            said = {arg.value for arg in call.args if isinstance(arg, ast.Constant)} if call else set()
+            counted = call is not None and isinstance(call.func, ast.Name) and call.func.id == "range"
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                stored = (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+                yield from ((node, name) for name in stored if name not in said and not counted)
+
+
+def _used(one: Source, modules: Set[str]) -> Iterator[tuple[str, str]]:
+    """Find the names of modules that a file uses, as far as its text says."""
+    nodes, names = list(ast.walk(one.tree)), _names(one)
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    loaded = (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    yield from ((one.module, name) for name in loaded)
+    yield from ((module, name) for module in names & modules for name in attributes)
+    for name in names:
+        module, _, last = name.rpartition(".")
+        yield module, last
+    for text in texts:
+        module, _, name = text.partition(":")
+        for known in {module, f"commsim.{module}"} & modules:
+            yield from ((known, word) for word in ({name} if name else texts))
 
 
 def kernels(files: Iterable[Source]) -> Iterator[tuple[Source, ast.FunctionDef]]:

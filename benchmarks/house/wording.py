@@ -15,7 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from benchmarks.house.sources import ROOT, Definition, Source, sources
+from benchmarks.house.sources import ROOT, SHIPPED, Definition, Source, sources
+
+# Packages of commsim, which pages name without it.
+PARTS = sorted(path.parent.name for path in (ROOT / "commsim").glob("*/__init__.py"))
 
 MAX_FRAGMENTS, MAX_TERMS = 0.03, 60
 # A description that begins with one of these states a circumstance, not what the parameter is.
@@ -35,6 +38,9 @@ CONSTRUCTIONS = {
     "stand(s) in/on": r"\bstands? (?:in|on)\b",
 }
 SECTIONS = ("Parameters", "Attributes")
+# Names of pages that are paths, or dotted names of ours.
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]*)+|\w+\.(?:py|toml)")
+_DOTTED = re.compile(rf"(?:benchmarks|{'|'.join(SHIPPED)}|{'|'.join(PARTS)})(?:\.\w+)+")
 _HEADER = re.compile(r"^[A-Z][\w ]*$")
 
 
@@ -125,6 +131,26 @@ def glossary_terms() -> list[str]:
     rows = [line for line in (ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
     cells = [row.split("|")[1].strip() for row in rows]
     return [cell for cell in cells if cell not in ("", "term") and not cell.startswith("---")]
+
+
+def missing_modules(page: str) -> list[str]:
+    """List the files, folders and modules that a page names, but which are not there.
+
+    Parameters
+    ----------
+    page : str
+        Text of a page of ``docs``; names are in backticks, paths are from the root or from ``commsim/``.
+    """
+    missing = []
+    for name in re.findall(r"`([^`\n]+)`", page):
+        path = name.replace(".", "/") if _DOTTED.fullmatch(name) else name if _PATH.fullmatch(name) else ""
+        path = path.removesuffix("...").partition("NAME")[0]  # of a pattern its folder
+        below = [ROOT / base / path for base in ("", "commsim", "docs")]
+        found = path and any(one.exists() or one.with_suffix(".py").exists() for one in below)
+        held = path != name and any(one.parent.with_suffix(".py").exists() for one in below)  # a module's function
+        if path and not found and not held:
+            missing.append(name)
+    return missing
 
 
 def main(args: list[str]) -> None:

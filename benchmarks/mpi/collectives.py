@@ -11,16 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.mpi.calibrated import calibrate
+from benchmarks.results_file import write_results
 from commsim.core.errors import BackendError, InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_nccl_sizes
-from commsim.real.calibrate import PASSES, calibrate
+from commsim.real.calibrate import PASSES
 from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.real.validate import Row, errors_of, measure_rows
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 
 COLUMNS = [

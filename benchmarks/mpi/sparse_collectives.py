@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.mpi.calibrated import calibrate
+from benchmarks.results_file import write_results
 from collectives import COLLECTIVES
 from commsim.core.curves import Curve
 from commsim.core.errors import BackendError, CommsimError, InputError
@@ -28,7 +30,7 @@ from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.real.calibrate import PASSES, calibrate
+from commsim.real.calibrate import PASSES
 from commsim.real.connect import reported_once, session
 from commsim.real.execute import for_processes
 from commsim.real.fit import fit_costs
@@ -37,7 +39,6 @@ from commsim.real.mpi import MPITransport, launched_rank, launched_size
 from commsim.real.sparse_execute import SparseExecution, add_lists
 from commsim.real.sparse_wire import Layout, codec
 from commsim.real.validate import oversubscribed
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from commsim.sparse.encodings import Encoding
 from commsim.sparse.form import SparseForm

@@ -17,15 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.sparse_measures import densifications, expected_union_density, overlap, skewness
 from commsim.report.terminal import print_table
-from commsim.sparse.measures import (
-    densification,
-    densifications,
-    expected_union_density,
-    overlap,
-    skewness,
-    union_density,
-)
+from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

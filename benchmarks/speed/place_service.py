@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.report.answer_files import write_results
+from benchmarks.results_file import write_results
 from commsim.report.terminal import print_table
 
 N_LEAVES, HOSTS_PER_LEAF, N_JOBS, GPUS = 25, 20, 50, 8

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.results_file import write_results
 from benchmarks.switch.switch_world import SwitchWorld
 from commsim.core.errors import CommsimError
-from commsim.report.answer_files import write_results
 from commsim.report.terminal import print_table
 from switch_model.bpf.program import PACKET_HEADERS
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
-from commsim.report.answer_files import write_results
 from commsim.report.papers import measures
 from commsim.report.papers.measures import GBPS, LATENCY
 from commsim.report.terminal import print_table, progress

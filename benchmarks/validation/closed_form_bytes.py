@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from benchmarks.sparse_measures import densifications
 from collectives import COLLECTIVES
 from collectives.servers.byteps import byteps_split
 from commsim.core.schedule import Schedule
 from commsim.scenario import prepare
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.measures import densification, densifications
+from commsim.sparse.measures import densification
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.propagate import transfer_bytes
+from commsim.sparse.propagate import transfer_contents
 
 from ..accuracy import omnireduce_published
 from ..accuracy.byteps_fig12 import colocated_time, dedicated_time
@@ -98,7 +99,7 @@ def volumes(ranks: tuple[int, ...]) -> Iterator[Row]:
 def _sent(name: str, schedule: Schedule, occupancy: Occupancy) -> Any:
     """Bytes of each transfer; ZEN's formula is that of lists both ways, where the system itself sends a bitmap back."""
     if name == "zen":
-        return transfer_bytes(schedule, occupancy, coo, hashed=True)
+        return coo(transfer_contents(schedule, occupancy, hashed=True))
     return COLLECTIVES[name].metadata["sparse"].transfer_bytes(schedule, occupancy, {})
 
 

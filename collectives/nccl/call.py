@@ -21,7 +21,6 @@ OLDEST, NEWEST = (2, 8), (2, 30)
 # From this version on a call may have twice as many channels.
 MORE_CHANNELS, FEW, MANY = (2, 27), 32, 64
 
-ALGORITHMS = ("ring", "tree", "nvls", "nvls_tree", "pat", "collnet_direct", "collnet_chain")
 # What each operation can be done with; all-to-all and send-receive have neither, they are point-to-point.
 ALLOWED = {
     "all_reduce": ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain"),

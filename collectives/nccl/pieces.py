@@ -11,9 +11,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .rules import Part
 
 # Chunks of the schedule in a full chunk of NCCL, where not all are equal; fewer where there are many pieces.
@@ -24,8 +21,6 @@ FINE_UP_TO = 2**18
 CHECKED_UP_TO = 2**21
 # Pieces that differ by less are equal.
 EQUAL = 0.03
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

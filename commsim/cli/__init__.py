@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import itertools
@@ -11,6 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -145,11 +147,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
         _check_answers(config)
-        from commsim.report.answer_files import only_answer
         from commsim.report.render import show
 
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
-        with only_answer(json, csv):
+        with _alone_on_standard_output(json, csv):
             answer = command.run(config)
             show(answer, config.flags(), json, csv)
         sys.stdout.flush()
@@ -173,6 +174,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _alone_on_standard_output(*paths: object) -> AbstractContextManager[None]:
+    """Keep tables and remarks away from standard output where JSON or CSV goes there."""
+    if "-" not in paths:
+        return contextlib.nullcontext()
+    from commsim.report.answer_files import only_answer
+
+    return only_answer(*paths)
 
 
 def parser_of(verb: str) -> tuple[Parser, list[str]]:

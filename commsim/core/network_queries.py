@@ -195,19 +195,6 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def racks(network: Network) -> NDArray[np.int64]:
-    """Rack of each endpoint: those whose machines are cabled to the same switch first are in one.
-
-    Returns
-    -------
-    int64[n_endpoints]
-        Rack numbers from 0, in the order of the racks' first endpoints; a machine without a switch outside of it is
-        a rack of its own.
-    """
-    levels = locality_levels(network)
-    return levels[min(1, len(levels) - 1)].group
-
-
 def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1

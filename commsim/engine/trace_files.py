@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.result import Trace
 from commsim.files.whole_files import replacing
-from commsim.opening import check_regular
 
 PIECE = 2**20
 Times = NDArray[np.float64]
@@ -86,25 +85,3 @@ def _write(wanted: TraceFile, n_transfers: int, columns: Columns) -> None:
             rows["transfer"] = which
             rows["start"], rows["sent"], rows["done"] = columns(which)
             out.write(rows.tobytes())
-
-
-def read_trace(path: str | Path) -> NDArray[np.void]:
-    """Map a file of times into memory.
-
-    Returns
-    -------
-    TRACE_ROW[n], read-only
-
-    Raises
-    ------
-    InputError
-        If it is no such file.
-    """
-    check_regular(path)
-    try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: no trace can be read: {str(error).splitlines()[0]}") from None
-    if not isinstance(rows, np.ndarray) or rows.dtype != TRACE_ROW or rows.ndim != 1:
-        raise InputError(f"{path}: a trace has records of {', '.join(TRACE_ROW.names or ())}")
-    return rows

@@ -125,26 +125,6 @@ def steepest_fall(times: Mapping[Step, float]) -> tuple[float, tuple[int, int]]:
     return max(falls, default=(0.0, (0, 0)))
 
 
-def calibrate(transport: Transport, passes: int = PASSES) -> Network:
-    """Time single steps and describe the machine as a network; every rank calls this and gets the same.
-
-    Parameters
-    ----------
-    transport : Transport
-        Transport with at least 2 ranks.
-    passes : int
-        Times that all steps are timed.
-
-    Returns
-    -------
-    Network
-        One host per rank.
-    """
-    calibration = Calibration(transport)
-    calibration.run(passes)
-    return calibration.network()
-
-
 def as_network(curves: Curves, n_ranks: int, name: str) -> Network:
     """Network of `n_ranks` hosts around what they share.
 

@@ -17,7 +17,6 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
@@ -231,22 +230,3 @@ def for_processes(build: Callable[[int], Schedule], n_processes: int) -> Schedul
     if schedule.n_helpers and n_processes > schedule.n_helpers:
         schedule = build(n_processes - schedule.n_helpers)
     return schedule if schedule.n_participants == n_processes else None
-
-
-def run_once(transport: Transport, schedule: Schedule, values: NDArray[Any]) -> NDArray[Any]:
-    """Execute a schedule on this rank's input and return its output buffer.
-
-    Parameters
-    ----------
-    transport : Transport
-        Way to the other ranks, which call this too.
-    schedule : Schedule
-        What to execute.
-    values : array[n_elements]
-        Input of this rank; of a helper only its length counts.
-    """
-    execution = Execution(transport, schedule, len(values), str(np.asarray(values).dtype))
-    execution.load(values)
-    execution.run()
-    transport.synchronize()
-    return execution.result()

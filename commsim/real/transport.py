@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 # A NumPy array, or a torch tensor: what can be sliced, assigned to and added in place.
 Array = Any
 
-DTYPES = ("float32", "float64", "int32", "int64")
-
 
 @dataclass(frozen=True, slots=True)
 class Native:

@@ -19,25 +19,6 @@ STANDARD_OUTPUT = "-"
 _answers_to: list[TextIO] = []
 
 
-def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mapping[str, Any]], **more: object) -> None:
-    """Write the JSON of a command: schema 1, its configuration, one object per row.
-
-    Parameters
-    ----------
-    path : str
-        Path of the file.
-    config : mapping
-        The flags; the version is added.
-    results : iterable of mapping
-        The rows.
-    **more : object
-        Further keys of the top level.
-    """
-    from commsim import __version__
-
-    write_answer(path, {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more})
-
-
 @contextlib.contextmanager
 def only_answer(*paths: object) -> Iterator[None]:
     """Keep tables and remarks away from standard output where JSON or CSV goes there, so that a program can read it.

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from commsim.report.figure_tables import Column, Table, number_column
 from commsim.report.pictures.picture import Picture
 
-KINDS = ("curves", "heat", "choice", "cdf", "scatter", "spans", "picture")
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
@@ -42,7 +41,7 @@ class Figure:
     name : str
         What ``commsim plot`` calls it.
     kind : str
-        One of ``KINDS``; :mod:`commsim.report.figure` says what each shows of the table.
+        ``curves``, ``heat``, ``choice``, ``cdf``, ``scatter``, ``spans`` or ``picture``: what is shown of the table.
     title, caption : str
         Title and caption on the page; a plot for a paper has neither.
     table : Table

@@ -20,7 +20,6 @@ Numbers = NDArray[np.int64]
 N_BINS, MAX_COUNTERS = 200, 512
 AT_ONCE = 16_384
 TRACKS = ("ranks", "links")
-ARROWS = ("all", "critical", "none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +198,7 @@ class Timeline:
     bins : LinkBins or None
         Bins for the counters.
     arrows : str
-        One of ``ARROWS``.
+        ``all``, ``critical`` or ``none``.
     provenance : mapping of str to str
         Provenance of the run.
     """
@@ -265,7 +264,7 @@ def make_timeline(
     show : tuple of str
         Some of ``TRACKS``.
     arrows : str
-        Messages that get arrows: one of ``ARROWS``.
+        Messages that get arrows: ``all``, ``critical`` or ``none``.
     provenance : mapping of str to str
         Written into the file.
     """

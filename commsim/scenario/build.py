@@ -20,7 +20,13 @@ from commsim.core.units import counted
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
-from commsim.scenario.good_parameters import PARTITIONS, count_rails, servers_that_fit, with_partitions_that_fit
+from commsim.scenario.good_parameters import (
+    PARTITIONS,
+    SERVING,
+    count_rails,
+    servers_that_fit,
+    with_partitions_that_fit,
+)
 from commsim.scenario.helper_placement import (
     helpers_sit_beside,
     machines_of,
@@ -213,7 +219,8 @@ def _build_and_place(
     as_many_as_fit = n_ranks is None
     if n_ranks is None:
         n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    if not as_many_as_fit or helpers_sit_beside(network, placement):  # the number of ranks stays, whatever the servers
+    serves = any(need in needs for need in SERVING)
+    if serves and (not as_many_as_fit or helpers_sit_beside(network, placement)):  # the number of ranks stays
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
         notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]

@@ -21,6 +21,8 @@ from commsim.scenario.plans.dense import Plan
 from .plans.cut_by_size import CutBySize
 
 MAX_RAILS = 64
+# Needs of collectives whose servers or aggregators are hosts beside the ranks.
+SERVING = ("servers", "aggregators")
 PARTITIONS = "n_partitions"
 
 
@@ -64,7 +66,7 @@ def servers_that_fit(
     network, placement, n_ranks, seed
         Network, placement, number of ranks, and seed of a random placement.
     """
-    key = next((NEEDS[need] for need in ("servers", "aggregators") if need in entry.metadata["needs"]), None)
+    key = next((NEEDS[need] for need in SERVING if need in entry.metadata["needs"]), None)
     if key is None or given.get(key) is not None or given.get("colocated"):
         return {}
     if isinstance(placement, str):

@@ -1,4 +1,4 @@
-"""What a prediction says of itself: what it does not count, density of data, cost of flaps, rates above a link's."""
+"""Remarks that follow from results: what they do not count, density of data, cost of flaps, rates above a link's."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
 from commsim.core.value import Value
 
 # Of one index, and of one offset of a block: both papers' and implementations' choice.
@@ -138,16 +137,3 @@ ENCODINGS: dict[str, Encoding] = {
     "hash_bitmap": hash_bitmap,
     "switching": switching(),
 }
-
-
-def encoding(name: str) -> Encoding:
-    """Look up an encoding by name.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown.
-    """
-    if name not in ENCODINGS:
-        raise InputError(f"unknown encoding {name!r}; known: {', '.join(ENCODINGS)}")
-    return ENCODINGS[name]

@@ -6,16 +6,13 @@ also those that sent nothing. So a thread handles d + U messages per block, d it
 In a slot a round cannot begin before the one before it has ended, so that the longest column counts where messages are
 few. With more workers the union is denser: columns have more rounds, and the time without bytes grows.
 
-One thread represents all; it has its share of the links. Without GPU-direct the tensor crosses PCIe to the host and,
-as a copy engine does one copy at a time, after that back. A thread begins when its part has arrived: the last of T
-after (T - 1)/T of the way there. The time is the longer of both ways, and of the last thread's arrival and protocol.
-With GPU-direct workers copy nothing, but aggregators still add every element that they receive: where data is dense,
-their threads decide.
+One thread represents all; it has its share of the links. With GPU-direct workers copy nothing, but aggregators still
+add every element that they receive: where data is dense, their threads decide. Without it, see
+``benchmarks.accuracy.omnireduce_published``.
 
 Constants, and the one number that each was taken from, which counts in no statistics:
 
 - the links' goodput, 85.6 Gb/s: NCCL's bus bandwidth on 8 of the same machines, nothing of OmniReduce;
-- a copy's rate, 13 GB/s, which is what PCIe 3.0 x16 gives: the time at the lowest density through the host, 16.4 ms;
 - a message's cost and an element's, half for the sender and half for the receiver: dense, blocks of 32 and of 256, both
   through the host; with GPU-direct only the half of an aggregator that receives is left of an element's;
 - the fixed part, what is there without any message (bitmaps, launches): 8 workers, density 0.1, the one row of the
@@ -44,7 +41,6 @@ THREADS, AGGREGATORS, SLOTS_EACH = 8, 8, 8  # of a worker; of the job; of a thre
 GOODPUT = 85.6e9 / 8  # bytes/s
 LATENCY = 2e-6  # of a message; our assumption; hundreds are under way
 FIXED = 1.96e-3  # s
-COPY_RATE = 13e9  # bytes/s
 MESSAGE, ELEMENT = 0.883e-6, 1.61e-9  # s, sending and receiving together
 
 
@@ -87,19 +83,6 @@ def direct_time(case: Case) -> float:
     return FIXED + protocol_time(case, MESSAGE, ELEMENT / 2 * case.block)
 
 
-def staged_time(case: Case, element: float = ELEMENT) -> float:
-    """Seconds through the host's memory.
-
-    Parameters
-    ----------
-    element : float, s
-        Time of copying an element into a message and out of one; 0 where several blocks share a message.
-    """
-    one_way = 4 * case.n_elements / COPY_RATE
-    arrived = one_way * (THREADS - 1) / THREADS
-    return max(2 * one_way, arrived + FIXED + protocol_time(case, MESSAGE + element * case.block))
-
-
 @functools.cache
 def protocol_time(case: Case, per_message: float, adding: float = 0.0) -> float:
     """Seconds from the first message to the last result.
@@ -117,17 +100,6 @@ def protocol_time(case: Case, per_message: float, adding: float = 0.0) -> float:
     owned = np.array([data.bitmap_of(worker) for worker in range(case.n_workers)])
     costs = (per_message / 2, adding, 4 * case.block * THREADS / GOODPUT, LATENCY)
     return float(_simulate(owned, AGGREGATORS * SLOTS_EACH, AGGREGATORS, costs))
-
-
-def longest_column(case: Case) -> int:
-    """Count the rounds of the slot that has the most."""
-    data = drawn_occupancy(
-        case.n_workers, case.n_elements // THREADS, density=case.density, block=case.block, pattern="random"
-    )
-    union = np.logical_or.reduce([data.bitmap_of(worker) for worker in range(case.n_workers)])
-    n_slots = AGGREGATORS * SLOTS_EACH
-    union[:n_slots] = True  # the first burst sends blocks of zeros as well
-    return int(np.bincount(np.flatnonzero(union) % n_slots).max())
 
 
 @kernel

@@ -88,10 +88,6 @@ class Partition(Value):
             return int(_mixed(1, self.n_blocks - 1)[0] % np.uint64(self.n_chunks))
         return int(np.searchsorted(self.ranges(), self.n_blocks - 1, side="right")) - 1
 
-    def chunk_of_elements(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the chunk of the elements at `index`, int64[n]."""
-        return self.chunk_of_blocks()[index // self.block].astype(np.int64)
-
 
 def _mixed(n: int, first: int = 0) -> NDArray[np.uint64]:
     """Hash of the numbers first, first + 1, ...: unsigned arithmetic that wraps around."""

@@ -9,45 +9,11 @@ from commsim.core.errors import InputError, ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 from .block_sets import first_rows, limits_of
-from .encodings import Contents, Encoding
+from .encodings import Contents
 from .occupancy import Occupancy
 from .partition import Partition
 
 AMBIGUOUS = -1
-
-
-def transfer_bytes(
-    schedule: Schedule,
-    occupancy: Occupancy,
-    encoding: Encoding,
-    *,
-    value_bytes: int = 4,
-    keep: ArrayLike | None = None,
-    hashed: bool = False,
-    bounds: tuple[int, ...] | None = None,
-) -> NDArray[np.float64]:
-    """Return the payload of each transfer, in program order: what the flow engine takes.
-
-    Parameters
-    ----------
-    schedule, occupancy, value_bytes, keep, hashed, bounds
-        Same as in :func:`transfer_contents`.
-    encoding : Encoding
-        Function from contents to bytes; one of :mod:`commsim.sparse.encodings` or a function of the caller's.
-
-    Returns
-    -------
-    float64[n_transfers], bytes
-        0 for a message with nothing in it, unless the encoding says otherwise.
-
-    Raises
-    ------
-    InputError
-        As :func:`transfer_contents`.
-    """
-    return encoding(
-        transfer_contents(schedule, occupancy, value_bytes=value_bytes, keep=keep, hashed=hashed, bounds=bounds)
-    )
 
 
 def transfer_contents(

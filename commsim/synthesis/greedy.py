@@ -16,7 +16,6 @@ from .greedy_kernel import Ways, send_rarest
 from .trees.forest import DIRECTIONS
 from .trees.tree_program import Planned
 
-Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Paths = dict[tuple[int, int], tuple[int, ...]]
 

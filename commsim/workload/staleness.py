@@ -71,10 +71,6 @@ class Progress(Value):
         """How many iterations started 0, 1, 2 ... iterations ahead of the slowest worker."""
         return np.bincount(self.lead.ravel())
 
-    def missed_histogram(self) -> NDArray[np.int64]:
-        """How many gradients missed 0, 1, 2 ... pushes of others."""
-        return np.bincount(self.missed.ravel())
-
 
 def draw_compute(
     n_workers: int, n_iterations: int, mean: ArrayLike, jitter: float = 0.0, seed: int = 0

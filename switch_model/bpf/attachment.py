@@ -187,12 +187,6 @@ def detach(attachment: Attachment, namespace: str = "") -> None:
     attachment.path.unlink(missing_ok=True)
 
 
-def detach_dead() -> list[Attachment]:
-    """Take away what processes that died have left, in this network namespace and in those with names."""
-    with alone():
-        return _detach_dead()
-
-
 def _detach_dead() -> list[Attachment]:
     files = {path.stat().st_ino: str(path) for path in Path("/run/netns").glob("*")}
     files[Path("/proc/self/ns/net").stat().st_ino] = ""

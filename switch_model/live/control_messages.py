@@ -25,16 +25,6 @@ class LineReader:
     def __init__(self, most: int) -> None:
         self._most, self._rest = most, b""
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """Take what arrived; return the messages that are complete now.
-
-        Raises
-        ------
-        InputError
-            If a line is too long, or is no JSON object.
-        """
-        return [read_line(line) for line in self.lines(data)]
-
     def lines(self, data: bytes) -> list[bytes]:
         """Take what arrived; return the lines that are complete now and not empty.
 

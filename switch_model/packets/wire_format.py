@@ -25,8 +25,8 @@ ATP_SECOND_HALF = 20_000  # between the two slots of a pair
 
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMMEDIATE, WRITE_ONLY, WRITE_ONLY_IMMEDIATE = range(0x26, 0x2C)
 
-# flags of ATP, from the highest bit: overflow, index of the server (2), half, mark, resent, collision, result
-ATP_OVERFLOW, ATP_SERVER_SHIFT, ATP_HALF, ATP_ECN, ATP_RESENT, ATP_COLLIDED, ATP_ACK = 0x80, 5, 0x10, 8, 4, 2, 1
+# the lower flags of ATP: mark, resent, collision, result; above them are half, index of the server (2) and overflow
+ATP_ECN, ATP_RESENT, ATP_COLLIDED, ATP_ACK = 8, 4, 2, 1
 
 PCAP_HEADER = np.dtype(
     [("magic", "u4"), ("major", "u2"), ("minor", "u2"), ("zone", "i4"), ("figures", "u4"), ("snaplen", "u4"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.accuracy.known_errors import to_tree
 from benchmarks.validation import real_runs
 from benchmarks.validation.command import main
 from benchmarks.validation.html_page import html
@@ -16,7 +17,7 @@ from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
 from commsim.scenario.auto.case import Case
-from commsim.scenario.auto.known_error import comparisons, from_tree, to_tree
+from commsim.scenario.auto.known_error import comparisons, from_tree
 
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError, RoutingError
-from commsim.core.faults.failures import draw_failures, fail_links, fail_random, fail_switches
+from commsim.core.faults.failures import draw_failures, fail_links, fail_switches, remove_cables, remove_switches
 from commsim.core.faults.scaling import scale_links
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import fabric_cables, link_names, partners
@@ -18,6 +18,11 @@ from topologies.star import star
 from topologies.torus import torus
 
 NETWORKS = [leaf_spine(3, 2, 2), leaf_spine(2, 2, 2, uplinks_per_spine=3), fat_tree(4), torus((3, 4))]
+
+
+def fail_random(network, what, part, seed=0):
+    drawn = draw_failures(network, what, part, seed)
+    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
 
 
 def named_links(network):

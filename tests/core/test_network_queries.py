@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
@@ -14,7 +15,6 @@ from commsim.core.network_queries import (
     link_names,
     locality_levels,
     partners,
-    racks,
     tiers,
 )
 from commsim.routing.network_metrics import measure

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_groups, rank_levels
 from commsim.core.network import CPU, GPU, HOST, SWITCH, Network, both_ways
-from commsim.core.network_queries import racks
 from commsim.core.placement import RANK_ORDERS, Placement, helper_nodes, helper_order, place
 from commsim.scenario.inputs import load_network
 from topologies.leaf_spine import leaf_spine

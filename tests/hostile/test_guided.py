@@ -22,7 +22,7 @@ from commsim.placement.service.extender import names_of
 from commsim.placement.service.models import ExtenderArgs
 from commsim.placement.service.models import Jobs as SentJobs
 from commsim.placement.service.state import job_of_pod, read_known_jobs, strict_json
-from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, write_line
+from switch_model.live.control_messages import MAX_FROM_WORKER, LineReader, read_line, write_line
 from switch_model.live.jobs import Jobs
 from topologies.star import star
 
@@ -88,7 +88,7 @@ class Plane:
 
 def lines(path):
     jobs = Jobs(Plane(), lambda *_: None)
-    for number, message in enumerate(LineReader(MAX_FROM_WORKER).feed(path.read_bytes())):
+    for number, message in enumerate(map(read_line, LineReader(MAX_FROM_WORKER).lines(path.read_bytes()))):
         jobs.handle(number % 2, "127.0.0.1", message)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from slow_pool import PARENT, Pool
 
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
-from switch_model.slot_sequence import LOG_ROW, RECEIVE, next_shift, slot_and_version
+from switch_model.slot_sequence import LOG_ROW, RECEIVE, slot_and_version
 from switch_model.system import System
 
 LOSE, DOUBLE, REPEAT = 0, 1, 2  # what an adversary may do; all other numbers deliver
@@ -210,7 +210,7 @@ class LossyJob:
             self._take_up(w, following)
         elif not worker.outstanding:
             n = self._n_chunks(worker.tensor)
-            worker.shift = next_shift(worker.shift, n, self.system.window) if self.continued else 0
+            worker.shift = (worker.shift + n) % (2 * self.system.window) if self.continued else 0
             worker.first_chunk += n
             worker.tensor += 1
             self._start(w)

@@ -60,7 +60,7 @@ def run_sparse(
 def _initial(vectors: Sequence[SparseVector], partition: Partition) -> State:
     state: State = {}
     for rank, vector in enumerate(vectors):
-        chunk = partition.chunk_of_elements(vector.index)
+        chunk = partition.chunk_of_blocks()[vector.index // partition.block]
         order = np.argsort(chunk, kind="stable")
         bounds = np.searchsorted(chunk[order], np.arange(partition.n_chunks + 1))
         for c in range(partition.n_chunks):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from racks_of import racks
 
 from commsim.core.errors import InputError
-from commsim.core.network_queries import racks
 from commsim.placement.order import order_ranks
 from commsim.scenario.inputs import load_network
 

@@ -10,8 +10,8 @@ import numpy as np
 from collectives import COLLECTIVES
 from commsim.core.schedule import Schedule
 from commsim.real import connect
-from commsim.real.execute import run_once
 from tests.oracles.numeric_run import run_reference
+from tests.oracles.one_run import run_once
 
 PAIRS = ((0, 1), (2, 3), (4, 5), (6, 7))
 

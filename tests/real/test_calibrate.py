@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 from numeric_run import run_reference
+from one_run import run_once
 from scipy.optimize import isotonic_regression
 from thread_transport import ThreadTransport, World
 
@@ -10,7 +11,6 @@ from commsim.core.errors import BackendError
 from commsim.real import calibrate as calibration
 from commsim.real.busy import QUIET
 from commsim.real.calibrate import Calibration, rising
-from commsim.real.execute import run_once
 from commsim.real.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
 from commsim.scenario import prepare
 

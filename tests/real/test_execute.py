@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numeric_run import run_reference
+from one_run import run_once
 from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
 from commsim.core.errors import BackendError, InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, SCRATCH, Schedule
-from commsim.real.execute import Execution, for_processes, run_once
+from commsim.real.execute import Execution, for_processes
 from commsim.real.plan import SEND, plan_rank
 
 

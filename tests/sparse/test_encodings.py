@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.core.errors import InputError
 from commsim.sparse.encodings import (
     ENCODINGS,
     Contents,
@@ -12,7 +11,6 @@ from commsim.sparse.encodings import (
     by_phase,
     coo,
     dense,
-    encoding,
     hash_bitmap,
     switching,
 )
@@ -39,7 +37,7 @@ def test_half_precision_values_keep_indices_of_four_bytes():
 
 @pytest.mark.parametrize("name", [name for name in ENCODINGS if name not in ("dense", "bitmap", "hash_bitmap")])
 def test_nothing_takes_no_bytes(name):
-    assert encoding(name)(contents(0, 100))[0] == 0
+    assert ENCODINGS[name](contents(0, 100))[0] == 0
 
 
 @given(n=st.integers(0, 1000))
@@ -58,8 +56,3 @@ def test_two_phases_take_an_encoding_each():
 
 
 FIELDS = ("blocks", "elements", "all_blocks", "all_elements", "reduces")
-
-
-def test_an_unknown_encoding_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match=r"unknown encoding 'zip'; known: dense, coo, blocks"):
-        encoding("zip")

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.sparse_measures import expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy, drawn_parts
-from commsim.sparse.measures import densification, expected_union_density, overlap, skewness, union_density
+from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
 
 N_ELEMENTS, BLOCK = 26_214_400, 256

@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.sparse_measures import densifications, expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
-from commsim.sparse.measures import (
-    densification,
-    densifications,
-    expected_union_density,
-    overlap,
-    skewness,
-    union_density,
-)
+from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
 
 

@@ -23,7 +23,7 @@ def test_every_block_is_in_one_chunk_and_sizes_count_them(n, block, n_chunks, ha
     assert [set(np.flatnonzero(chunk == c).tolist()) for c in range(n_chunks)] == slow
     assert partition.sizes().tolist() == [len(blocks) for blocks in slow]
     assert partition.chunk_of_last() == chunk[-1]
-    of_elements = partition.chunk_of_elements(np.arange(n))
+    of_elements = partition.chunk_of_blocks()[np.arange(n) // partition.block]
     assert partition.element_sizes().tolist() == np.bincount(of_elements, minlength=n_chunks).tolist()
 
 

@@ -14,7 +14,7 @@ from commsim.sparse.encodings import bitmap, blocks, coo, dense
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.propagate import transfer_bytes, transfer_contents
+from commsim.sparse.propagate import transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
 ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"]
@@ -180,8 +180,8 @@ def test_a_dense_tensor_costs_what_dense_chunks_do(name):
     n = 8 * schedule.n_chunks
     full = Occupancy.from_bitmap(np.ones((8, n)), n)
     expected = schedule.expand()["count"] * 8.0 * 4
-    assert np.array_equal(transfer_bytes(schedule, full, dense), expected)
-    assert np.array_equal(transfer_bytes(schedule, full, coo), 2 * expected)
+    assert np.array_equal(dense(transfer_contents(schedule, full)), expected)
+    assert np.array_equal(coo(transfer_contents(schedule, full)), 2 * expected)
 
 
 @given(
@@ -204,7 +204,7 @@ def test_every_worker_sends_its_density_and_gets_the_union_back(pattern, density
         # down = U S, in whole bytes
         assert values[transfers["dst"] == rank].sum() == round(union_density(occupancy) * n_blocks) * block * 4
         assert contents.all_elements[transfers["dst"] == rank].sum() * 4 == size
-    with_offsets = transfer_bytes(schedule, occupancy, blocks)
+    with_offsets = blocks(transfer_contents(schedule, occupancy))
     assert with_offsets.sum() == values.sum() + 4 * contents.blocks.sum()
 
 
@@ -217,10 +217,10 @@ def test_balanced_parallelism_takes_the_bytes_of_its_formula():
     p.reduce(chunk[away], src=rank[away], dst=chunk[away])
     p.copy(chunk[away], src=chunk[away], dst=rank[away])
     schedule = p.build("balanced", "all_reduce")
-    total = transfer_bytes(schedule, occupancy, coo, hashed=True).sum()
+    total = coo(transfer_contents(schedule, occupancy, hashed=True)).sum()
     # (n-1)/n (gamma^n + 1) 2 M d bytes each, on average over the hash
     formula = n * (n - 1) / n * (densification(occupancy) + 1) * 2 * 4 * 80_000 * density
-    own = transfer_bytes(schedule, occupancy, coo).sum()
+    own = coo(transfer_contents(schedule, occupancy)).sum()
     assert total == pytest.approx(formula, rel=0.01)
     assert own == pytest.approx(formula, rel=0.01)
 
@@ -253,7 +253,7 @@ def test_a_truncated_tree_sends_as_much_as_the_numeric_one(n_ranks, k, density, 
 
 def test_the_gtop_k_tree_sends_k_each_way():
     occupancy = drawn_occupancy(8, 1000, density=0.02)
-    assert transfer_bytes(tree(8), occupancy, coo, keep=20).tolist() == [160.0] * 14
+    assert coo(transfer_contents(tree(8), occupancy, keep=20)).tolist() == [160.0] * 14
 
 
 def test_a_limit_may_fall_but_not_rise():
@@ -292,14 +292,14 @@ def test_a_schedule_that_makes_no_sense_is_refused():
 def test_what_does_not_fit_the_schedule_is_refused():
     occupancy = Occupancy.from_bitmap(np.ones((2, 4)), 4)
     with pytest.raises(InputError, match="tree has 4 ranks, the occupancy is that of 2 ranks"):
-        transfer_bytes(tree(4), occupancy, coo)
+        coo(transfer_contents(tree(4), occupancy))
     with pytest.raises(InputError, match="value_bytes=0"):
-        transfer_bytes(tree(2), occupancy, coo, value_bytes=0)
+        coo(transfer_contents(tree(2), occupancy, value_bytes=0))
     with pytest.raises(InputError, match="keep must be"):
-        transfer_bytes(tree(2), occupancy, coo, keep=0)
+        coo(transfer_contents(tree(2), occupancy, keep=0))
     wide = Occupancy.from_bitmap(np.ones((2, 4)), 4)
     with pytest.raises(InputError, match=r"would take \d+ GiB, more than 16; fewer chunks"):
-        transfer_bytes(Program(2, 2**30).build(), wide, coo)
+        coo(transfer_contents(Program(2, 2**30).build(), wide))
 
 
 def test_messages_of_empty_chunks_are_empty():
@@ -307,15 +307,15 @@ def test_messages_of_empty_chunks_are_empty():
     schedule = through_servers(4, 1, 5)
     contents = transfer_contents(schedule, occupancy)
     assert contents.all_blocks.sum() == 2 * 4 * 2
-    assert transfer_bytes(schedule, occupancy, bitmap)[contents.all_blocks == 0].tolist() == [0.0] * 24
+    assert bitmap(transfer_contents(schedule, occupancy))[contents.all_blocks == 0].tolist() == [0.0] * 24
 
 
 def test_the_same_schedule_gives_the_same_bytes_again():
     occupancy = drawn_occupancy(8, 5000, density=0.1)
     schedule = COLLECTIVES["ring_all_reduce"].build(8)
     before = occupancy.words.copy()
-    first = transfer_bytes(schedule, occupancy, coo)
-    assert np.array_equal(first, transfer_bytes(schedule, occupancy, coo))
+    first = coo(transfer_contents(schedule, occupancy))
+    assert np.array_equal(first, coo(transfer_contents(schedule, occupancy)))
     assert np.array_equal(before, occupancy.words)
 
 

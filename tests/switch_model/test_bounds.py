@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.bounds import (
-    goodput,
     line_rate,
     loss_estimate,
     ring_disadvantage,
@@ -88,10 +87,6 @@ def test_the_slots_of_the_rule_reach_line_rate_and_a_quarter_of_them_does_not(gb
         assert few < line_rate(system, bandwidth) / 1.99
 
 
-def test_goodput_is_the_tensor_s_bits_over_the_time() -> None:
-    assert goodput(1_048_576, 0.531972764) * 8e-9 == pytest.approx(0.0630755, abs=5e-8)
-
-
 @pytest.mark.parametrize(("exponent", "n"), [(0, 8), (-3, 16), (5, 2)])
 def test_a_worker_s_rounding_error_is_half_a_step_and_the_sum_s_n_times_that(exponent: int, n: int) -> None:
     one = n * 2.0**exponent / (2 * (2**31 - 1))
@@ -139,7 +134,6 @@ def test_what_has_no_bound_is_refused() -> None:
         lambda: server_rate(GBPS, 4, 0),
         lambda: slots_for(EARLY, GBPS, 0.0),
         lambda: throughput(EARLY, float("inf"), 1e-6),
-        lambda: goodput(10, 0.0),
         lambda: loss_estimate(udp(64), 0, 8, GBPS, 1e-5, 0.01),
         lambda: loss_estimate(udp(64), 10, 8, GBPS, 1e-5, 1.0),
     ):

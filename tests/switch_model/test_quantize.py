@@ -3,19 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from quantized import dequantize, quantize
 
 from commsim.core.errors import InputError
 from switch_model.bfloat16 import BFLOAT16_ROUNDING, from_bfloat16, to_bfloat16
-from switch_model.quantize import (
-    block_exponents,
-    dequantize,
-    dequantize_fixed,
-    error_bound,
-    quantize,
-    quantize_fixed,
-    saturated,
-    scale,
-)
+from switch_model.quantize import block_exponents, error_bound, scale
 
 vectors = hnp.arrays(
     np.float32,
@@ -61,37 +53,6 @@ def test_nan_and_infinity_are_refused_and_named(bad):
 def test_a_value_above_the_agreed_exponent_is_refused():
     with pytest.raises(InputError, match="overflow"):
         quantize(np.float32([4.0]), [0], 1, 2)
-
-
-@given(
-    workers=hnp.arrays(
-        np.float32, st.tuples(st.integers(1, 10), st.integers(1, 20)), elements=st.floats(-213, 213, width=32)
-    )
-)
-def test_ten_workers_with_the_fixed_factor_never_saturate_and_stay_within_half_a_step_each(workers):
-    total = np.sum([quantize_fixed(w) for w in workers], axis=0, dtype=np.int64)
-    assert not saturated(total.astype(np.int32)).any()
-    assert (np.abs(total) < 2**31).all()
-    got = dequantize_fixed(total.astype(np.int32))
-    exact = workers.astype(np.float64).sum(axis=0)
-    assert (np.abs(got - exact) <= len(workers) / 2e6 + np.spacing(np.abs(got)) / 2 + 1e-12).all()
-
-
-@pytest.mark.parametrize("bad", [213.001, -214.0, np.nan, np.inf])
-def test_a_host_refuses_what_the_fixed_factor_cannot_hold(bad):
-    assert quantize_fixed([213.0, -213.0]).tolist() == [213_000_000, -213_000_000]
-    with pytest.raises(InputError, match=r"element 1 is .* takes at most 213"):
-        quantize_fixed([0.0, bad])
-
-
-@pytest.mark.parametrize(("factor", "limit"), [(0.0, 1.0), (1e6, 0.0), (1e7, 215.0), (np.nan, 1.0)])
-def test_a_factor_whose_largest_value_does_not_fit_is_refused(factor, limit):
-    with pytest.raises(InputError, match="fits in int32"):
-        quantize_fixed([0.0], factor, limit)
-
-
-def test_saturated_sums_are_told_from_those_beside_them():
-    assert saturated([2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1, 0]).tolist() == [True, False, True, False, False]
 
 
 # Two bytes per value, against torch's bfloat16 where it is installed.

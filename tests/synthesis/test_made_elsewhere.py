@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numeric_run import run_reference
+from one_run import run_once
 from random_networks import networks
 from thread_transport import World
 
@@ -13,7 +14,6 @@ from commsim.engine.flow_plan import Job, plan_flows
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
-from commsim.real.execute import run_once
 from commsim.synthesis.synthesize import synthesize
 from commsim.synthesis.trees.forest import DIRECTIONS
 

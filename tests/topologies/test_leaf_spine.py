@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from racks_of import racks
 
 from commsim.core.errors import InputError
-from commsim.core.network_queries import racks
 from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 

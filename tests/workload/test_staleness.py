@@ -38,7 +38,7 @@ def test_the_bound_is_never_exceeded_and_every_iteration_is_applied_once_and_in_
         assert run.lead.max() <= bound
     assert (run.applied - run.started >= compute + pull + push + serve - 1e-9).all()
     assert (run.started[:, 1:] >= run.applied[:, :-1]).all()
-    assert run.histogram().sum() == run.missed_histogram().sum() == compute.size
+    assert run.histogram().sum() == run.missed.size == compute.size
     assert np.diff(np.sort(run.applied.ravel())).min(initial=np.inf) >= serve - 1e-9
 
 

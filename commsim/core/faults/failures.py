@@ -46,25 +46,6 @@ def fail_switches(network: Network, names: Sequence[str]) -> Network:
     return remove_switches(network, np.array([find_node(network, name) for name in names], np.int64))
 
 
-def fail_random(network: Network, what: str, part: float, seed: int = 0) -> Network:
-    """Fail cables or switches drawn at random, as :func:`draw_failures` does.
-
-    Parameters
-    ----------
-    network : Network
-        Network with the links and nodes in question.
-    what, part, seed
-        Same as in :func:`draw_failures`.
-
-    Returns
-    -------
-    Network
-        Not necessarily connected; routing names a pair that has no path.
-    """
-    drawn = draw_failures(network, what, part, seed)
-    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
-
-
 def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> NDArray[np.int64]:
     """Draw what fails, each as likely as any other.
 

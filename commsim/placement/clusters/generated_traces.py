@@ -19,7 +19,6 @@ from commsim.core.errors import InputError
 from .models import MODELS, profile
 from .trace_job import MAX_SECONDS, TraceJob
 
-WEEK = 7 * 86400.0
 MAX_JOBS = 1_000_000
 # Port of CASSINI's testbed, at which the load of its trace is counted.
 TESTBED_PORT = 6.25e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,11 +190,6 @@ class Work:
     def ideal(self, i: int) -> float:
         """Seconds that job `i` takes without other jobs on the GPUs that it asks for."""
         return self.total(i) / self.rate(i, self.jobs[i].gpus)
-
-
-def named(one: PeriodicJob, name: str, placement: tuple[str, ...]) -> PeriodicJob:
-    """Give a shared profile the name and the placement of a job."""
-    return replace(one, name=name, placement=placement)
 
 
 # Of one host: a job, its share of the GPUs, the CPUs and the memory that its workers there need.

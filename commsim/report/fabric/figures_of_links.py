@@ -13,7 +13,6 @@ from commsim.report.figure_tables import Column, Table, number_column, word_colu
 
 MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 6, 64
 Numbers = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 def queues(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:

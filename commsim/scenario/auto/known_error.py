@@ -11,8 +11,8 @@ import functools
 import importlib.resources
 import itertools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -29,7 +29,6 @@ PACKET = {
 # What is compared with, the most telling first: real runs here, runs of others, and the engine with most detail.
 AGAINST = ("testbed", "measured", *PACKET.values())
 LABELS = ("operation", "collective", "network", "routing", "placement")
-NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "costs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def _read(name: str) -> list[Comparison]:
 
 
 def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
-    """Return what :func:`to_tree` wrote."""
+    """Return what ``benchmarks.accuracy.known_errors`` wrote."""
     found = []
     for table in tree["tables"]:
         if table["against"] not in AGAINST:
@@ -90,16 +89,3 @@ def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
             case = Case(*labels, *map(float, numbers))
             found.append(Comparison(table["engine"], table["against"], case, float(error)))
     return found
-
-
-def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
-    """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
-    tables: dict[tuple[str, ...], list[list[float]]] = {}
-    for one in some:
-        values = astuple(one.case)
-        words = (one.engine, one.against, *values[: len(LABELS)])
-        numbers = [float(f"{value:.7g}") for value in values[len(LABELS) :]]
-        tables.setdefault(words, []).append([*numbers, round(one.error, 6)])
-    heads = ("engine", "against", *LABELS)
-    rows = [dict(zip(heads, words, strict=True)) | {"rows": sorted(tables[words])} for words in sorted(tables)]
-    return {"schema": 2, "columns": [*NUMBERS, "error"], "tables": rows}

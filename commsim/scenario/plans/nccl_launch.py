@@ -34,8 +34,8 @@ from commsim.software.nccl.prediction import EXCHANGES, Site, usable_protocols
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
 
-# Algorithms that a helper in each machine's switch, or one in the network, adds for.
-IN_MACHINES, IN_NETWORK = ("nvls", "nvls_tree"), ("collnet", "collnet_direct", "collnet_chain")
+# Algorithms that a helper in each machine's switch adds for.
+IN_MACHINES = ("nvls", "nvls_tree")
 AUTO = "auto"
 # Operations whose costs are known; of unequal messages only links cost time.
 PRICED = (*ALLOWED, *EXCHANGES)

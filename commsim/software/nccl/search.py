@@ -27,7 +27,6 @@ _FIT = 1e-9
 MAX_HEADS = 32
 # Kinds of paths, the shortest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
-PATTERNS = ("ring", "tree", "nvls", "collnet")
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
 # A generation has a row in the tables of this module, and one in ``gpu_costs.toml``.

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sparse_measures import expected_union_density
 from collectives import COLLECTIVES
 from collectives.sparse.omnireduce import omnireduce, streamed
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.scenario import prepare
 from commsim.sparse.generate import drawn_occupancy
-from commsim.sparse.measures import expected_union_density, union_density
+from commsim.sparse.measures import union_density
 from commsim.sparse.occupancy import Occupancy
 
 FORM = COLLECTIVES["omnireduce"].metadata["sparse"]

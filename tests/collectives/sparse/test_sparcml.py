@@ -11,7 +11,7 @@ from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.partition import Partition
-from commsim.sparse.propagate import transfer_bytes
+from commsim.sparse.propagate import transfer_contents
 
 N, PAIR = 40_000, 8
 
@@ -53,7 +53,7 @@ def test_messages_become_dense_at_half_of_all_elements():
     assert set(n_bytes[transfers["hop"] == 1]) == {PAIR * 2 * N // 5}  # 40 % of the elements
     three = drawn_occupancy(4, N, density=0.25, pattern="disjoint")
     assert set(sent("sparcml_ssar", schedule, three)[transfers["hop"] == 1]) == {4 * N}  # 50 %: both take as much
-    assert set(transfer_bytes(schedule, drawn_occupancy(4, N, density=1.0), coo)) == {8 * N}
+    assert set(coo(transfer_contents(schedule, drawn_occupancy(4, N, density=1.0)))) == {8 * N}
     assert set(sent("sparcml_ssar", schedule, drawn_occupancy(4, N, density=1.0))) == {4 * N}
 
 
@@ -105,7 +105,7 @@ ZEN_FORM = COLLECTIVES["zen"].metadata["sparse"]
 def test_as_lists_it_takes_the_bytes_of_the_published_formula(pattern):
     n, n_elements, density = 8, 400_000, 0.05
     occupancy = drawn_occupancy(n, n_elements, density=density, pattern=pattern)
-    n_bytes = transfer_bytes(zen(n), occupancy, coo, hashed=True)
+    n_bytes = coo(transfer_contents(zen(n), occupancy, hashed=True))
     # (n-1)/n (gamma^n + 1) 2 M d, with M = 4 bytes an element; sent or received by a rank, so half of what all send
     formula = (n - 1) / n * (densification(occupancy) + 1) * 2 * 4 * n_elements * density
     assert n_bytes.sum() / n == pytest.approx(formula, rel=0.01)
@@ -138,6 +138,6 @@ def test_it_loads_all_ranks_alike_where_contiguous_parts_do_not():
         return np.bincount(transfers["dst"][pushed], weights=n_bytes[pushed], minlength=n)
 
     hashed = received(zen(n), ZEN_FORM.transfer_bytes(zen(n), occupancy, {}))
-    ranges = received(sparcml_split(n), transfer_bytes(sparcml_split(n), occupancy, coo))
+    ranges = received(sparcml_split(n), coo(transfer_contents(sparcml_split(n), occupancy)))
     assert hashed.max() / hashed.mean() < 1.1
     assert ranges.max() / ranges.mean() > 2

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from fabric_trees import trees
 from hypothesis import given
+from racks_of import racks
 
 from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
-from commsim.core.network_queries import racks
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.tier_rates import parse_tiers
 from commsim.placement.schedulers.tree_network import build_network, host_names, tree_of

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.accuracy.known_errors import to_tree
 from commsim.core.errors import InputError
 from commsim.scenario.auto import known_error as module
 from commsim.scenario.auto.case import Case
-from commsim.scenario.auto.known_error import AGAINST, PACKET, Comparison, comparisons, from_tree, to_tree
+from commsim.scenario.auto.known_error import AGAINST, PACKET, Comparison, comparisons, from_tree
 
 RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, 1e6, 12.5e9, 6250)
 SOME = [Comparison("flow", "testbed", RING, -0.04), Comparison("flow", PACKET["dcqcn"], RING, 0.5)]

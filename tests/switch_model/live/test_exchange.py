@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lossy_link import LossyLink
+from quantized import dequantize, quantize
 
 from commsim.core.errors import InputError
 from switch_model.live.exchange import Exchange, Lease, exponents_of, frames_of
 from switch_model.live.frames import LEAD
 from switch_model.live.sums import error_over_bound
-from switch_model.quantize import block_exponents, dequantize, quantize
+from switch_model.quantize import block_exponents
 from switch_model.slot_sequence import packets_needed
 
 ALONE = Lease(rank=0, n_workers=1, job_number=9, first_slot=5, n_slots=4, elements=64)

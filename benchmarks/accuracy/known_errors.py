@@ -1,0 +1,24 @@
+"""Comparisons as the files that commsim ships: see :mod:`commsim.scenario.auto.known_error`, which reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple
+from typing import Any
+
+from commsim.scenario.auto.known_error import LABELS, Comparison
+
+NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "costs")
+
+
+def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
+    """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
+    tables: dict[tuple[str, ...], list[list[float]]] = {}
+    for one in some:
+        values = astuple(one.case)
+        words = (one.engine, one.against, *values[: len(LABELS)])
+        numbers = [float(f"{value:.7g}") for value in values[len(LABELS) :]]
+        tables.setdefault(words, []).append([*numbers, round(one.error, 6)])
+    heads = ("engine", "against", *LABELS)
+    rows = [dict(zip(heads, words, strict=True)) | {"rows": sorted(tables[words])} for words in sorted(tables)]
+    return {"schema": 2, "columns": [*NUMBERS, "error"], "tables": rows}
