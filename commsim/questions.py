@@ -160,7 +160,7 @@ def compare_with(
 
     found = compare(rows, path, predicted, n_ranks)
     reasons = why_above(found.pairs, line_of_pairs(found.pairs, plans[0]))
-    return dataclasses.replace(found, remarks=tuple(dict.fromkeys((*notes, *reasons))))
+    return dataclasses.replace(found, notes=tuple(notes), reasons=reasons)
 
 
 def synthesize(

@@ -144,9 +144,9 @@ def parts_of_pairs(
 
 
 def parts_of_comparison(comparison: Comparison) -> list[Part]:
-    """Return a comparison's pairs and errors, below what was left out, derived and assumed."""
+    """Return a comparison's pairs and errors, between what was derived and what explains its bus bandwidths."""
     pairs = parts_of_pairs(comparison.pairs, comparison.summary, alone=comparison.alone)
-    return [*remarks(comparison.remarks), *pairs]
+    return [*remarks(comparison.notes), *pairs, *remarks(comparison.reasons)]
 
 
 def _cells(pair: Pair) -> list[str]:

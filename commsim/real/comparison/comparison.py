@@ -28,14 +28,22 @@ class Comparison(Shown):
         Their errors.
     alone : tuple of Measured
         Measurements without a prediction.
-    remarks : tuple of str
-        What was left out of the measurements, and what the predictions derive and assume.
+    notes : tuple of str
+        What was left out, chosen, derived and assumed.
+    reasons : tuple of str
+        Why the largest bus bandwidth is above the line rate, where it is.
     """
 
     pairs: tuple[Pair, ...]
     summary: Summary
     alone: tuple[Measured, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """All remarks, each once."""
+        return tuple(dict.fromkeys((*self.notes, *self.reasons)))
 
     def __repr__(self) -> str:
         errors = f"median {self.summary.median:.1%}, worst {self.summary.worst:.1%}"
