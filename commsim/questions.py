@@ -15,7 +15,7 @@ from commsim.formats.measured import read_measured
 from commsim.real.comparison.above_line_rate import line_of_pairs, why_above
 from commsim.real.comparison.comparison import Comparison, compare
 from commsim.real.comparison.pairs import about_medians
-from commsim.report.columns import table_of_rows
+from commsim.report.figure_tables import table_of_rows
 from commsim.report.page.write import write_page
 from commsim.report.predicted import Predicted
 from commsim.report.repeated_runs import repeated_all, with_runs
