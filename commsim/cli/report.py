@@ -249,7 +249,7 @@ def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
 
     choice = Choice(config.baseline, config.by, config.where, config.rename)
     study, run_flags = read_study(config.input, choice)
-    if detail and run_flags.get("topology"):  # what a sweep exports has no flags
+    if detail and run_flags and "config_hash" not in run_flags:  # a sweep that was exported has no flags
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
         study = with_runs(study, runs, left_out)

@@ -80,7 +80,7 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
     solution = solve(traced, [size], plan=plan)
     (result,) = solution.results
-    simulated = run_of(spec, plan.at(result.size), result, traced.wish)
+    simulated = run_of(spec, plan.shown(result.size), result, traced.wish)
     end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")

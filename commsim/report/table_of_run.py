@@ -149,5 +149,5 @@ def json_row(row: Row) -> dict[str, Any]:
     """Return the JSON row of one result: what the table shows, and how it was computed."""
     link, load, rate = row.busiest
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
-    values: dict[str, Any] = row.result.row()
-    return values | {"busiest_link": busiest, "method": row.result.method or None}
+    values: dict[str, Any] = {"group": row.group} if row.group else {}
+    return values | row.result.row() | {"busiest_link": busiest, "method": row.result.method or None}

@@ -6,7 +6,8 @@ import itertools
 import json
 from pathlib import Path
 
-from commsim.files.sweep_store import reading, rows_in
+from commsim.core.errors import InputError
+from commsim.files.sweep_store import STORE, reading, rows_in
 
 # Remarks that are listed, and rows that are read for them.
 MAX_LISTED, MAX_ROWS = 20, 100_000
@@ -23,14 +24,25 @@ def remarks_of(directory: str | Path) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If it is no directory of a sweep.
+        If it is no directory of a sweep, or a row is none of a sweep.
     """
     known: dict[str, int] = {}
     with reading(directory) as db:
         for line in itertools.islice(rows_in(db, directory), MAX_ROWS):
-            row = json.loads(line)
-            for one in row.get("remarks") or ():
-                known.setdefault(one, row["order"])
+            order, said = _said(line, Path(directory) / STORE)
+            for one in said:
+                known.setdefault(one, order)
     listed = [f"point {order}: {one}" for one, order in known.items()]
     more = len(listed) - MAX_LISTED
     return (*listed[:MAX_LISTED], *([f"{more} more remarks are in the column `remarks`"] if more > 0 else []))
+
+
+def _said(line: str, path: Path) -> tuple[int, list[str]]:
+    """Return the order of a row's point, and its remarks; a point that failed has none."""
+    row = json.loads(line)
+    order, said = (row.get("order"), row.get("remarks") or []) if isinstance(row, dict) else (None, [])
+    if not isinstance(order, int):
+        raise InputError(f"{path}: no rows of a sweep: a row without order")
+    if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+        raise InputError(f"{path}: no rows of a sweep: remarks are a list of texts")
+    return order, said

@@ -252,6 +252,10 @@ def test_a_page_and_a_plot_of_a_sweep_say_what_run_says(commsim, tmp_path):
     assert commsim("report", folder, "-o", tmp_path / "r.html").code == 0
     assert said[0] in (tmp_path / "r.html").read_text()
     assert said[0] in commsim("plot", "busbw", folder, "-o", tmp_path / "p.svg").out
+    assert commsim("sweep", "export", folder, "-o", tmp_path / "rows.json").code == 0
+    printed = commsim("report", tmp_path / "rows.json", "-o", tmp_path / "e.html").out
+    assert "timeline, link-timeline, messages: a table of many points does not hold single runs" in printed
+    assert said[0].removeprefix("point 0: ") in (tmp_path / "e.html").read_text()
 
 
 def test_two_results_are_printed_beside_each_other(commsim, tmp_path):

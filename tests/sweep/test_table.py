@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.files.sweep_store import Store
 from commsim.sweep import run_sweep
+from commsim.sweep.remarks import remarks_of
 from commsim.sweep.table import query, read_table, write_table
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -99,6 +101,67 @@ def test_what_is_exported_reads_back(results, tmp_path):
     assert row["error"] == ""
     with pytest.raises(InputError, match=r"written as .csv, .json, .parquet"):
         write_table(table, tmp_path / "x.xlsx")
+
+
+def test_remarks_are_a_list_in_parquet_and_json_and_one_text_in_csv(tmp_path):
+    append(tmp_path, 0, remarks=["one", "two; three"])
+    append(tmp_path, 1, error="bad")
+    append(tmp_path, 2, remarks=["one"])
+    table = read_table(tmp_path)
+    assert table.column("remarks").to_pylist() == [["one", "two; three"], None, ["one"]]
+    for suffix in ("parquet", "json", "csv"):
+        write_table(table, tmp_path / f"x.{suffix}")
+    assert pq.read_table(tmp_path / "x.parquet").equals(table, check_metadata=True)
+    answer = json.loads((tmp_path / "x.json").read_text())
+    assert answer["results"][0]["remarks"] == ["one", "two; three"]
+    assert answer["remarks"] == ["one", "two; three"]
+    rows = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
+    assert [row["remarks"] for row in rows] == ["one | two; three", "", "one"]
+
+
+def test_sql_reads_the_texts_of_lists(tmp_path):
+    pytest.importorskip("duckdb")
+    append(tmp_path, 0, remarks=["one", "two"])
+    append(tmp_path, 1, remarks=["one"])
+    answer = query(
+        tmp_path, "select remark, count(*) as n from sweep, unnest(remarks) as t(remark) group by all order by all"
+    )
+    assert answer.to_pylist() == [{"remark": "one", "n": 2}, {"remark": "two", "n": 1}]
+    lists = query(tmp_path, "select remarks, [n_ranks] as ranks from (select *, 4 as n_ranks from sweep) order by all")
+    write_table(lists, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines() == ['"remarks","ranks"', '"one","4"', '"one | two","4"']
+
+
+def test_a_sweep_says_each_remark_once_with_its_first_point_and_how_many_more_there_are(tmp_path):
+    for order in range(3):
+        append(tmp_path, order, remarks=["the same", *(f"{order} {k}" for k in range(9))])
+    said = remarks_of(tmp_path)
+    assert said[:3] == ("point 0: the same", "point 0: 0 0", "point 0: 0 1")
+    assert said[10] == "point 1: 1 0"
+    assert said[20:] == ("8 more remarks are in the column `remarks`",)
+
+
+@pytest.mark.parametrize("remarks", ["text", 5, [5, None], {"a": 1}])
+def test_what_are_no_remarks_is_refused_as_no_row_of_a_sweep(tmp_path, remarks):
+    append(tmp_path, 0, remarks=remarks)
+    with pytest.raises(InputError, match=r"sweep\.sqlite: no rows of a sweep"):
+        remarks_of(tmp_path)
+
+
+def test_a_point_has_the_remarks_of_run_with_what_was_drawn_for_its_network(tmp_path):
+    """And none of its seed, which may draw nothing."""
+    network = {"name": "leaf_spine", "n_leaves": 4, "n_spines": 2, "hosts_per_leaf": 2, "fail": ["links:1", ""]}
+    sweep = {"sweep": {"seed": 4}, "topology": network, "engine": {"software": "nccl-tcp"},
+             "collective": {"name": "ring_all_reduce", "size": "1MiB"}}  # fmt: skip
+    run_sweep(sweep, tmp_path / "r", "serial")
+    drawn, whole = read_table(tmp_path / "r").column("remarks").to_pylist()
+    assert [text.partition(":")[0] for text in drawn] == ["--fail links", "software nccl-tcp"]
+    assert [text.partition(":")[0] for text in whole] == ["software nccl-tcp"]
+    graph = tmp_path / "graph.toml"
+    graph.write_text('[[tasks]]\nname = "one"\noperation = "all_reduce"\ngroup = [0, 1, 2, 3]\nsize = "1MiB"\n')
+    trained = {"sweep": {"seed": 4}, "topology": network, "workload": {"graph": str(graph)}}
+    run_sweep(trained, tmp_path / "t", "serial")
+    assert read_table(tmp_path / "t").column("remarks").to_pylist() == [drawn[:1], []]
 
 
 def test_pandas_and_polars_take_the_table(results):

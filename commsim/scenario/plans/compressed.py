@@ -124,8 +124,8 @@ class Compressed:
             counters=self._counters(runs, size, sum(sizes)),
         )
 
-    def at(self, size: float) -> Plan:
-        """Return the plan of the one message of a size, for its timeline.
+    def shown(self, size: float) -> Plan:
+        """Return the plan of the one message of a size, whose timeline is shown.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Compressed:
         if len(sizes) != 1:
             raise InputError(f"{self.name}: {len(sizes)} messages, one after the other, have no timeline")
         sent = self._sent(sizes[0])
-        plan = self.prepared.at(sent)
+        plan = self.prepared.shown(sent)
         return dataclasses.replace(plan, sent=sent if plan.sent is None else plan.sent)
 
     def _messages(self, size: float) -> tuple[int, ...]:

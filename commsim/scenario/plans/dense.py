@@ -88,6 +88,10 @@ class Plan:
         """Return the plan of one size."""
         return self
 
+    def shown(self, size: float) -> Plan:
+        """Return the plan whose messages the timeline of a size shows."""
+        return self.at(size)
+
     def with_schedule(
         self, schedule: Schedule, parameters: Mapping[str, Any], network: Network | None = None, **job: Any
     ) -> Self:
