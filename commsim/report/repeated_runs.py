@@ -6,16 +6,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.network_queries import line_rate
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.report.simulated_run import SimulatedRun, simulate_run
 from commsim.report.study import Study, with_line_rate
 
 if TYPE_CHECKING:
-    from commsim.scenario import Plan
     from commsim.scenario.solve import Solution
 
 # Runs that a page shows in detail.
@@ -97,13 +95,6 @@ def with_runs(study: Study, runs: Sequence[SimulatedRun], left_out: Mapping[str,
         Runs, and why they are not there.
     """
     if runs:
-        study = with_line_rate(study, _line_rate(runs[0].prepared))
+        study = with_line_rate(study, line_rate(runs[0].prepared.network, runs[0].prepared.ranks))
     said = (*study.remarks, *(f"timeline of {run.name}: {run.note}" for run in runs if run.note))
     return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out), remarks=said)
-
-
-def _line_rate(prepared: Plan) -> float:
-    """Rate at which the links of a rank send, bytes/s: of the rank whose links are slowest."""
-    network = prepared.network
-    of_node = np.bincount(network.src, weights=network.bandwidth, minlength=network.n_nodes)
-    return float(of_node[prepared.ranks].min())

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,6 @@ from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.formats.measurement import Measured
-from commsim.real.comparison.pairs import Pair
 from commsim.scenario import Plan
 
 # Busbw is above the line only if it is by more than half a per cent: programs print four digits.
@@ -67,29 +65,6 @@ class Line:
     n_hosts: int | None = None
     switch_adds: bool = False
     is_given: bool = False
-
-
-def why_above(pairs: Sequence[Pair], line: Line | None) -> tuple[str, ...]:
-    """Explain the largest measured busbw that is above the line, if there is a line and one is."""
-    if line is None:
-        return ()
-    return explain_above(max(pairs, key=lambda pair: pair.measured.busbw or 0.0).measured, line)
-
-
-def line_of_pairs(pairs: Sequence[Pair], plan: Plan, seed: int = 0) -> Line | None:
-    """Return the line rate of what was predicted, at the largest size.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        Predicted beside measured times.
-    plan : Plan
-        Plan of the prediction.
-    seed : int
-        Seed of the prediction.
-    """
-    size = max(pair.measured.size for pair in pairs)
-    return line_of_prediction(plan, plan.predict(size, engine="flow", seed=seed))
 
 
 def explain_above(row: Measured, line: Line) -> tuple[str, ...]:

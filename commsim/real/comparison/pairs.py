@@ -208,12 +208,6 @@ def several_algorithms(rows: Sequence[Measured]) -> dict[str, tuple[str, ...]]:
     return {operation: tuple(sorted(names)) for operation, names in names_of.items() if len(names) > 1}
 
 
-def about_medians(rows: Sequence[Measured]) -> list[str]:
-    """Describe which measured times are medians over several algorithms."""
-    return [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
-            for operation, names in several_algorithms(rows).items()]  # fmt: skip
-
-
 def of_one_algorithm(rows: Sequence[Measured], algorithm: str | None) -> list[Measured]:
     """Choose the rows of an algorithm, since a prediction is of one.
 

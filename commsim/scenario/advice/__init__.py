@@ -22,7 +22,7 @@ from commsim.scenario.contenders import (
     without_overhead,
 )
 from commsim.scenario.ranking import rank_algorithms
-from commsim.scenario.read import Quantity, network_of
+from commsim.scenario.read import Quantity, changed_network
 from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound
@@ -162,7 +162,7 @@ def advise_for(
     size : float, bytes, optional
         Size of each worker's tensor. Default: that of the gradients.
     fail, scale, overhead, reduce_rate, software
-        Same as in :func:`commsim.scenario.read.network_of`.
+        Same as in :func:`commsim.scenario.read.changed_network`.
     assume_overhead : bool
         Whether messages have an assumed overhead where neither network, `overhead` nor `software` gives one.
     seed : int
@@ -176,13 +176,13 @@ def advise_for(
         If something is wrong, or nothing can run.
     """
     costs: dict[str, Any] = {"overhead": overhead, "reduce_rate": reduce_rate, "software": software}
-    faulty, drawn = network_of(network, fail=fail, scale=scale, seed=seed, **costs)
+    faulty, drawn = changed_network(network, fail=fail, scale=scale, seed=seed, **costs)
     question = question_of(faulty, size, seed=seed, **asked).on(faulty)
     assume = assume_overhead and overhead is None and software is None
     advice = advise(question, faulty, assume_overhead=assume)
     whole = None
     if fail or scale:
-        whole = advise(question, network_of(network, **costs)[0], assume_overhead=assume).times
+        whole = advise(question, changed_network(network, **costs)[0], assume_overhead=assume).times
     notes = tuple(dict.fromkeys((*drawn, *about_data(question, advice), *advice.notes)))
     return dataclasses.replace(advice, notes=notes, whole=whole)
 
