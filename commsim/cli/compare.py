@@ -121,14 +121,15 @@ def _predict_all(
     config: Config, measured: Sequence[Measured], notes: list[str]
 ) -> tuple[Plan, dict[tuple[str, float], Result]]:
     """Predict --collective at the sizes that were measured."""
-    from commsim.scenario.solve import plan_of, solve
+    from commsim.scenario.build import plan_collective
+    from commsim.scenario.solve import solve
 
     ranks = {row.n_ranks for row in measured if row.n_ranks is not None}
     if len(ranks) > 1 and config.ranks is None:
         raise InputError(f"{config.files[-1]} has measurements of {sorted(ranks)} ranks; choose, as in --ranks 8")
     n_ranks = config.ranks or next(iter(ranks), None)
     scenario = config.scenario(n_ranks)
-    prepared: Plan = plan_of(scenario)
+    prepared = plan_collective(scenario)
     operation = prepared.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == operation and row.size > 0})
     if not sizes:

@@ -66,11 +66,11 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, tuple[str, ...]]:
     from commsim.core.operations import OPERATIONS
     from commsim.report.simulated_run import simulate_run
     from commsim.report.timeline import TRACKS, make_timeline
-    from commsim.scenario.solve import plan_of
+    from commsim.scenario.build import plan_collective
 
     window = _window(config)
     scenario = config.scenario(config.collective[0] if config.collective else None)
-    plan, spec = plan_of(scenario), scenario.name
+    plan, spec = plan_collective(scenario), scenario.name
     operation = OPERATIONS.get(plan.schedule.operation)
     size_sent = 0.0 if operation is not None and operation.signals else size
     simulated = simulate_run(spec, plan, size_sent, scenario.wish)

@@ -9,7 +9,6 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.result import Result
-from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
 from commsim.scenario.solve import Solution
 
@@ -20,13 +19,13 @@ class Predicted(Result):
 
     Parameters
     ----------
-    prepared : Plan or None
+    prepared : WorkPlan or None
         Plan of the collective; None of a prediction that comes out of a pickle.
     remarks : tuple of str
         What was derived, assumed, chosen and left out.
     """
 
-    prepared: Plan | None = field(default=None, compare=False)
+    prepared: Any = field(default=None, compare=False)
     remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from commsim.scenario.together.composition import Composition
 
 Quantity = float | str | None
-__all__ = ["network_of", "scenario_of", "with_costs"]
+JOBS_ONLY = "--jobs FILE describes the whole run; {} cannot be used with it"
+__all__ = ["JOBS_ONLY", "network_of", "scenario_of", "with_costs"]
 
 
 def network_of(
@@ -126,7 +129,7 @@ def scenario_of(
     software: str | None = None,
     compressor: str | None = None,
     groups: Sequence[Sequence[int]] = (),
-    jobs: Composition | None = None,
+    jobs: Composition | str | PathLike[str] | None = None,
     assume_programmable: bool = True,
     engine: str = "",
     tolerance: float | None = None,
@@ -152,8 +155,10 @@ def scenario_of(
         ``name:key=value,...`` of a topology, a preset, a file, or a network.
     operation : str, optional
         Operation that a library's name stands for. Default: all_reduce.
-    n_ranks, placement, routing, seed, compressor, groups, jobs, assume_programmable
+    n_ranks, placement, routing, seed, compressor, groups, assume_programmable
         Same as in :class:`commsim.scenario.scenario.Scenario`.
+    jobs : Composition, str or path, optional
+        Jobs and background traffic in place of a collective, or the TOML or JSON file that describes them.
     fail, scale, overhead, recv_overhead, reduce_rate, software
         Same as in :func:`network_of`.
     flap, detection, rto
@@ -172,6 +177,12 @@ def scenario_of(
     InputError
         If something is unknown, wrong, or belongs to another engine.
     """
+    if jobs is not None:
+        if operation is not None:
+            raise InputError(JOBS_ONLY.format("--operation"))
+        from commsim.scenario.together.composition import Composition, read_composition
+
+        jobs = jobs if isinstance(jobs, Composition) else read_composition(Path(jobs))
     drawn = seed or 0
     if drawn < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")

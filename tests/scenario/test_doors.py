@@ -336,6 +336,77 @@ def test_what_an_engine_cannot_do_is_refused_in_the_same_words_by_both_doors(cap
     assert str(refused.value) in capsys.readouterr().err
 
 
+GROUPS = ("--group", "0,1,2", "--group", "3,4,5")
+IN_GROUPS = {"groups": [[0, 1, 2], [3, 4, 5]]}
+COMPRESSOR = ("--compressor", "top_k:density=0.01")
+COMPRESSED = {"compressor": "top_k:density=0.01"}
+FLAP = ("--flap", "link:leaf0->spine0@10us+20us")
+FLAPS = {"flap": ["link:leaf0->spine0@10us+20us"]}
+
+
+@pytest.mark.parametrize(
+    ("flags", "keywords", "refusal"),
+    [
+        ((*GROUPS, *COMPRESSOR), IN_GROUPS | COMPRESSED, "--compressor is not modelled for groups"),
+        ((*GROUPS, "--start-jitter", "1us"), IN_GROUPS | {"start_jitter": "1us"},
+         "--start-jitter is not modelled for groups"),
+        ((*GROUPS, "--engine", "auto", "--tolerance", "10%"), IN_GROUPS | {"engine": "auto", "tolerance": 0.1},
+         "groups: no errors are known with it; choose an engine by hand, such as --engine flow"),
+        ((*COMPRESSOR, *FLAP), COMPRESSED | FLAPS, "--flap is not modelled for compressed gradients"),
+    ],
+)  # fmt: skip
+def test_an_option_that_a_kind_of_work_does_not_honour_is_refused_in_the_same_words(capsys, flags, keywords, refusal):
+    with pytest.raises(InputError) as refused:
+        cs.solve(cs.scenario_of("ring_all_gather", LEAF, **keywords), "1MiB")
+    assert str(refused.value) == refusal
+    assert main(["run", "--topology", LEAF, "ring_all_gather", *flags]) == 2
+    assert capsys.readouterr().err == f"commsim run: error: {refusal}\n"
+
+
+@pytest.mark.parametrize("name", ["method", "start_jitter"])
+def test_a_plan_that_is_given_does_not_let_options_through(name):
+    asked = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS)
+    plan = cs.solve(asked, "1MiB").plan
+    other = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS, **{name: {"method": "events"}.get(name, "1us")})
+    with pytest.raises(InputError, match="is not modelled for groups"):
+        solve(other, [MIB], plan=plan)
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "switchml", "nccl_all_reduce"])
+def test_groups_are_jobs_that_start_together(tmp_path, collective, engine):
+    network = NCCL if collective.startswith("nccl") else LEAF
+    asked = Question(collective, network, ("--engine", engine))
+    ranks = ([0, 8, 16], [1, 9, 17]) if network == NCCL else ([0, 4, 8], [1, 5, 9])
+    flags = [word for group in ranks for word in ("--group", ",".join(map(str, group)))]
+    groups = by_command_line(tmp_path, asked, *flags)["results"]
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        "".join(
+            f'[[job]]\nname = "{k}"\ncollective = "{collective}"\nranks = {group}\nsize = "1MiB"\n'
+            for k, group in enumerate(ranks)
+        )
+    )
+    jobs = asked_for(tmp_path, "run", "--topology", network, "--jobs", path, "--engine", engine)["results"]
+    assert [row["time_s"] for row in groups] == [row["time_s"] for row in jobs]
+
+
+def test_groups_say_of_switches_what_one_collective_says(tmp_path):
+    asked = Question("switchml", STAR, ("--engine", "packet"))
+    one = by_command_line(tmp_path, asked)["remarks"]
+    (about,) = (line for line in one if "transport flags have no effect" in line)
+    assert about in by_command_line(tmp_path, asked, *GROUPS)["remarks"]
+
+
+def test_headers_that_are_given_are_those_of_every_job(tmp_path):
+    path = tmp_path / "jobs.toml"
+    path.write_text("".join(f'[[job]]\nname = "{k}"\ncollective = "switchml"\nranks = "{ranks}"\nsize = "1MiB"\n'
+                            for k, ranks in enumerate(("0-3", "4-7"))))  # fmt: skip
+    flags = ("--payload", "4096B", "--header", "64B")
+    rows = asked_for(tmp_path, "run", "--topology", STAR, "--jobs", path, *flags)["results"]
+    assert [row["time_s"] for row in rows] == pytest.approx([row["alone_s"] for row in rows], rel=1e-9)
+
+
 def test_a_server_has_the_same_seat_through_run_group_and_jobs_with_any_placement(tmp_path):
     asked = Question("parameter_server", "fat_tree:k=4", ("--placement", "spread"), {"n_ranks": 15})
     ((row,),) = [by_command_line(tmp_path, asked)["results"]]

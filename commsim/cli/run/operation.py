@@ -90,11 +90,11 @@ def _synthesized(config: Config, scenario: Scenario) -> dict[str, Callable[[Netw
     """Return what makes the plan of synthesized schedules on a network, where that is asked for."""
     if not config.synthesized:
         return {}
-    from commsim.scenario.solve import plan_of
+    from commsim.scenario.build import plan_collective
 
     # synthesized schedules pin their routes
     asked = dataclasses.replace(scenario, collective=f"{NAME}_{config.operation}", routing=None)
-    return {NAME: lambda network: plan_of(dataclasses.replace(asked, network=network))}
+    return {NAME: lambda network: plan_collective(dataclasses.replace(asked, network=network))}
 
 
 def _json(ranking: Ranking) -> dict[str, Any]:

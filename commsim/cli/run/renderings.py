@@ -31,9 +31,12 @@ def renderings_of(config: Config) -> list[Render]:
 
 def _bounds(_: Config, answered: Answered) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
+    from commsim.scenario import Plan
+
     from ..bound import distance
 
-    return [part for solution in answered.solutions for part in distance(solution.plan, solution.results)]
+    known = ((one.plan, one.results) for one in answered.solutions)
+    return [part for plan, results in known if isinstance(plan, Plan) for part in distance(plan, results)]
 
 
 def _check_picture(path: str) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import counted
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.remarks import remarks_of_results
 
 from .config import DATATYPES, Config
 
@@ -144,12 +143,12 @@ GROUP = (Column("group", lambda row: row.group),)
 
 def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[Row]:
     """Return the rows of a solution: one for each result."""
-    plan, network = solution.plan, solution.plan.network
-    if not groups:
-        return [Row(result, network, plan.schedule, datatype) for result in solution.results]
-    each = zip(tuple(groups) * (len(solution.results) // len(groups)), solution.results, strict=True)
-    schedules = [group.schedule for group in plan.groups]
-    return [Row(r, network, schedules[i % len(groups)], datatype, text) for i, (text, r) in enumerate(each)]
+    network, schedules = solution.plan.network, solution.plan.schedules
+    names = groups or ("",) * len(schedules)
+    return [
+        Row(result, network, schedules[i % len(schedules)], datatype, names[i % len(schedules)])
+        for i, result in enumerate(solution.results)
+    ]
 
 
 def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Part] = ()) -> Answered:
@@ -193,7 +192,7 @@ def parts_of(
     results, plan = solution.results, solution.plan
     rows = rows_of(solution, datatype, groups)
     engines = "/".join(dict.fromkeys(r.engine for r in results))
-    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedule.n_ranks, "rank")
+    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     parts = [
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}"),
@@ -205,7 +204,7 @@ def parts_of(
         if verbose:
             ways = [f"flow engine: {METHODS[m]}" for m in sorted({r.method for r in results} & METHODS.keys())]
             framed = solution.scenario.wish.framing is not None
-            said = (*ways, *remarks_of_results(plan, results, has_framing=framed, verbose=True))
+            said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]
 
 

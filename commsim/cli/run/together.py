@@ -32,13 +32,13 @@ def answer_jobs(config: Config) -> Answered:
         If the file is wrong, or the engine does not know a job's kind.
     """
     from commsim.scenario.solve import solve
-    from commsim.scenario.together.composition import read_composition
 
-    composition = read_composition(config.jobs or "")
-    solution = solve(config.scenario("", jobs=composition), [0.0])
+    scenario = config.scenario(config.collective[0] if config.collective else "", jobs=config.jobs)
+    solution = solve(scenario, [0.0])
+    entries = () if scenario.jobs is None else scenario.jobs.jobs
     shared, network = solution.details, solution.plan.network
-    jobs = zip(composition.jobs, solution.plan.prepared, solution.results, shared.alone, strict=True)
-    rows = [_row(entry, Row(result, network, plan.schedule), alone) for entry, plan, result, alone in jobs]
+    jobs = zip(entries, solution.plan.schedules, solution.results, shared.alone, strict=True)
+    rows = [_row(entry, Row(result, network, schedule), alone) for entry, schedule, result, alone in jobs]
     engine = solution.scenario.wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
     title = f"{what} on {network.name}, engine {engine}"
