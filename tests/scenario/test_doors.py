@@ -391,6 +391,70 @@ def test_groups_are_jobs_that_start_together(tmp_path, collective, engine):
     assert [row["time_s"] for row in groups] == [row["time_s"] for row in jobs]
 
 
+JOBS = """
+[[job]]
+name = "ring"
+collective = "ring_all_reduce"
+ranks = "0-3"
+size = "1MiB"
+[[job]]
+name = "switches"
+collective = "switchml"
+ranks = [4, 8, 12]
+size = "256KiB"
+start = "3us"
+[[background]]
+kind = "poisson"
+load = 0.2
+size = "32KiB"
+until = "50us"
+"""
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_python_asks_for_jobs_and_background_as_the_command_line_does(tmp_path, engine):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOBS)
+    flags = ("--engine", engine, "--seed", "3", "--overhead", "1us")
+    answer = asked_for(tmp_path, "run", "--topology", LEAF, "--jobs", path, *flags)
+    asked = cs.scenario_of(None, LEAF, jobs=path, engine=engine, seed=3, overhead="1us")
+    found = cs.solve(asked)
+    assert [row["time_s"] for row in answer["results"]] == [result.time for result in found.results]
+    assert tuple(row["alone_s"] for row in answer["results"]) == found.details.alone
+    assert answer["background"]["messages"] == len(found.details.took) > 0
+    assert answer["background"]["mean_s"] == found.details.took.mean()
+    assert set(found.said) <= set(answer["remarks"])
+
+
+def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
+    asked = Question("ring_all_reduce", LEAF)
+    rows = by_command_line(tmp_path, asked, *GROUPS)["results"]
+    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS), "1MiB")
+    assert [row["time_s"] for row in rows] == [result.time for result in found.results]
+    one = cs.predict("ring_all_reduce", LEAF, "1MiB", groups=IN_GROUPS["groups"][:1])
+    assert one.time == by_command_line(tmp_path, asked, *GROUPS[:2])["results"][0]["time_s"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "keywords", "option"),
+    [
+        (("--ranks", "4"), {"n_ranks": 4}, "--ranks"),
+        (COMPRESSOR, COMPRESSED, "--compressor"),
+        (GROUPS, IN_GROUPS, "--group"),
+        (("--operation", "all_reduce"), {"operation": "all_reduce"}, "--operation"),
+        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, "--collective"),
+    ],
+)
+def test_what_jobs_say_themselves_is_refused_in_the_same_words(tmp_path, capsys, flags, keywords, option):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOBS)
+    with pytest.raises(InputError) as refused:
+        cs.solve(cs.scenario_of(**{"collective": None, "network": LEAF, "jobs": path} | keywords))
+    assert str(refused.value) == f"--jobs FILE describes the whole run; {option} cannot be used with it"
+    assert main(["run", "--topology", LEAF, "--jobs", str(path), *flags]) == 2
+    assert capsys.readouterr().err == f"commsim run: error: {refused.value}\n"
+
+
 def test_groups_say_of_switches_what_one_collective_says(tmp_path):
     asked = Question("switchml", STAR, ("--engine", "packet"))
     one = by_command_line(tmp_path, asked)["remarks"]
