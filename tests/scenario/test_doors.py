@@ -391,6 +391,7 @@ def test_groups_are_jobs_that_start_together(tmp_path, collective, engine):
     assert [row["time_s"] for row in groups] == [row["time_s"] for row in jobs]
 
 
+OF_JOBS = "--jobs FILE describes the whole run;"
 JOBS = """
 [[job]]
 name = "ring"
@@ -436,21 +437,23 @@ def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "keywords", "option"),
+    ("flags", "keywords", "refusal"),
     [
-        (("--ranks", "4"), {"n_ranks": 4}, "--ranks"),
-        (COMPRESSOR, COMPRESSED, "--compressor"),
-        (GROUPS, IN_GROUPS, "--group"),
-        (("--operation", "all_reduce"), {"operation": "all_reduce"}, "--operation"),
-        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, "--collective"),
+        (("--ranks", "4"), {"n_ranks": 4}, f"{OF_JOBS} --ranks cannot be used with it"),
+        (COMPRESSOR, COMPRESSED, f"{OF_JOBS} --compressor cannot be used with it"),
+        (GROUPS, IN_GROUPS, f"{OF_JOBS} --group cannot be used with it"),
+        (("--operation", "all_reduce"), {"operation": "all_reduce"}, f"{OF_JOBS} --operation cannot be used with it"),
+        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, f"{OF_JOBS} --collective cannot be used with it"),
+        (FLAP, FLAPS, "--flap is not modelled for jobs"),
+        (("--start-jitter", "1us"), {"start_jitter": "1us"}, "--start-jitter is not modelled for jobs"),
     ],
 )
-def test_what_jobs_say_themselves_is_refused_in_the_same_words(tmp_path, capsys, flags, keywords, option):
+def test_what_jobs_do_not_honour_is_refused_in_the_same_words(tmp_path, capsys, flags, keywords, refusal):
     path = tmp_path / "jobs.toml"
     path.write_text(JOBS)
     with pytest.raises(InputError) as refused:
         cs.solve(cs.scenario_of(**{"collective": None, "network": LEAF, "jobs": path} | keywords))
-    assert str(refused.value) == f"--jobs FILE describes the whole run; {option} cannot be used with it"
+    assert str(refused.value) == refusal
     assert main(["run", "--topology", LEAF, "--jobs", str(path), *flags]) == 2
     assert capsys.readouterr().err == f"commsim run: error: {refused.value}\n"
 
