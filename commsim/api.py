@@ -7,27 +7,18 @@ and returns the answer; answers print short, show themselves in a notebook, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Unpack
 
-from commsim.core.cost import Framing
+from commsim.core.errors import InputError
 from commsim.report.predicted import Predicted
-from commsim.scenario.given import (
-    CollectiveLike,
-    NetworkLike,
-    PlacementLike,
-    SizeLike,
-    collective_of,
-    network_of,
-    placement_of,
-    size_of,
-    sizes_of,
-)
+from commsim.scenario.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.scenario.network_builder import NetworkBuilder
 from commsim.scenario.networkx_graphs import from_networkx, to_networkx
+from commsim.scenario.options import PlacedOptions, ScenarioOptions, takes, unknown_option
 from commsim.scenario.ranking import Ranking
 from commsim.scenario.ranking import rank as rank_scenario
-from commsim.scenario.read import scenario_of as read_scenario
+from commsim.scenario.read import scenario_of
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import Solution
 from commsim.scenario.solve import solve as solve_scenario
@@ -35,106 +26,9 @@ from commsim.scenario.solve import solve as solve_scenario
 __all__ = ["NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx"]
 
 
-def scenario_of(
-    collective: CollectiveLike | None,
-    network: NetworkLike,
-    *,
-    operation: str | None = None,
-    n_ranks: int | None = None,
-    placement: PlacementLike | None = None,
-    routing: str | None = None,
-    seed: int | None = None,
-    fail: Sequence[str] = (),
-    scale: Sequence[str] = (),
-    flap: Sequence[str] = (),
-    detection: float | str | None = None,
-    rto: float | str | None = None,
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
-    compressor: str | None = None,
-    groups: Sequence[Sequence[int]] = (),
-    engine: str = "",
-    tolerance: float | None = None,
-    method: str = "auto",
-    start_jitter: float | str | None = None,
-    iterations: int | None = None,
-    payload: float | str | None = None,
-    header: float | str | None = None,
-    framing: Framing | None = None,
-    transport: Any = None,
-    fabric: Any = None,
-    packets: Mapping[str, Any] | None = None,
-    trace: bool = False,
-) -> Scenario:
-    """Make a scenario: a network with its faults, the work on it, and the engine.
-
-    Parameters
-    ----------
-    collective : str, Schedule, callable or None
-        ``name:key=value,...``, a file, a schedule, or a function from a number of ranks to a schedule, to be proved.
-        Default: what runs on the network's machines.
-    network : str, Network or NetworkBuilder
-        ``name:key=value,...`` of a topology, a preset, a file, or a network.
-    placement : str, Placement, or sequence of int or str, optional
-        Strategy, file, or node of each rank, by number or by name. Default: ``packed``.
-    operation, n_ranks, routing, seed, compressor, groups
-        Same as in :func:`commsim.scenario.read.scenario_of`.
-    fail, scale, flap, detection, rto
-        Faults, as the flags of ``commsim run``: ``fail=["links:5%"]``, ``flap=["link:leaf0->spine0@1ms+1ms"]``.
-    overhead, recv_overhead, reduce_rate, software
-        Costs of messages, as the flags of ``commsim run``.
-    engine, tolerance, method, start_jitter, iterations, payload, header, framing, transport, fabric, packets, trace
-        Engine and its options, as in :func:`commsim.scenario.read.scenario_of`.
-
-    Examples
-    --------
-    >>> import commsim as cs
-    >>> asked = cs.scenario_of("ring_all_reduce", "star:n_hosts=4", overhead="1us")
-    >>> [round(r.time * 1e6, 2) for r in cs.solve(asked, ["1MiB", "2MiB"]).results]
-    [137.83, 263.66]
-    """
-    asked = dict(locals())
-    where = network_of(network)
-    given, n = placement_of(placement, where, n_ranks)
-    what = None if collective is None else collective_of(collective, n or len(where.endpoints))
-    return read_scenario(what, where, **{k: v for k, v in asked.items() if k not in ("collective", "network")}
-                       | {"placement": given, "n_ranks": n})  # fmt: skip
-
-
+@takes(ScenarioOptions)
 def predict(
-    collective: CollectiveLike | None,
-    network: NetworkLike,
-    size: SizeLike,
-    *,
-    operation: str | None = None,
-    n_ranks: int | None = None,
-    placement: PlacementLike | None = None,
-    routing: str | None = None,
-    seed: int | None = None,
-    fail: Sequence[str] = (),
-    scale: Sequence[str] = (),
-    flap: Sequence[str] = (),
-    detection: float | str | None = None,
-    rto: float | str | None = None,
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
-    compressor: str | None = None,
-    engine: str = "",
-    tolerance: float | None = None,
-    method: str = "auto",
-    start_jitter: float | str | None = None,
-    iterations: int | None = None,
-    payload: float | str | None = None,
-    header: float | str | None = None,
-    framing: Framing | None = None,
-    transport: Any = None,
-    fabric: Any = None,
-    packets: Mapping[str, Any] | None = None,
-    trace: bool = False,
+    collective: CollectiveLike | None, network: NetworkLike, size: SizeLike, **options: Unpack[ScenarioOptions]
 ) -> Predicted:
     """Predict how long a collective takes: the one result of a scenario at a size.
 
@@ -144,12 +38,8 @@ def predict(
         Same as in :func:`scenario_of`.
     size : float, bytes, or str
         Size of the operation as nccl-tests counts it, such as ``64MiB``.
-    operation, n_ranks, placement, routing, seed, fail, scale, flap, detection, rto, overhead, recv_overhead
-        Same as in :func:`scenario_of`.
-    reduce_rate, software, compressor, engine, tolerance, method, start_jitter, iterations, payload, header, framing
-        Same as in :func:`scenario_of`.
-    transport, fabric, packets, trace
-        Same as in :func:`scenario_of`.
+    **options
+        Keywords of :class:`commsim.scenario.options.ScenarioOptions`.
 
     Returns
     -------
@@ -159,7 +49,10 @@ def predict(
     Raises
     ------
     InputError
-        If something is unknown, wrong, or belongs to another engine.
+        If something is unknown, wrong, or belongs to another engine; or if several groups or jobs are asked for, each
+        of which has a result.
+    TypeError
+        If a keyword is no option.
 
     Examples
     --------
@@ -167,12 +60,16 @@ def predict(
     >>> cs.predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB")
     Result(ring_all_reduce, 4 ranks, 64 MiB, flow: 8.065 ms, busbw 12.48 GB/s)
     """
-    asked = dict(locals())
-    n_bytes = size_of(asked.pop("size"))
-    return Predicted.of(solve_scenario(scenario_of(**asked), [n_bytes]))
+    n_bytes = size_of(size)
+    scenario = scenario_of(collective, network, **options)
+    several = scenario.groups or (() if scenario.jobs is None else scenario.jobs.jobs)
+    if len(several) > 1:
+        what = "groups" if scenario.groups else "jobs"
+        raise InputError(f"predict has one result, got {len(several)} {what}; cs.solve(cs.scenario_of(...)) has all")
+    return Predicted.of(solve_scenario(scenario, [n_bytes]))
 
 
-def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike]) -> Solution:
+def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike] | None = None) -> Solution:
     """Predict a scenario at several sizes.
 
     Parameters
@@ -180,37 +77,28 @@ def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike]) -> Solution:
     scenario : Scenario
         Question, as :func:`scenario_of` returns it.
     sizes : float or str, or a sequence of them
-        Sizes of the operation, bytes or text such as ``64MiB``.
+        Sizes of the operation, bytes or text such as ``64MiB``. Default: those that the work has by itself, as jobs,
+        barriers and gradients of a file have.
+
+    Raises
+    ------
+    InputError
+        If the scenario is wrong, the engine cannot predict it, or the work has no size by itself and none is given.
     """
-    return solve_scenario(scenario, sizes_of(sizes))
+    return solve_scenario(scenario, [] if sizes is None else sizes_of(sizes))
 
 
+@takes(PlacedOptions)
 def rank(
     operation: str,
     network: NetworkLike,
     sizes: SizeLike | Sequence[SizeLike],
     *,
-    n_ranks: int | None = None,
-    placement: PlacementLike | None = None,
-    routing: str | None = None,
-    engine: str = "flow",
-    seed: int | None = None,
-    fail: Sequence[str] = (),
-    scale: Sequence[str] = (),
-    flap: Sequence[str] = (),
-    detection: float | str | None = None,
-    rto: float | str | None = None,
-    overhead: float | str | None = None,
-    recv_overhead: float | str | None = None,
-    reduce_rate: float | str | None = None,
-    software: str | None = None,
-    transport: Any = None,
-    fabric: Any = None,
-    packets: Mapping[str, Any] | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
     synthesized: bool = False,
     assume_overhead: bool = True,
+    **options: Unpack[PlacedOptions],
 ) -> Ranking:
     """Rank all algorithms of an operation on a network, by size.
 
@@ -218,14 +106,10 @@ def rank(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, routing, seed, fail, scale, flap, detection, rto, overhead, recv_overhead
-        Same as in :func:`scenario_of`.
-    reduce_rate, software, transport, fabric, packets
+    network
         Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
-    engine : str
-        Engine of all predictions.
     algorithms : sequence of str
         Algorithms to rank. Default: all that implement the operation.
     named : sequence of str
@@ -236,11 +120,15 @@ def rank(
     assume_overhead : bool
         Whether a message takes 1 us of its sender where neither the network, `overhead`, `recv_overhead` nor `software`
         gives any, as in ``commsim run --operation``.
+    **options
+        Keywords of :class:`commsim.scenario.options.PlacedOptions`.
 
     Raises
     ------
     InputError
         If the operation is unknown, or no algorithm can run.
+    TypeError
+        If a keyword is no option.
 
     Examples
     --------
@@ -249,10 +137,12 @@ def rank(
     >>> [found[0][0] for found in ranking.by_size.values()]
     ['binomial_broadcast', 'chain_broadcast']
     """
-    given = dict(locals())
-    own = ("sizes", "algorithms", "named", "synthesized", "assume_overhead")
-    asked = scenario_of("", **{name: value for name, value in given.items() if name not in own})
-    assume = assume_overhead and (overhead, recv_overhead, software) == (None, None, None)
+    if unknown := options.keys() - PlacedOptions.__annotations__.keys():
+        raise unknown_option(min(unknown), PlacedOptions)
+    asked = scenario_of("", network, operation=operation, **options)
+    assume = assume_overhead and not any(
+        options.get(name) is not None for name in ("overhead", "recv_overhead", "software")
+    )
     return rank_scenario(
         asked, operation, [int(s) for s in sizes_of(sizes)], algorithms=algorithms, named=named,
         synthesized=synthesized, assume_overhead=assume,

@@ -22,8 +22,8 @@ from commsim.core.result import Result
 from commsim.engine.packet.transport import Dctcp
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.composition import Composition, read_composition
-from commsim.scenario.together.predict import prepare_together
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 NETWORK = "leaf_spine:n_leaves=2,n_spines={spines},hosts_per_leaf=8,bandwidth=10Gbps"
@@ -85,7 +85,7 @@ def measure(file: str, spines: int, played_as: str, seeds: int) -> list[Both]:
     composition = _with(read_composition(EXAMPLES / f"{file}.toml"), played_as)
     played: list[tuple[tuple[Result, ...], tuple[Result, ...]]] = []
     for seed in range(seeds):
-        together = prepare_together(composition, network, seed=seed)
+        together = prepare_jobs(composition, network, seed=seed)
         packets, flows = together.predict(engine="packet", transport=Dctcp())[0], together.predict(engine="flow")[0]
         played.append((packets, flows))
     found = []

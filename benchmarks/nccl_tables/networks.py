@@ -72,4 +72,4 @@ def question_of(site: Site, operation: str, algorithm: str = "", protocol: str =
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
     launch = dataclasses.replace(plan.launch, setting=site.setting, given_site=site, _cells={})
-    return scenario, dataclasses.replace(plan, launched=launch, _at={})
+    return scenario, dataclasses.replace(plan, launch=launch, _at={})

@@ -71,11 +71,12 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     from commsim import __version__
     from commsim.report.simulated_run import require_timeline, run_of
     from commsim.report.timeline import TRACKS, make_timeline
-    from commsim.scenario.solve import plan_of, solve
+    from commsim.scenario.build import plan_collective
+    from commsim.scenario.solve import solve
 
     window = _window(config)
     scenario = config.scenario(config.collective[0] if config.collective else None)
-    plan, spec = plan_of(scenario), scenario.name
+    plan, spec = plan_collective(scenario), scenario.name
     require_timeline(spec, plan, scenario.wish)
     traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
     solution = solve(traced, [size], plan=plan)

@@ -12,6 +12,7 @@ from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.report.simulated_run import SimulatedRun, simulate_run
 from commsim.report.study import Study, with_line_rate
+from commsim.scenario.kind import CollectivePlan
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -37,7 +38,7 @@ def repeated(solution: Solution, result: Result) -> SimulatedRun:
         If the work or the engine has no timeline, or the result's time is another one now.
     """
     scenario = solution.scenario
-    if scenario.groups or scenario.jobs is not None:
+    if not isinstance(solution.plan, CollectivePlan):
         raise InputError("groups and jobs that share a network have no timeline")
     wish = scenario.wish.with_engine(result.engine)
     return simulate_run(scenario.name or result.collective, solution.plan, result.size, wish, result.time)

@@ -16,6 +16,7 @@ from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
 from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.scenario import Plan, Wish
+from commsim.scenario.kind import CollectivePlan
 
 MAX_TRANSFERS = 4_000_000
 # Transfers whose paths are expanded at one time.
@@ -102,7 +103,7 @@ class SimulatedRun:
 
 
 def simulate_run(
-    name: str, prepared: Plan, size: float, wish: Wish | None = None, known_time: float | None = None
+    name: str, prepared: CollectivePlan, size: float, wish: Wish | None = None, known_time: float | None = None
 ) -> SimulatedRun:
     """Repeat a collective's simulation, with the times of all transfers.
 
@@ -110,7 +111,7 @@ def simulate_run(
     ----------
     name : str
         What to call it.
-    prepared : Plan
+    prepared : CollectivePlan
         What runs where.
     size : float, bytes
         Size of the operation.
@@ -142,7 +143,7 @@ def simulate_run(
     return run_of(name, sized, result, wish, samples)
 
 
-def require_timeline(name: str, prepared: Plan, wish: Wish) -> None:
+def require_timeline(name: str, prepared: CollectivePlan, wish: Wish) -> None:
     """Refuse, before anything is simulated, work that has no timeline.
 
     Raises

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Part, Table, remarks
 from commsim.report.table_of_run import Row, json_row, parts_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from commsim.scenario.solve import Solution
     from commsim.scenario.together.composition import JobEntry
 
 COLUMNS = ["job", "ranks", "size(B)", "start(us)", "time(us)", "alone(us)", "slowdown", "exact"]
 BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdown p50", "p99", "largest"]
-PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 
 
 def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
     """Return the JSON row of each job of a solution."""
     shared, network, jobs = solution.details, solution.plan.network, solution.scenario.jobs
     assert jobs is not None
-    each = zip(jobs.jobs, solution.plan.prepared, solution.results, shared.alone, strict=True)
-    return [_row(entry, Row(result, network, plan.schedule), alone) for entry, plan, result, alone in each]
+    each = zip(
+        jobs.jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
+        strict=True,
+    )  # fmt: skip
+    return [_row(entry, Row(result, network, schedule), *cost) for entry, schedule, result, *cost in each]
 
 
 def parts_of_jobs(solution: Solution) -> list[Part]:
@@ -36,7 +34,7 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
     title = f"{what} on {solution.plan.network.name}, engine {engine}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
-    background = background_of(solution)
+    background = shared.background()
     if background is not None:
         title = "background messages, from start to the last byte"
         parts.append(Table(BACKGROUND, [_background_cells(background)], title))
@@ -51,16 +49,11 @@ def parts_of_solution(solution: Solution) -> list[Part]:
     return parts_of(solution, groups=[name["group"] for name in groups])
 
 
-def background_of(solution: Solution) -> dict[str, Any] | None:
-    """Return times and slowdowns of a solution's background messages; None without messages."""
-    return _background(solution.details.took, solution.details.ideal)
-
-
-def _row(entry: JobEntry, row: Row, alone: float) -> dict[str, Any]:
+def _row(entry: JobEntry, row: Row, alone: float, slowdown: float) -> dict[str, Any]:
     result = row.result
     return json_row(row) | {
         "job": entry.name, "ranks": list(entry.ranks), "start_s": entry.start, "alone_s": alone,
-        "slowdown": result.time / alone if alone else 1.0,
+        "slowdown": slowdown,
         "exact": bool(result.counters["exact"]) if "exact" in result.counters else None,
     }  # fmt: skip
 
@@ -73,23 +66,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _background(took: NDArray[np.float64], ideal: NDArray[np.float64]) -> dict[str, Any] | None:
-    """Completion times, and the distribution of slowdowns: times over those without others; None without messages."""
-    if not len(took):
-        return None
-    slowdown = np.maximum(took / ideal, 1.0)
-    return {
-        "messages": len(took),
-        "mean_s": float(took.mean()),
-        "percentiles": list(PERCENTILES),
-        "time_s": np.percentile(took, PERCENTILES).tolist(),
-        "slowdown": np.percentile(slowdown, PERCENTILES).tolist(),
-    }
-
-
 def _background_cells(background: dict[str, Any]) -> list[str]:
-    time = dict(zip(PERCENTILES, background["time_s"], strict=True))
-    slowdown = dict(zip(PERCENTILES, background["slowdown"], strict=True))
+    parts = background["percentiles"]
+    time, slowdown = (dict(zip(parts, background[name], strict=True)) for name in ("time_s", "slowdown"))
     times = [background["mean_s"], time[50], time[99], time[100]]
     return [str(background["messages"]), *(microseconds(t) for t in times),
             *(f"{slowdown[p]:.2f}" for p in (50, 99, 100))]  # fmt: skip

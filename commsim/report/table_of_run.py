@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.operations import OPERATIONS
+from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.scenario.result_remarks import remarks_of_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -54,14 +54,9 @@ class Row:
         return OPERATIONS.get(self.result.operation)
 
     @property
-    def busiest(self) -> tuple[str | None, float, float]:
-        """Link that needs the longest for its bytes: its name, its bytes, and its mean rate in bytes/s."""
-        r = self.result
-        if not r.link_bytes.any():
-            return None, 0.0, 0.0
-        link = int((r.link_bytes / self.network.bandwidth).argmax())
-        load = float(r.link_bytes[link])
-        return self.network.link_name(link), load, load / r.time if r.time else 0.0
+    def busiest(self) -> BusiestLink:
+        """Link that needs the longest for its bytes."""
+        return self.result.busiest_link(self.network)
 
 
 class Column(NamedTuple):
@@ -101,12 +96,10 @@ GROUP = (Column("group", lambda row: row.group),)
 
 def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] = ()) -> list[Row]:
     """Return the rows of a solution: one for each result."""
-    plan, network = solution.plan, solution.plan.network
-    if not groups:
-        return [Row(result, network, plan.schedule, datatype) for result in solution.results]
-    n = len(groups)
+    network, schedules = solution.plan.network, solution.plan.schedules
+    names = groups or ("",) * len(schedules)
     return [
-        Row(result, network, plan.groups[i % n].schedule, datatype, groups[i % n])
+        Row(result, network, schedules[i % len(schedules)], datatype, names[i % len(schedules)])
         for i, result in enumerate(solution.results)
     ]
 
@@ -127,21 +120,20 @@ def parts_of(
     results, plan = solution.results, solution.plan
     rows = rows_of(solution, datatype, groups)
     engines = "/".join(dict.fromkeys(r.engine for r in results))
-    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedule.n_ranks, "rank")
+    what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     parts = [
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}"),
     ]
     said: Iterable[str] = solution.remarks
     if not groups:
-        rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
-        parts.append(Lines((f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}",)))
+        parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
         if verbose:
             from commsim.engine.ways.catalog import named
 
             ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = solution.scenario.wish.framing is not None
-            said = (*ways, *remarks_of_results(plan, results, has_framing=framed, verbose=True))
+            said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]
 
 

@@ -1,51 +1,109 @@
-"""From a collective and a network to a plan: built for the ranks, groups and machines that are there, and placed."""
+"""From a collective and a network to a plan: the kind of collective, built for the ranks that are there, and placed."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from collectives import BLOCKING, NEEDS, found_parameters
-from collectives.pieces import sized_parameters
+from collectives import NEEDS, found_parameters
 from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
 from commsim.core.placement import Placement, helper_nodes, is_strategy
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
+from commsim.core.services import service
 from commsim.core.spec import read_arguments
 from commsim.core.units import counted
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
-from commsim.scenario.good_parameters import (
-    PARTITIONS,
-    SERVING,
-    count_rails,
-    servers_that_fit,
-    with_partitions_that_fit,
-)
+from commsim.scenario.good_parameters import PARTITIONS, count_rails, servers_that_fit
 from commsim.scenario.helper_placement import (
     helpers_sit_beside,
     machines_of,
     on_memories,
     ranks_left,
     require_seats,
-    seat_aggregators,
     where_helpers_sit,
     with_helpers,
 )
 from commsim.scenario.inputs import PACKED, load_network, load_placement
-from commsim.scenario.plans.cut_by_size import CutBySize
+from commsim.scenario.kind import COMMON, Kind
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.systems import split_system, usual_system
+from commsim.scenario.scenario import Scenario
 
-if TYPE_CHECKING:
-    from commsim.scenario.plans.aggregation import Aggregation
-    from commsim.scenario.plans.nccl_launch import NcclLaunch
-    from commsim.scenario.plans.sparse_data import SparseData
+# How the name of what is synthesized for an operation begins.
+SYNTHESIZED = "synthesized_"
+# Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
+SERVING = frozenset({"servers", "aggregators"})
+__all__ = ["COLLECTIVE", "Asked", "Built", "built", "laid_out", "plan_collective", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A registered collective as it is asked for; the rest is as in :func:`prepare`.
+
+    Parameters
+    ----------
+    entry : Entry
+        The collective.
+    raw : mapping of str to str
+        Its arguments, as text.
+    """
+
+    entry: Entry[Schedule]
+    raw: Mapping[str, str]
+    network: Network
+    n_ranks: int | None
+    placement: str | Placement
+    routing: str | None
+    seed: int
+    assume_programmable: bool
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments, read; what network and placement decide is not among them."""
+        return read_arguments(self.entry.build, self.raw, given=found_parameters(self.entry.metadata["needs"]))
+
+    @property
+    def all_ranks(self) -> int:
+        """Number of ranks: that which is given, or as many as the placement or the network has.
+
+        Raises
+        ------
+        InputError
+            If a number below 1 is given.
+        """
+        n_ranks = self.n_ranks
+        if n_ranks is None:
+            n_ranks = len(self.network.endpoints) if isinstance(self.placement, str) else len(self.placement.nodes)
+        if n_ranks < 1:
+            raise InputError(f"ranks must be at least 1, got {n_ranks}")
+        return n_ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A schedule, placed.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Transfers.
+    parameters : mapping of str to value
+        Arguments with which it was built.
+    placement : Placement
+        Node of each participant.
+    notes : tuple of str
+        What was derived.
+    """
+
+    schedule: Schedule
+    parameters: dict[str, Any]
+    placement: Placement
+    notes: tuple[str, ...] = ()
 
 
 def prepare(
@@ -97,145 +155,110 @@ def prepare(
             collective = load_schedule(path)
     placement = PACKED if placement is None else placement
     if isinstance(collective, Schedule):
-        ready = laid_out(collective, network, placed(placement, network, collective, seed), routing, seed, {})
-        ready = dataclasses.replace(ready, notes=notes)
+        where = placed(placement, network, collective, seed)
+        ready = _laid_out(Built(collective, {}, where, notes), network, routing, seed)
+    elif collective.startswith(SYNTHESIZED):
+        ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
     else:
-        ready = _named(collective, network, n_ranks, placement, routing, seed, assume_programmable)
+        entry, raw = collective_entry(collective)
+        asked = Asked(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
+        has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
+        has |= {PARTITIONS} & entry.parameters.keys()
+        ready = next((plan for mark, plan in KINDS.items() if mark in has), _dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
     return ready
 
 
-def _named(
-    text: str,
-    network: Network,
-    n_ranks: int | None,
-    placement: str | Placement,
-    routing: str | None,
-    seed: int,
-    assume_programmable: bool,
-) -> Plan:
-    """Build and place ``name:key=value,...`` of a registered collective; the rest is as in :func:`prepare`."""
-    entry, raw = collective_entry(text)
-    given = None
-    if entry.metadata.get("sparse") is not None:
-        from commsim.scenario.plans.sparse_data import split_data
-
-        raw, given = split_data(entry, raw)
-    spec = None
-    if entry.metadata["systems"]:
-        raw, spec = split_system(entry, raw)
-    decided = None
-    if "nccl" in entry.metadata["needs"]:
-        from commsim.scenario.plans.nccl_files import split_files
-
-        raw, decided = split_files(raw)
-    parameters = read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
-    if parameters.get(BLOCKING) and spec is not None:
-        raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
-    notes: list[str] = []
-    aggregation = launch = None
-    if decided is not None:
-        from commsim.scenario.plans.nccl import launched
-
-        schedule, where, launch = launched(entry, parameters, decided, network, n_ranks, placement, seed)
-        notes += launch.notes
-    elif not entry.metadata["systems"]:
-        schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
-    else:
-        seated = seat_aggregators(
-            entry.name,
-            (spec or usual_system(entry)).at(),
-            network,
-            n_ranks=n_ranks,
-            placement=placement,
-            seed=seed,
-            assume_programmable=assume_programmable,
-        )
-        network, where = seated.network, seated.placement
-        notes += seated.notes
-        if spec is not None and seated.aggregators is not None:
-            from commsim.scenario.plans.aggregation import Aggregation, describe_packets
-
-            notes.append(f"{entry.name}: as {describe_packets(spec)}")
-            aggregation = Aggregation(entry.build, parameters.copy(), spec, seated.aggregators)
-        parameters["tree"] = None if seated.aggregators is None else seated.aggregators.tree
-        schedule = entry.build(seated.n_ranks, **parameters)
-    data = _data(entry, schedule, parameters, given, notes)
-    ready = laid_out(schedule, network, where, routing, seed, parameters, data)
-    plan = dataclasses.replace(_of_kind(ready, entry, aggregation, launch), notes=tuple(notes))
-    return with_partitions_that_fit(plan) if PARTITIONS in entry.parameters else plan
+def plan_collective(scenario: Scenario) -> Plan:
+    """Return the plan of a scenario's collective."""
+    return prepare(
+        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
+        assume_programmable=scenario.assume_programmable, **scenario.placing,
+    )  # fmt: skip
 
 
-def _of_kind(plan: Plan, entry: Entry[Schedule], aggregation: Aggregation | None, launch: NcclLaunch | None) -> Plan:
-    """Return the plan of the kind of work that a registered collective is."""
-    common = {one.name: getattr(plan, one.name) for one in dataclasses.fields(Plan)}
-    if launch is not None:
-        from commsim.scenario.plans.nccl import NcclPlan
-
-        return NcclPlan(**common, launched=launch)
-    if aggregation is not None:
-        from commsim.scenario.plans.aggregated import AggregatedPlan
-
-        return AggregatedPlan(**common, aggregation=aggregation)
-    if entry.metadata["pieces"] is not None and plan.parameters.get("n_chunks") is None:
-        cut = functools.partial(sized_parameters, entry, plan.schedule.n_ranks, given=dict(plan.parameters))
-        return CutBySize(**common, cut=cut)
+def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: Any) -> Plan:
+    """Return the plan of what is synthesized for an operation, which a higher package registers."""
+    plan: Plan = service("synthesized plan")(Scenario(network, name, n_ranks, **placing))
     return plan
 
 
-def laid_out(
-    schedule: Schedule,
-    network: Network,
-    placement: Placement,
-    routing: str | None,
-    seed: int,
-    parameters: Mapping[str, Any],
-    data: SparseData | None = None,
-) -> Plan:
-    """Check a placement, and plan a schedule on it; parameters are those with which it was built."""
+def _of_nccl(asked: Asked) -> Plan:
+    from commsim.scenario.plans.nccl import plan_nccl
+
+    return plan_nccl(asked)
+
+
+def _in_switches(asked: Asked) -> Plan:
+    from commsim.scenario.plans.aggregated import plan_aggregated
+
+    return plan_aggregated(asked)
+
+
+def _sparse(asked: Asked) -> Plan:
+    from commsim.scenario.plans.sparse import plan_sparse
+
+    return plan_sparse(asked)
+
+
+def _in_pieces(asked: Asked) -> Plan:
+    from commsim.scenario.plans.cut_by_size import plan_pieces
+
+    return plan_pieces(asked)
+
+
+def _in_partitions(asked: Asked) -> Plan:
+    from commsim.scenario.plans.cut_by_size import plan_partitions
+
+    return plan_partitions(asked)
+
+
+def _dense(asked: Asked) -> Plan:
+    return laid_out(built(asked), asked)
+
+
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or partitions), and
+# what plans it. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[Asked], Plan]] = {
+    "nccl": _of_nccl, "systems": _in_switches, "sparse": _sparse, "pieces": _in_pieces, PARTITIONS: _in_partitions,
+}  # fmt: skip
+
+
+def laid_out(made: Built, asked: Asked, **job: Any) -> Plan:
+    """Check a placement, and plan a schedule on it; further fields are those of its job."""
+    return _laid_out(made, asked.network, asked.routing, asked.seed, **job)
+
+
+def _laid_out(made: Built, network: Network, routing: str | None, seed: int, **job: Any) -> Plan:
+    schedule, placement = made.schedule, made.placement
     placement.check(network, schedule.n_ranks, schedule.n_helpers)
-    job = Job(schedule, placement, messages=None if data is None else data.messages)
-    paths = FlowPaths(network, job, routing, seed)
-    if data is None:
-        return Plan(schedule, parameters, network, placement, paths)
-    from commsim.scenario.plans.sparse import SparsePlan
-
-    return SparsePlan(schedule, parameters, network, placement, paths, sparse=data)
+    paths = FlowPaths(network, Job(schedule, placement, **job), routing, seed)
+    return Plan(schedule, made.parameters, network, placement, paths, made.notes)
 
 
-def _build_and_place(
-    entry: Entry[Schedule],
-    raw: Mapping[str, str],
-    parameters: dict[str, Any],
-    network: Network,
-    n_ranks: int | None,
-    placement: str | Placement,
-    seed: int,
-    notes: list[str],
-) -> tuple[Schedule, Placement]:
-    """Build and place a collective without aggregators; adds to `parameters` and `notes` what locality decides."""
+def built(asked: Asked) -> Built:
+    """Build and place a collective without aggregators, with the parameters that locality decides."""
+    entry, network, placement, seed = asked.entry, asked.network, asked.placement, asked.seed
     name, needs = entry.name, entry.metadata["needs"]
-    as_many_as_fit = n_ranks is None
-    if n_ranks is None:
-        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    serves = any(need in needs for need in SERVING)
-    if serves and (not as_many_as_fit or helpers_sit_beside(network, placement)):  # the number of ranks stays
+    parameters, n_ranks, notes = asked.parameters, asked.all_ranks, list[str]()
+    as_many_as_fit = asked.n_ranks is None
+    if SERVING.intersection(needs) and (not as_many_as_fit or helpers_sit_beside(network, placement)):
         fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
         notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
 
     def build(n_ranks: int) -> tuple[Schedule, dict[str, Any]]:
         machines = machines_of(entry, network, placement, n_ranks, seed) if "machines" in needs else {}
-        return _build_checked(entry.build, n_ranks, {**parameters, **machines}), machines
+        return entry.build(n_ranks, **{**parameters, **machines}), machines
 
     schedule, machines = build(n_ranks)
     if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
-        n_ranks = ranks_left(schedule, network, notes)
+        n_ranks, why = ranks_left(schedule, network)
+        notes.append(why)
         schedule, machines = build(n_ranks)
     parameters |= machines
-    for groups in machines.values():
-        notes.append(f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each")
+    notes += [f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each" for groups in machines.values()]
     own = isinstance(placement, str)  # whether helpers go where it is usual
     if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
         placement, own = with_helpers(schedule, network, placement), True
@@ -253,15 +276,15 @@ def _build_and_place(
             if rails is not None and parameters.get(NEEDS["rails"]) is None:
                 parameters[NEEDS["rails"]] = rails
                 notes.append(f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine")
-            schedule = _build_checked(entry.build, n_ranks, parameters)
+            schedule = entry.build(n_ranks, **parameters)
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
-    if "dims" in needs and "dims" not in raw:
+    if "dims" in needs and "dims" not in asked.raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
-            schedule = _build_checked(entry.build, n_ranks, parameters)
+            schedule = entry.build(n_ranks, **parameters)
             notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
-    return schedule, where
+    return Built(schedule, parameters, where, tuple(notes))
 
 
 def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
@@ -274,32 +297,13 @@ def placed(placement: str | Placement, network: Network, schedule: Schedule, see
     return with_helpers(schedule, network, ranks) if schedule.n_helpers else ranks
 
 
-def _data(
-    entry: Entry[Schedule],
-    schedule: Schedule,
-    parameters: Mapping[str, Any],
-    given: Mapping[str, Any] | None,
-    notes: list[str],
-) -> SparseData | None:
-    """Bind a sparse collective to its data; adds to `notes` what that is."""
-    form = entry.metadata.get("sparse")
-    if form is None:
-        return None
-    if given is None:
-        notes.append(f"{entry.name}: without density=... or gradients=FILE all data is dense, and sent without indices")
-        return None
-    from commsim.scenario.plans.sparse_data import SparseData
-
-    data = SparseData(form, schedule, parameters, given)
-    notes.append(f"{entry.name}: {data.note}")
-    return data
-
-
 def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
     return " or ".join(map(str, sorted({len(group) for group in groups})))
 
 
-def _build_checked(build: Callable[..., Schedule], n_ranks: int, parameters: Mapping[str, Any]) -> Schedule:
-    if n_ranks < 1:
-        raise InputError(f"ranks must be at least 1, got {n_ranks}")
-    return build(n_ranks, **parameters)
+# One collective: what a scenario asks for that asks for nothing else.
+COLLECTIVE = Kind(
+    name="a collective",
+    plan=plan_collective,
+    honours=COMMON | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "tolerance"},
+)

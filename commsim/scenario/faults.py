@@ -48,7 +48,8 @@ def with_faults(
     """
     notes: list[str] = []
     for text in fail:
-        network = _fail(network, text, seed, notes)
+        network, drawn = _fail(network, text, seed)
+        notes += drawn
     for text in scale:
         network = _scale(network, text, seed)
     return network, notes
@@ -94,20 +95,21 @@ def flaps_of(
     return read_flaps(flap, network, detection=times[0], rto=times[1])
 
 
-def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:
+def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
+    """Return what is left, and what was drawn."""
     from commsim.core.faults.failures import draw_failures, fail_links, fail_switches, remove_cables, remove_switches
 
     what, _, name = text.partition(":")
     if what in ("link", "switch") and name:
-        return fail_links(network, [name]) if what == "link" else fail_switches(network, [name])
+        return (fail_links if what == "link" else fail_switches)(network, [name]), []
     if what not in DRAWN:
         wanted = "link:A->B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
         raise InputError(f"fail takes {wanted}, got {text!r}")
     drawn = draw_failures(network, what, _part(name, f"fail {what}"), seed)
     shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
     more = ", ..." if len(drawn) > _MAX_NAMES else ""
-    notes.append(f"fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}")
-    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
+    told = f"fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}"
+    return (remove_cables if what == "links" else remove_switches)(network, drawn), [told]
 
 
 def _scale(network: Network, text: str, seed: int) -> Network:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,15 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import COLLECTIVES, NEEDS
+from collectives import NEEDS
 from commsim.core.locality import Groups
 from commsim.core.network import NIC, Network
 from commsim.core.placement import Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
-from commsim.scenario.plans.dense import Plan
-
-from .plans.cut_by_size import CutBySize
 
 MAX_RAILS = 64
 # Needs of collectives whose servers or aggregators are hosts beside the ranks.
@@ -101,33 +97,3 @@ def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: ND
     if not port:  # no link is left; whoever finds the routes says so
         return 1.0
     return math.sqrt(size / (n_servers * overhead * port)) if overhead else math.inf
-
-
-def with_partitions_that_fit(prepared: Plan) -> Plan:
-    """Return the same with as many partitions at each size as suit the overhead of messages, where servers add.
-
-    What the user gives stays, and so does all where messages cost nothing but their bytes.
-
-    Parameters
-    ----------
-    prepared : Plan
-        Collective of any kind.
-    """
-    name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
-    nodes = prepared.placement.nodes
-    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
-        return prepared
-    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, prepared.network, nodes)):
-        return prepared
-    if PARTITIONS not in COLLECTIVES[name].parameters or type(prepared) is not Plan:
-        return prepared
-    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
-    most = schedule.n_chunks // single.n_chunks
-
-    def cut(size: float) -> dict[str, Any]:
-        best = partitions_that_fit(size, schedule.n_helpers, prepared.network, nodes)
-        return {**parameters, PARTITIONS: max(1, min(round(best), most))}
-
-    told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
-    common = {one.name: getattr(prepared, one.name) for one in dataclasses.fields(Plan)}
-    return CutBySize(**{**common, "notes": (*prepared.notes, told)}, cut=cut)

@@ -169,8 +169,8 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def ranks_left(schedule: Schedule, network: Network, notes: list[str]) -> int:
-    """Return the number of ranks where helpers need some of their places; adds to `notes` that they do.
+def ranks_left(schedule: Schedule, network: Network) -> tuple[int, str]:
+    """Return the number of ranks where helpers need some of their places, and what to say of it.
 
     Parameters
     ----------
@@ -178,8 +178,6 @@ def ranks_left(schedule: Schedule, network: Network, notes: list[str]) -> int:
         Collective with a rank on every place.
     network : Network
         Network that they sit on.
-    notes : list of str
-        What was derived.
 
     Raises
     ------
@@ -191,8 +189,7 @@ def ranks_left(schedule: Schedule, network: Network, notes: list[str]) -> int:
     if left <= 0:
         places = counted(schedule.n_ranks, KINDS[network.seat_kind], seats)
         raise InputError(f"{name}: no place is left for a rank: {counted(n_helpers, 'helper')}, {places}")
-    notes.append(f"{name}: {counted(left, 'rank')}, since helpers need {n_helpers} of the {seats}")
-    return left
+    return left, f"{name}: {counted(left, 'rank')}, since helpers need {n_helpers} of the {seats}"
 
 
 def machines_of(

@@ -15,6 +15,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
+from commsim.scenario.build import SYNTHESIZED, plan_collective
 from commsim.scenario.contenders import (
     about_assumed,
     algorithms_for,
@@ -27,7 +28,7 @@ from commsim.scenario.contenders import (
     without_overhead,
 )
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.solve import SYNTHESIZED, Solution, plan_of, solve
+from commsim.scenario.solve import Solution, solve
 
 from .collective_names import spelled_out
 from .scenario import Scenario
@@ -230,7 +231,7 @@ def contenders(
         costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
         # synthesized schedules pin their routes
         asked = dataclasses.replace(scenario, collective=f"{SYNTHESIZED}{operation}", network=costly, routing=None)
-        plans[NAME] = plan_of(asked)
+        plans[NAME] = plan_collective(asked)
         probe(NAME, plans[NAME])
     return plans, left_out
 

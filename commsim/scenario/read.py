@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import operator
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.core.schedule import Schedule
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
 from commsim.scenario.collective_names import spelled_out, usual_collective
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
-from commsim.scenario.inputs import load_network
+from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
+from commsim.scenario.given import network_of as loaded
+from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.scenario.packet_options import FABRIC, TRANSPORT, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
 if TYPE_CHECKING:
-    from commsim.engine.packet.transport import Fabric, Transport
     from commsim.scenario.together.composition import Composition
 
-Quantity = float | str | None
-__all__ = ["changed_network", "scenario_of", "with_costs"]
+JOBS_ONLY = "--jobs FILE describes the whole run; {} cannot be used with it"
+__all__ = ["JOBS_ONLY", "changed_network", "scenario_of", "with_costs"]
 
 
 def changed_network(
@@ -63,7 +65,7 @@ def changed_network(
     Network, list of str
         And what was drawn or assumed.
     """
-    found = load_network(network) if isinstance(network, str) else network
+    found = network if isinstance(network, Network) else loaded(network)
     notes: list[str] = []
     if fail or scale:
         found, notes = with_faults(found, fail, scale, seed)
@@ -106,115 +108,123 @@ def with_costs(
     return dataclasses.replace(network, **changes) if changes else network
 
 
+@takes(ScenarioOptions)
 def scenario_of(
-    collective: str | Schedule | None,
-    network: str | Network,
-    *,
-    operation: str | None = None,
-    n_ranks: int | None = None,
-    placement: str | Placement | None = None,
-    routing: str | None = None,
-    seed: int | None = None,
-    fail: Sequence[str] = (),
-    scale: Sequence[str] = (),
-    flap: Sequence[str] = (),
-    detection: Quantity = None,
-    rto: Quantity = None,
-    overhead: Quantity = None,
-    recv_overhead: Quantity = None,
-    reduce_rate: Quantity = None,
-    software: str | None = None,
-    compressor: str | None = None,
-    groups: Sequence[Sequence[int]] = (),
-    jobs: Composition | None = None,
-    assume_programmable: bool = True,
-    engine: str = "",
-    tolerance: float | None = None,
-    method: str = AUTO,
-    start_jitter: Quantity = None,
-    iterations: int | None = None,
-    payload: Quantity = None,
-    header: Quantity = None,
-    framing: Framing | None = None,
-    transport: str | Transport | None = None,
-    fabric: Fabric | None = None,
-    packets: Mapping[str, Any] | None = None,
-    trace: bool = False,
+    collective: CollectiveLike | None, network: NetworkLike, **options: Unpack[ScenarioOptions]
 ) -> Scenario:
-    """Make a scenario of what a user gives; text is read with its units, numbers are SI.
+    """Make a scenario: a network with its faults, the work on it, and the engine.
+
+    Text is read with its units, numbers are SI.
 
     Parameters
     ----------
-    collective : str, Schedule or None
-        ``name:key=value,...``, ``nccl``, a file, or a schedule; empty where several are ranked. Default: what runs on
-        the network's machines.
-    network : str or Network
+    collective : str, Schedule, callable or None
+        ``name:key=value,...``, ``nccl``, a file, a schedule, or a function from a number of ranks to a schedule, to be
+        proved; empty where several are ranked. Default: what runs on the network's machines.
+    network : str, Network or NetworkBuilder
         ``name:key=value,...`` of a topology, a preset, a file, or a network.
-    operation : str, optional
-        Operation that a library's name stands for. Default: all_reduce.
-    n_ranks, placement, routing, seed, compressor, groups, jobs, assume_programmable
-        Same as in :class:`commsim.scenario.scenario.Scenario`.
-    fail, scale, overhead, recv_overhead, reduce_rate, software
-        Same as in :func:`changed_network`.
-    flap, detection, rto
-        Same as in :func:`commsim.scenario.faults.flaps_of`.
-    engine, tolerance, method, start_jitter, iterations, framing, fabric, trace
-        Same as in :class:`commsim.scenario.scenario.Wish`; the engine is ``flow`` unless another is named.
-    payload, header : float, bytes, or str, optional
-        Bytes of packets, in place of `framing`.
-    transport : str or Transport, optional
-        Transport of the packet engine, by name or as a value.
-    packets : mapping of str to value, optional
-        Further options of the packet engine, by the keys of :mod:`commsim.scenario.packet_options`.
+    **options
+        Keywords of :class:`commsim.scenario.options.ScenarioOptions`.
 
     Raises
     ------
     InputError
         If something is unknown, wrong, or belongs to another engine.
+    TypeError
+        If a keyword is no option.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> asked = cs.scenario_of("ring_all_reduce", "star:n_hosts=4", overhead="1us")
+    >>> [round(r.time * 1e6, 2) for r in cs.solve(asked, ["1MiB", "2MiB"]).results]
+    [137.83, 263.66]
     """
-    drawn = seed or 0
-    if drawn < 0:
+    if unknown := options.keys() - ScenarioOptions.__annotations__.keys():
+        raise unknown_option(min(unknown), ScenarioOptions)
+    seed, operation, compressor = options.get("seed"), options.get("operation"), options.get("compressor")
+    if seed is not None and seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
+    fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
+    jobs, groups = _jobs_of(options.get("jobs"), operation), tuple(map(_group_of, options.get("groups", ())))
+    whole = network if isinstance(network, Network) else loaded(network)
+    placement, n_ranks = options.get("placement"), options.get("n_ranks")
+    if not (placement is None or isinstance(placement, (str, Placement))):
+        placement, n_ranks = placement_of(placement, whole, n_ranks)
     where, notes = changed_network(
-        network, fail=fail, scale=scale, seed=drawn, overhead=overhead, recv_overhead=recv_overhead,
-        reduce_rate=reduce_rate, software=software,
+        whole, fail=fail, scale=scale, seed=seed or 0, overhead=options.get("overhead"),
+        recv_overhead=options.get("recv_overhead"), reduce_rate=options.get("reduce_rate"),
+        software=options.get("software"),
     )  # fmt: skip
-    spec: str | Schedule = "" if collective is None else collective
+    wish, about_packets = _wish_of(options, where)
+    spec = "" if collective is None else collective
+    if callable(spec):
+        spec = collective_of(spec, n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
     elif collective is None and jobs is None:
-        plain = bool(groups) or compressor is not None or engine == AUTO
+        plain = bool(groups) or compressor is not None or wish.engine == AUTO
         spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
         notes = [*([told] if told else []), *notes]
-    name = engine or "flow"
+    notes += about_packets
+    random = placement == "random" or wish.start_jitter or wish.engine == "packet"
+    random = random or is_hashed(routing or where.routing) or jobs is not None
+    if seed is not None and not random and not draws_faults((*fail, *scale)):
+        notes.append("--seed: no effect, nothing here is drawn at random")
+    return Scenario(
+        where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs,
+        options.get("assume_programmable", True), wish, tuple(notes),
+    )  # fmt: skip
+
+
+def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str]]:
+    """Return the engine that is wished for, with its options, and what to say of packets."""
+    engine, framing, transport = options.get("engine") or "flow", options.get("framing"), options.get("transport")
+    payload, header, fabric = options.get("payload"), options.get("header"), options.get("fabric")
     if framing is None and (payload, header) != (None, None):
         framing = framing_of(payload, header)
-    given = {key: value for key, value in (packets or {}).items() if value is not None}
+    given = {key: value for key, value in (options.get("packets") or {}).items() if value is not None}
     if isinstance(transport, str):
         given, transport = {"transport": transport, **given}, None
     if unknown := given.keys() - TRANSPORT.keys() - FABRIC.keys():
         raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join((*TRANSPORT, *FABRIC))}")
-    if name == "packet":
-        notes += packet_notes(given, framing)
-        made, meets = packets_of(given, where)
+    notes: list[str] = []
+    if engine == "packet":
+        notes = packet_notes(given, framing)
+        made, meets = packets_of(given, network)
         transport, fabric = transport or made, fabric or meets
-    elif given and (name, *given) != (AUTO, "transport"):
-        raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {name}")
+    elif given and (engine, *given) != (AUTO, "transport"):
+        raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {engine}")
     elif given:
-        transport, _ = packets_of(given, where)
-    jitter = _number(start_jitter, parse_time, "start jitter") or 0.0
+        transport, _ = packets_of(given, network)
+    flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
     wish = Wish(
-        engine=name, start_jitter=jitter, iterations=iterations or 1, seed=drawn, framing=framing, trace=trace,
-        transport=transport, fabric=fabric, method=method, tolerance=tolerance,
-        flaps=flaps_of(flap, where, detection, rto) if flap or (detection, rto) != (None, None) else None,
+        engine=engine, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
+        iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
+        trace=options.get("trace", False), transport=transport, fabric=fabric, method=options.get("method", AUTO),
+        flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
+        tolerance=options.get("tolerance"),
     )  # fmt: skip
-    random = placement == "random" or jitter or name == "packet" or is_hashed(routing or where.routing)
-    if seed is not None and not random and not draws_faults((*fail, *scale)) and jobs is None:
-        notes.append("seed: no effect, nothing here is drawn at random")
-    return Scenario(
-        where, spec, n_ranks, placement, routing, drawn, compressor, tuple(tuple(group) for group in groups), jobs,
-        assume_programmable, wish, tuple(notes),
-    )  # fmt: skip
+    return wish, notes
+
+
+def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | None) -> Composition | None:
+    """Return jobs, by whatever they were given."""
+    if given is None:
+        return None
+    if operation is not None:
+        raise InputError(JOBS_ONLY.format("--operation"))
+    from commsim.scenario.together.composition import Composition, read_composition
+
+    return given if isinstance(given, Composition) else read_composition(Path(given))
+
+
+def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:
+    """Return the ranks of one group."""
+    try:
+        return tuple(operator.index(rank) for rank in ranks)
+    except TypeError:
+        raise InputError(f"groups must be lists of ranks, such as [[0, 1], [2, 3]], one is {ranks!r}") from None
 
 
 def _number(value: Quantity, parse: Any, name: str) -> float | None:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.core.schedule import Schedule
 from commsim.core.units import microseconds
 
 
-def remarks_of_results(
-    prepared: Any, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False
-) -> list[str]:
-    """Return what to say beside predictions of one prepared collective.
+def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
+    """Return what to say beside predictions of one plan.
 
     Parameters
     ----------
-    prepared : Plan
-        Or the same with a compressor.
     results : sequence of Result
         Its predictions, by size.
-    has_framing : bool
-        Whether packets with headers were asked for.
-    verbose : bool
-        Whether to say in what the flow engine differs from the packet engine.
+    of_plan : sequence of str
+        What only a plan of this kind says.
     """
-    lines = [*_intervals(results), *_contention(results), *_sparse(results)]
-    return [*lines, *_in_network(prepared, results, has_framing, verbose), *_flaps(results)]
+    return [*_intervals(results), *_contention(results), *_sparse(results), *of_plan, *_flaps(results)]
 
 
 def _intervals(results: Sequence[Result]) -> list[str]:
@@ -76,33 +70,28 @@ def _met(counters: Mapping[str, float]) -> str:
     return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
 
 
-def _in_network(prepared: Any, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:
-    """Describe what the numbers of in-network aggregation mean; when verbose, why the packet engine says otherwise."""
+def of_switches(schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[str]) -> list[str]:
+    """Describe what the numbers of in-network aggregation mean; nothing of collectives that switches do not aggregate.
+
+    Parameters
+    ----------
+    schedule, network
+        Schedule of the collective, and its network.
+    results : sequence of Result
+        Its predictions.
+    more : sequence of str
+        What a plan of this kind says beside.
+    """
     from collectives import COLLECTIVES
-    from commsim.scenario.plans.aggregated import AggregatedPlan
 
-    if (schedule := getattr(prepared, "schedule", None)) is None:  # groups, or jobs that share a network
-        return []
     name = schedule.name
-    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not prepared.schedule.n_helpers:
+    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
-    lines, inner = _above_line_rate(prepared, results), getattr(prepared, "prepared", prepared)  # of a compressor
-    if not isinstance(inner, AggregatedPlan):
-        lines += [] if has_framing or results[0].engine == "packet" else ["headers are not counted"]
-    elif results[0].engine == "packet":
-        lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
-        if inner.network.recv_overhead.any() or inner.network.gamma.any():
-            lines.append("receive overheads and the reduction rate of hosts are not counted")
-    elif verbose:
-        views = {r.size: inner.view(r.size) for r in results}
-        gaps = {size: view.differences for size, view in views.items() if view is not None}
-        lines += [f"{size:.0f} B: against engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
-    return [f"{name}: {line}" for line in lines]
+    return [f"{name}: {line}" for line in (*_above_line_rate(network, results), *more)]
 
 
-def _above_line_rate(prepared: Any, results: Sequence[Result]) -> list[str]:
+def _above_line_rate(network: Network, results: Sequence[Result]) -> list[str]:
     """Describe why busbw is larger than what the busiest link carries, where it is."""
-    network = prepared.network
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:

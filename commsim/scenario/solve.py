@@ -7,23 +7,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
-from commsim.core.services import service
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.scenario.build import prepare
-from commsim.scenario.packet_options import name_of
-from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.several import Several
-from commsim.scenario.result_remarks import remarks_of_results
-from commsim.scenario.scenario import AUTO, Scenario, Wish
-from commsim.scenario.together.predict import Together
+from commsim.scenario.build import COLLECTIVE
+from commsim.scenario.kind import Kind, Outcome, WorkPlan
+from commsim.scenario.plans.compressed import COMPRESSED
+from commsim.scenario.plans.groups import GROUPS
+from commsim.scenario.plans.several_jobs import JOBS
+from commsim.scenario.scenario import Scenario
 
-# How the names of what is synthesized for an operation begin.
-SYNTHESIZED = "synthesized_"
-__all__ = ["Solution", "plan_of", "solve"]
+# Kinds of work: the first one that a scenario asks for is planned.
+KINDS: tuple[Kind, ...] = (JOBS, GROUPS, COMPRESSED, COLLECTIVE)
+# Options that set a field and have another name.
+OPTIONS = {
+    "collective": "--collective", "n_ranks": "--ranks", "compressor": "--compressor", "groups": "--group",
+    "jobs": "--jobs", "start_jitter": "--start-jitter", "flaps": "--flap",
+}  # fmt: skip
+__all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,7 +37,7 @@ class Solution(Shown):
     ----------
     scenario : Scenario
         Question.
-    plan : Plan
+    plan : WorkPlan
         Plan of its work.
     results : tuple of Result
         One for each size; of groups and jobs one for each of them.
@@ -47,7 +50,7 @@ class Solution(Shown):
     """
 
     scenario: Scenario
-    plan: Any
+    plan: WorkPlan
     results: tuple[Result, ...]
     derived: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -80,64 +83,42 @@ class Solution(Shown):
         return frame_of((name | result.row() for name, result in rows), library)
 
 
-def _jobs(scenario: Scenario) -> Any:
-    from commsim.scenario.together.predict import prepare_together
+def kind_of(scenario: Scenario) -> Kind:
+    """Return the kind of work that a scenario asks for.
 
-    assert scenario.jobs is not None
-    return prepare_together(scenario.jobs, scenario.network, **scenario.placing)
-
-
-def _groups(scenario: Scenario) -> Any:
-    from commsim.scenario.plans.groups import prepare_groups
-
-    n_ranks = scenario.n_ranks
-    return prepare_groups(scenario.collective, scenario.network, scenario.groups, n_ranks=n_ranks, **scenario.placing)
-
-
-def _compressed(scenario: Scenario) -> Any:
-    from commsim.scenario.plans.compressed import compressed
-
-    assert scenario.compressor is not None
-    return compressed(plan_of(dataclasses.replace(scenario, compressor=None)), scenario.compressor)
+    Raises
+    ------
+    InputError
+        If the scenario has an option that this kind does not honour.
+    """
+    kind = next(kind for kind in KINDS if not kind.asked_by or getattr(scenario, kind.asked_by) not in (None, ()))
+    if "tolerance" not in kind.honours:
+        scenario.wish.require_engine(kind.name)
+    not_modelled = f"{{}} is not modelled for {kind.name}"
+    for value, reason in ((scenario, kind.refusal or not_modelled), (scenario.wish, not_modelled)):
+        for field in dataclasses.fields(value):
+            if field.name not in kind.honours and getattr(value, field.name) != field.default:
+                raise InputError(reason.format(OPTIONS.get(field.name, field.name)))
+    return kind
 
 
-def _synthesized(scenario: Scenario) -> Any:
-    return service("synthesized plan")(scenario)
-
-
-def _collective(scenario: Scenario) -> Any:
-    return prepare(
-        scenario.collective, scenario.network, n_ranks=scenario.n_ranks,
-        assume_programmable=scenario.assume_programmable, **scenario.placing,
-    )  # fmt: skip
-
-
-# Kinds of work: which scenarios ask for it, and the function that plans it. The first that is asked for is planned.
-KINDS: tuple[tuple[Callable[[Scenario], bool], Callable[[Scenario], Any]], ...] = (
-    (lambda scenario: scenario.jobs is not None, _jobs),
-    (lambda scenario: bool(scenario.groups), _groups),
-    (lambda scenario: scenario.compressor is not None, _compressed),
-    (lambda scenario: scenario.name.startswith(SYNTHESIZED), _synthesized),
-    (lambda _: True, _collective),
-)
-
-
-def plan_of(scenario: Scenario) -> Any:
+def plan_of(scenario: Scenario) -> WorkPlan:
     """Return the plan of a scenario's work.
 
     Raises
     ------
     InputError
-        If a name is unknown, a parameter is wrong, or the work does not fit on the network.
+        If a name is unknown, a parameter is wrong, an option has no effect on such work, or the work does not fit on
+        the network.
     """
-    return next(plan(scenario) for is_asked, plan in KINDS if is_asked(scenario))
+    return kind_of(scenario).plan(scenario)
 
 
 def solve(
     scenario: Scenario,
     sizes: Iterable[float],
     *,
-    plan: Any = None,
+    plan: WorkPlan | None = None,
     over: Callable[[Sequence[float]], Iterable[float]] = iter,
 ) -> Solution:
     """Predict a scenario at several sizes.
@@ -148,7 +129,7 @@ def solve(
         Question.
     sizes : iterable of float, bytes
         Sizes of the operation, as nccl-tests counts them.
-    plan : Plan, optional
+    plan : WorkPlan, optional
         Plan of the scenario, where it is known already.
     over : callable
         Wrapper of the sizes that shows progress.
@@ -158,51 +139,18 @@ def solve(
     InputError
         If the scenario is wrong, or the engine cannot predict it.
     """
-    plan = plan_of(scenario) if plan is None else plan
-    wanted, said = _sizes(plan, list(sizes))
-    results: list[Result] = []
-    details: Any = None
+    kind = kind_of(scenario)
+    plan = kind.plan(scenario) if plan is None else plan
+    wanted, said = plan.sizes(list(sizes))
+    outcomes: list[Outcome] = []
     for size in over(wanted):
-        wish, why = _chosen(scenario.wish, plan, size)
-        said += why
-        found = plan.run(size, wish)
-        if isinstance(found, Several):
-            results += found.results
-            details = found.details
-        else:
-            results.append(found)
+        outcomes.append(plan.outcome(size, scenario.wish))
+        said += outcomes[-1].said
+    results = tuple(result for outcome in outcomes for result in outcome.results)
     derived = dict.fromkeys((*scenario.remarks, *_without_effect(scenario), *said, *plan.notes))
-    framed = scenario.wish.framing is not None
-    remarks = remarks_of_results(plan, results, has_framing=framed)
-    return Solution(scenario, plan, tuple(results), tuple(derived), tuple(dict.fromkeys(remarks)), details)
-
-
-def _sizes(plan: Any, sizes: list[float]) -> tuple[list[float], list[str]]:
-    """Return the sizes that the work can have: a barrier has none, gradients and jobs of a file have their own."""
-    if isinstance(plan, Together):
-        return [0.0], []
-    schedule = getattr(plan, "schedule", None)
-    operation = OPERATIONS.get(schedule.operation) if schedule is not None else None
-    if schedule is not None and operation is not None and operation.signals:
-        return [0.0], [] if sizes == [0] else [f"sizes have no effect, a {schedule.operation} carries no bytes"]
-    data = getattr(plan, "data", None)
-    if data is not None and data.size is not None and sizes != [data.size]:
-        return [float(data.size)], ["sizes have no effect, the size is that of the gradients"]
-    return sizes, []
-
-
-def _chosen(wish: Wish, plan: Any, size: float) -> tuple[Wish, list[str]]:
-    """Return the wish with an engine, and why that one; what is not ``auto`` stays."""
-    if wish.engine != AUTO:
-        return wish, []
-    from commsim.scenario.auto import choose
-
-    work = "" if isinstance(plan, Plan) else "jobs, groups or a compressor"
-    given = {work: work, "--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
-    for what in (name for name, value in given.items() if value):
-        wish.require_engine(what)
-    choice = choose(plan, size, wish.tolerance or 0.0, name_of(wish.transport))
-    return wish.with_engine(choice.engine), list(choice.lines)
+    remarks = dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
+    details = outcomes[-1].details if outcomes else None
+    return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
 
 
 def _without_effect(scenario: Scenario) -> list[str]:

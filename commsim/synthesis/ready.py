@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ MAX_MESSAGES = 300_000
 _FIRST = 2.0**20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesizedPlan(Plan):
     """Schedules that are made for each size.
 
@@ -34,11 +33,11 @@ class SynthesizedPlan(Plan):
         Function from a size in bytes to the fastest plan that was made for it.
     """
 
-    made: Callable[[float], Plan] | None = None
+    made: Callable[[float], Plan]
 
     def at(self, size: float) -> Plan:
         """Return the plan of one size."""
-        return self if self.made is None else self.made(size)
+        return self.made(size)
 
 
 def operation_of(name: str) -> str | None:
@@ -109,8 +108,7 @@ def prepare_synthesized(
     told = (
         () if proof is None or not proof.proved else (f"synthesized: optimum {proof.fraction} s/GB times {proof.per}",)
     )
-    common = {one.name: getattr(first, one.name) for one in dataclasses.fields(Plan)}
-    return SynthesizedPlan(**{**common, "notes": (*first.notes, *told, *maker.notes)}, made=at)
+    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=at)
 
 
 def plan_synthesized(scenario: Scenario) -> Plan:

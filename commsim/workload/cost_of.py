@@ -170,12 +170,12 @@ class NetworkCosts:
 
     def sent_by_each(self, task: Task) -> float:
         """Bytes that a member sends in the mean: what the schedule of a named algorithm sends, else the least."""
-        from commsim.scenario.plans.compressed import Compressed
+        from commsim.scenario.plans.compressed import CompressedPlan
 
         if task.operation not in self._named and self._compressor is None:
             return sent_by_each(task)
         (_, found), size = self._ready(task), self._size(task)
-        if isinstance(found, Compressed):
+        if isinstance(found, CompressedPlan):
             gathered = 1 if found.schedule.operation == "all_reduce" else found.schedule.n_ranks
             messages = found.message_bytes(int(size) // ELEMENT)
             return sum(self._sent(found.prepared, float(gathered * n_bytes)) for n_bytes in messages)
@@ -205,7 +205,7 @@ class NetworkCosts:
         key = (task.operation, task.group, by_tensor)
         if key not in self._planned:
             scenario = self._scenario(task, by_tensor)
-            plan = plan_of(scenario)
+            plan: Any = plan_of(scenario)
             if by_tensor:
                 told = (note.replace("density 1,", "density of each tensor,") for note in plan.notes)
                 plan = dataclasses.replace(plan, notes=tuple(told))

@@ -16,6 +16,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
+from commsim.scenario.options import PlacedOptions, ScenarioOptions
 
 ROOT = Path(cs.__file__).parent.parent
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
@@ -212,3 +213,44 @@ def test_the_code_of_the_page_runs():
     mentioned = set(re.findall(r"cs\.([a-z_]+)\(", page))
     assert mentioned <= set(cs.__all__)
     assert set(FUNCTIONS) - mentioned <= {"to_networkx", "from_networkx"}
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: cs.predict("ring_all_reduce", STAR, "1MiB", overheed="1us"), "'overheed'; did you mean overhead"),
+        (lambda: cs.scenario_of("ring_all_reduce", STAR, ranks=4), "no option is called 'ranks'; did you mean n_ranks"),
+        (lambda: cs.rank("all_reduce", STAR, "1MiB", compressor="sign"), "no option is called 'compressor'; known"),
+    ],
+)
+def test_a_keyword_that_is_no_option_is_named(ask, message):
+    with pytest.raises(TypeError, match=message):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"groups": [[0, 1], [2, 3]]}, r"predict has one result, got 2 groups; cs.solve\(cs.scenario_of"),
+        ({"groups": [0, 1]}, r"groups must be lists of ranks, such as \[\[0, 1\], \[2, 3\]\], one is 0"),
+    ],
+)
+def test_groups_that_predict_cannot_answer_are_refused(keywords, message):
+    with pytest.raises(cs.InputError, match=message):
+        cs.predict("ring_all_reduce", STAR, "1MiB", **keywords)
+
+
+def test_solve_needs_a_size_where_the_work_has_none():
+    assert cs.solve(cs.scenario_of("dissemination_barrier", STAR)).said == ()
+    with pytest.raises(cs.InputError, match="sizes must name at least one size"):
+        cs.solve(cs.scenario_of("ring_all_reduce", STAR))
+
+
+@pytest.mark.parametrize("function", [cs.predict, cs.scenario_of, cs.rank])
+def test_help_shows_every_option_once(function):
+    shown = inspect.signature(function).parameters
+    text = inspect.getdoc(function)
+    named = [name for line in text.splitlines() if " : " in line for name in line.split(" : ")[0].split(", ")]
+    wanted = set(ScenarioOptions.__annotations__ if function is not cs.rank else PlacedOptions.__annotations__)
+    assert wanted <= shown.keys()
+    assert all(named.count(name) == 1 for name in wanted), wanted - set(named)

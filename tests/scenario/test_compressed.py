@@ -88,7 +88,14 @@ def test_the_command_line_compresses(tmp_path, capsys):
     assert "# top_k:density=0.01: messages are gathered, and summed at every rank; sizes are those of" in printed
 
 
-@pytest.mark.parametrize("flags", [["--operation", "all_reduce"], ["--group", "0-3=ring_all_reduce"]])
-def test_a_compressor_goes_with_named_collectives_alone(flags, capsys):
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--operation", "all_reduce"], "--compressor goes with --collective alone"),
+        (["--group", "0,1,2"], "--compressor is not modelled for groups"),
+        (["ring_all_gather", "--flap", "switch:switch0@1us+1us"], "--flap is not modelled for compressed gradients"),
+    ],
+)
+def test_a_compressor_goes_with_named_collectives_alone(flags, message, capsys):
     assert main(["run", "--topology", STAR, "--compressor", "sign", *flags]) == 2
-    assert "--compressor goes with --collective alone" in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -409,6 +409,144 @@ def test_what_an_engine_cannot_do_is_refused_in_the_same_words_by_both_doors(cap
     assert str(refused.value) in capsys.readouterr().err
 
 
+GROUPS = ("--group", "0,1,2", "--group", "3,4,5")
+IN_GROUPS = {"groups": [[0, 1, 2], [3, 4, 5]]}
+COMPRESSOR = ("--compressor", "top_k:density=0.01")
+COMPRESSED = {"compressor": "top_k:density=0.01"}
+FLAP = ("--flap", "link:leaf0->spine0@10us+20us")
+FLAPS = {"flap": ["link:leaf0->spine0@10us+20us"]}
+
+
+@pytest.mark.parametrize(
+    ("flags", "keywords", "refusal"),
+    [
+        ((*GROUPS, *COMPRESSOR), IN_GROUPS | COMPRESSED, "--compressor is not modelled for groups"),
+        ((*GROUPS, "--start-jitter", "1us"), IN_GROUPS | {"start_jitter": "1us"},
+         "--start-jitter is not modelled for groups"),
+        ((*GROUPS, "--engine", "auto", "--tolerance", "10%"), IN_GROUPS | {"engine": "auto", "tolerance": 0.1},
+         "groups: no errors are known with it; choose an engine by hand, such as --engine flow"),
+        ((*COMPRESSOR, *FLAP), COMPRESSED | FLAPS, "--flap is not modelled for compressed gradients"),
+    ],
+)  # fmt: skip
+def test_an_option_that_a_kind_of_work_does_not_honour_is_refused_in_the_same_words(capsys, flags, keywords, refusal):
+    with pytest.raises(InputError) as refused:
+        cs.solve(cs.scenario_of("ring_all_gather", LEAF, **keywords), "1MiB")
+    assert str(refused.value) == refusal
+    assert main(["run", "--topology", LEAF, "ring_all_gather", *flags]) == 2
+    assert capsys.readouterr().err == f"commsim run: error: {refusal}\n"
+
+
+@pytest.mark.parametrize("name", ["method", "start_jitter"])
+def test_a_plan_that_is_given_does_not_let_options_through(name):
+    asked = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS)
+    plan = cs.solve(asked, "1MiB").plan
+    other = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS, **{name: {"method": "events"}.get(name, "1us")})
+    with pytest.raises(InputError, match="is not modelled for groups"):
+        solve(other, [MIB], plan=plan)
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "switchml", "nccl_all_reduce"])
+def test_groups_are_jobs_that_start_together(tmp_path, collective, engine):
+    network = NCCL if collective.startswith("nccl") else LEAF
+    asked = Question(collective, network, ("--engine", engine))
+    ranks = ([0, 8, 16], [1, 9, 17]) if network == NCCL else ([0, 4, 8], [1, 5, 9])
+    flags = [word for group in ranks for word in ("--group", ",".join(map(str, group)))]
+    groups = by_command_line(tmp_path, asked, *flags)["results"]
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        "".join(
+            f'[[job]]\nname = "{k}"\ncollective = "{collective}"\nranks = {group}\nsize = "1MiB"\n'
+            for k, group in enumerate(ranks)
+        )
+    )
+    jobs = asked_for(tmp_path, "run", "--topology", network, "--jobs", path, "--engine", engine)["results"]
+    assert [row["time_s"] for row in groups] == [row["time_s"] for row in jobs]
+
+
+OF_JOBS = "--jobs FILE describes the whole run;"
+JOBS = """
+[[job]]
+name = "ring"
+collective = "ring_all_reduce"
+ranks = "0-3"
+size = "1MiB"
+[[job]]
+name = "switches"
+collective = "switchml"
+ranks = [4, 8, 12]
+size = "256KiB"
+start = "3us"
+[[background]]
+kind = "poisson"
+load = 0.2
+size = "32KiB"
+until = "50us"
+"""
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_python_asks_for_jobs_and_background_as_the_command_line_does(tmp_path, engine):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOBS)
+    flags = ("--engine", engine, "--seed", "3", "--overhead", "1us")
+    answer = asked_for(tmp_path, "run", "--topology", LEAF, "--jobs", path, *flags)
+    asked = cs.scenario_of(None, LEAF, jobs=path, engine=engine, seed=3, overhead="1us")
+    found = cs.solve(asked)
+    assert [row["time_s"] for row in answer["results"]] == [result.time for result in found.results]
+    assert tuple(row["alone_s"] for row in answer["results"]) == found.details.alone
+    assert answer["background"]["messages"] == len(found.details.took) > 0
+    assert answer["background"]["mean_s"] == found.details.took.mean()
+    assert set(found.said) <= set(answer["remarks"])
+
+
+def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
+    asked = Question("ring_all_reduce", LEAF)
+    rows = by_command_line(tmp_path, asked, *GROUPS)["results"]
+    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS), "1MiB")
+    assert [row["time_s"] for row in rows] == [result.time for result in found.results]
+    one = cs.predict("ring_all_reduce", LEAF, "1MiB", groups=IN_GROUPS["groups"][:1])
+    assert one.time == by_command_line(tmp_path, asked, *GROUPS[:2])["results"][0]["time_s"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "keywords", "refusal"),
+    [
+        (("--ranks", "4"), {"n_ranks": 4}, f"{OF_JOBS} --ranks cannot be used with it"),
+        (COMPRESSOR, COMPRESSED, f"{OF_JOBS} --compressor cannot be used with it"),
+        (GROUPS, IN_GROUPS, f"{OF_JOBS} --group cannot be used with it"),
+        (("--operation", "all_reduce"), {"operation": "all_reduce"}, f"{OF_JOBS} --operation cannot be used with it"),
+        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, f"{OF_JOBS} --collective cannot be used with it"),
+        (FLAP, FLAPS, "--flap is not modelled for jobs"),
+        (("--start-jitter", "1us"), {"start_jitter": "1us"}, "--start-jitter is not modelled for jobs"),
+    ],
+)
+def test_what_jobs_do_not_honour_is_refused_in_the_same_words(tmp_path, capsys, flags, keywords, refusal):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOBS)
+    with pytest.raises(InputError) as refused:
+        cs.solve(cs.scenario_of(**{"collective": None, "network": LEAF, "jobs": path} | keywords))
+    assert str(refused.value) == refusal
+    assert main(["run", "--topology", LEAF, "--jobs", str(path), *flags]) == 2
+    assert capsys.readouterr().err == f"commsim run: error: {refused.value}\n"
+
+
+def test_groups_say_of_switches_what_one_collective_says(tmp_path):
+    asked = Question("switchml", STAR, ("--engine", "packet"))
+    one = by_command_line(tmp_path, asked)["remarks"]
+    (about,) = (line for line in one if "transport flags have no effect" in line)
+    assert about in by_command_line(tmp_path, asked, *GROUPS)["remarks"]
+
+
+def test_headers_that_are_given_are_those_of_every_job(tmp_path):
+    path = tmp_path / "jobs.toml"
+    path.write_text("".join(f'[[job]]\nname = "{k}"\ncollective = "switchml"\nranks = "{ranks}"\nsize = "1MiB"\n'
+                            for k, ranks in enumerate(("0-3", "4-7"))))  # fmt: skip
+    flags = ("--payload", "4096B", "--header", "64B")
+    rows = asked_for(tmp_path, "run", "--topology", STAR, "--jobs", path, *flags)["results"]
+    assert [row["time_s"] for row in rows] == pytest.approx([row["alone_s"] for row in rows], rel=1e-9)
+
+
 def test_a_server_has_the_same_seat_through_run_group_and_jobs_with_any_placement(tmp_path):
     asked = Question("parameter_server", "fat_tree:k=4", ("--placement", "spread"), {"n_ranks": 15})
     ((row,),) = [by_command_line(tmp_path, asked)["results"]]

@@ -3,8 +3,8 @@ import pytest
 from commsim import predict
 from commsim.scenario import prepare, with_costs
 from commsim.scenario.contenders import SMALL, without_overhead
-from commsim.scenario.good_parameters import with_partitions_that_fit
 from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
 
 DGX = "rail_optimized:n_hosts=4,preset=dgx-h100"
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"

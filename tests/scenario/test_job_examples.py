@@ -6,8 +6,8 @@ import pytest
 
 from commsim.engine.packet.transport import Dctcp
 from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.composition import read_composition
-from commsim.scenario.together.predict import prepare_together
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jobs"
 TWO_TO_ONE = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,bandwidth=10Gbps"
@@ -15,7 +15,7 @@ HOST = 1.25e9  # bytes/s
 
 
 def played(name, network=TWO_TO_ONE, **options):
-    found = prepare_together(read_composition(FOLDER / f"{name}.toml"), load_network(network), seed=1)
+    found = prepare_jobs(read_composition(FOLDER / f"{name}.toml"), load_network(network), seed=1)
     results, _, _ = found.predict(**options)
     return found, results
 

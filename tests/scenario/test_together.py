@@ -6,9 +6,9 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.background import WEB_SEARCH, draw_messages, mean_size
 from commsim.scenario.together.composition import Background, read_composition
-from commsim.scenario.together.predict import prepare_together
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
 TWO_RINGS = """
@@ -45,7 +45,7 @@ until = "100us"
 def together(tmp_path, text, network=LEAF_SPINE, seed=0):
     path = tmp_path / "jobs.toml"
     path.write_text(text)
-    return prepare_together(read_composition(path), load_network(network), seed=seed)
+    return prepare_jobs(read_composition(path), load_network(network), seed=seed)
 
 
 @pytest.mark.parametrize("engine", ["flow", "packet"])

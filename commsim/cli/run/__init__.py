@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
+from commsim.scenario.read import JOBS_ONLY
 
 from ..flags import Verb
 from .config import Config, without_effect
@@ -20,16 +21,38 @@ if TYPE_CHECKING:
 
 RENDERED = ("bound", "draw", "osu", "report")
 SIZES = ("minbytes", "maxbytes", "stepfactor", "stepbytes")
-Refused = tuple[tuple[str, ...], str]
-OF_ONE_COLLECTIVE: Refused = (("osu",), "--osu is the table of one collective")
-NO_BOUND: Refused = (
-    ("bound",), "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
-)  # fmt: skip
-NO_GROUPS: Refused = (("group",), "--group goes with --collective, not with --operation or --algorithm")
-NO_COMPRESSOR: Refused = (("compressor",), "--compressor goes with --collective alone")
-OF_OPERATION: tuple[Refused, ...] = (
-    (("algorithm",), "--algorithm needs --operation, such as --operation all_reduce"),
-    (("synthesized",), "--synthesized goes with --operation, such as --operation all_reduce"),
+NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
+OF_ONE_COLLECTIVE = "--osu is the table of one collective"
+
+
+class Refused(NamedTuple):
+    """Flags that have no meaning for a question.
+
+    Parameters
+    ----------
+    flags : tuple of str
+        Names of the flags.
+    why : str
+        Reason; ``{}`` is the flag that was given.
+    when : callable
+        Function from all flags to whether these have no meaning.
+    """
+
+    flags: tuple[str, ...]
+    why: str
+    when: Callable[[Config], bool] = lambda _: True
+
+
+OF_RANKINGS: tuple[Refused, ...] = (
+    Refused(("group",), "--group goes with --collective, not with --operation or --algorithm"),
+    Refused(("compressor",), "--compressor goes with --collective alone"),
+    Refused(("osu",), OF_ONE_COLLECTIVE),
+)
+OF_COLLECTIVES: tuple[Refused, ...] = (
+    Refused(("algorithm",), "--algorithm needs --operation, such as --operation all_reduce"),
+    Refused(("synthesized",), "--synthesized goes with --operation, such as --operation all_reduce"),
+    Refused(("bound",), NO_BOUND, lambda config: bool(config.group or config.compressor)),
+    Refused(("osu",), OF_ONE_COLLECTIVE, lambda config: bool(config.group) or len(config.collective) > 1),
 )
 
 
@@ -42,8 +65,8 @@ class Kind(NamedTuple):
         Function from the flags to whether they ask it.
     answer : callable
         Function from the flags and the sizes in bytes to the answer.
-    refused : tuple of (tuple of str, str)
-        Flags that have no meaning for it, and why; ``{}`` is the flag that was given.
+    refused : tuple of Refused
+        Flags that have no meaning for it.
     """
 
     is_asked: Callable[[Config], bool]
@@ -55,9 +78,9 @@ def run(config: Config) -> Answer:
     """Predict what the flags ask for."""
     sizes = config.sizes()
     kind = next(kind for kind in KINDS if kind.is_asked(config))
-    for flags, why in kind.refused:
-        for given in config.given(*flags):
-            raise InputError(why.format(given))
+    for refused in kind.refused:
+        for given in config.given(*refused.flags) if refused.when(config) else ():
+            raise InputError(refused.why.format(given))
     renderings = _renderings(config)
     answered = kind.answer(config, sizes)
     parts = [*remarks(without_effect(config)), *answered.parts]
@@ -106,21 +129,16 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 
-# The first kind that is asked is answered.
+# The first kind that is asked is answered. What a kind of work does not honour, its plan refuses.
 KINDS = (
     Kind(
         lambda config: config.jobs is not None, _jobs,
-        ((("collective", "ranks", "operation", "algorithm", "synthesized", "group", "compressor",
-           "datatype", *SIZES, *RENDERED), "--jobs FILE describes the whole run; {} cannot be used with it"),),
+        (Refused(("operation", "algorithm", "synthesized", "datatype", *SIZES, *RENDERED),
+                 JOBS_ONLY),),
     ),
-    Kind(lambda config: config.compares, _ranking, (NO_GROUPS, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)),
-    Kind(lambda config: config.is_ranking, _algorithms, (NO_GROUPS, NO_COMPRESSOR, OF_ONE_COLLECTIVE)),
-    Kind(
-        lambda config: bool(config.group), _collectives, (*OF_OPERATION, NO_COMPRESSOR, NO_BOUND, OF_ONE_COLLECTIVE)
-    ),
-    Kind(lambda config: config.compressor is not None, _collectives, (*OF_OPERATION, NO_BOUND)),
-    Kind(lambda config: len(config.collective) > 1, _collectives, (*OF_OPERATION, OF_ONE_COLLECTIVE)),
-    Kind(lambda _: True, _collectives, OF_OPERATION),
+    Kind(lambda config: config.compares, _ranking, (*OF_RANKINGS, Refused(("bound",), NO_BOUND))),
+    Kind(lambda config: config.is_ranking, _algorithms, OF_RANKINGS),
+    Kind(lambda _: True, _collectives, OF_COLLECTIVES),
 )  # fmt: skip
 
 COMMANDS = {"run": Verb(Config, run)}

@@ -31,9 +31,11 @@ def renderings_of(config: Config) -> list[Render]:
 
 def _bounds(_: Config, answered: Answered) -> list[Part]:
     """Return the ratio of each time to the lower bound."""
+    from commsim.scenario import Plan
     from commsim.synthesis.over_bound import about_bound
 
-    return remarks(line for one in answered.solutions for line in about_bound(one.plan, one.results))
+    known = ((one.plan, one.results) for one in answered.solutions)
+    return remarks(line for plan, some in known if isinstance(plan, Plan) for line in about_bound(plan, some))
 
 
 def _check_picture(path: str) -> None:

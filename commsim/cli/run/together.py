@@ -18,12 +18,11 @@ def answer_jobs(config: Config) -> Answered:
     InputError
         If the file is wrong, or the engine does not know a job's kind.
     """
-    from commsim.report.table_of_jobs import background_of, parts_of_jobs, rows_of_jobs
+    from commsim.report.table_of_jobs import parts_of_jobs, rows_of_jobs
     from commsim.scenario.solve import solve
-    from commsim.scenario.together.composition import read_composition
 
-    composition = read_composition(config.jobs or "")
-    solution = solve(config.scenario("", jobs=composition), [0.0])
-    chosen, more = {"engine": solution.scenario.wish.engine}, {"background": background_of(solution)}
+    scenario = config.scenario(config.collective[0] if config.collective else "", jobs=config.jobs)
+    solution = solve(scenario, [0.0])
+    chosen, more = {"engine": solution.scenario.wish.engine}, {"background": solution.details.background()}
     parts, rows = parts_of_jobs(solution), rows_of_jobs(solution)
     return Answered(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)

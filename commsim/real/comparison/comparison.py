@@ -25,9 +25,10 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
+from commsim.scenario.build import plan_collective
 from commsim.scenario.collective_names import spelled_out, usual_collective
 from commsim.scenario.read import scenario_of
-from commsim.scenario.solve import plan_of, solve
+from commsim.scenario.solve import solve
 
 # How a line rate is called that the user gives.
 GIVEN = "the given line rate"
@@ -131,7 +132,7 @@ def compare(
     )  # fmt: skip
     if collective is None and not usual_collective(scenario.network, known or "")[1]:
         notes.append(f"{scenario.name}: another algorithm can be named")
-    plan = plan_of(scenario)
+    plan = plan_collective(scenario)
     predicted = plan.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == predicted and row.size > 0})
     if not sizes:

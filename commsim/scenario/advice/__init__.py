@@ -21,8 +21,9 @@ from commsim.scenario.contenders import (
     with_assumed_overhead,
     without_overhead,
 )
+from commsim.scenario.options import Quantity
 from commsim.scenario.ranking import rank_algorithms
-from commsim.scenario.read import Quantity, changed_network
+from commsim.scenario.read import changed_network
 from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound

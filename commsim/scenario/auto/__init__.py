@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .choose import Choice, Option, choose
+from .choose import Choice, Option, choose, engine_for
 
-__all__ = ["Choice", "Option", "choose"]
+__all__ = ["Choice", "Option", "choose", "engine_for"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ from commsim.scenario import Plan
 from commsim.scenario.auto.case import Case
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
 from commsim.scenario.auto.known_error import PACKET
+from commsim.scenario.packet_options import name_of
 from commsim.scenario.plans.cut_by_size import CutBySize
+from commsim.scenario.scenario import Wish
 
 from .case import case_of, labels_of
 from .evidence import KnownError, evidence, never, say, say_labels
@@ -165,6 +168,28 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
     best = min((o for o in options if o.error is not None), key=lambda o: o.error or 0.0)
     closest = f"the closest is {best.engine}, {say(best.known[0])}"
     raise InputError(f"no engine is known to be within {tolerance:.3g} of {what}; {closest}; {BY_HAND}")
+
+
+def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
+    """Return a wish for the engine ``auto`` with the engine that is chosen, and why it is.
+
+    Raises
+    ------
+    InputError
+        If no errors are known with an option, or as :func:`choose`.
+    """
+    from commsim.engine.packet.transport import TRANSPORTS
+
+    given = {"--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
+    for flag in (flag for flag, value in given.items() if value):
+        wish.require_engine(flag)
+    name = name_of(wish.transport)
+    choice = choose(plan, size, wish.tolerance or 0.0, name)
+    is_packet = choice.engine == "packet"
+    transport = (wish.transport or TRANSPORTS[name]()) if is_packet else None
+    fabric = wish.fabric if is_packet else None
+    chosen = dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport, fabric=fabric)
+    return chosen, choice.lines
 
 
 def _option(

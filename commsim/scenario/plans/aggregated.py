@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from collectives import BLOCKING
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
 from commsim.core.result import Result
-from commsim.scenario.plans.aggregation import Aggregation, FlowView
+from commsim.scenario.build import Asked, Built, laid_out
+from commsim.scenario.helper_placement import seat_aggregators
+from commsim.scenario.plans.aggregation import Aggregation, FlowView, describe_packets
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.result_remarks import of_switches
 from commsim.scenario.scenario import Wish
+from commsim.scenario.systems import split_system, usual_system
 
-__all__ = ["AggregatedPlan", "as_messages"]
+__all__ = ["AggregatedPlan", "as_messages", "plan_aggregated"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatedPlan(Plan):
     """A collective whose aggregators sit on switches.
 
     Parameters
     ----------
-    aggregation : Aggregation
+    system : Aggregation
         Switch system, and places of its aggregators.
     """
 
-    aggregation: Aggregation | None = None
-
-    @property
-    def system(self) -> Aggregation:
-        """Switch system, and places of its aggregators."""
-        assert self.aggregation is not None
-        return self.aggregation
+    system: Aggregation
 
     def view(self, size: float) -> FlowView | None:
         """Return what all engines but the packet engine take from the switch system at a size; None for none."""
@@ -54,10 +54,14 @@ class AggregatedPlan(Plan):
         plan: AggregatedPlan = self._at[key]
         return dataclasses.replace(plan, framing=view.framing, sent=view.size, before=view.latency)
 
-    def run(self, size: float, wish: Wish) -> Result:
-        """Predict one size; in the packet engine slot by slot, as ``commsim switch simulate`` does."""
-        plan = self if wish.engine == "packet" else self.at(size)
-        return self.checked(plan.play(size, wish))
+    @property
+    def in_slots(self) -> bool:
+        """Whether the packet engine simulates the slots of a switch system, and no messages."""
+        return True
+
+    def at_with(self, size: float, wish: Wish) -> AggregatedPlan:
+        """Return the plan of one size; in packets the same for all, slot by slot as ``commsim switch simulate``."""
+        return self if wish.engine == "packet" else self.at(size)
 
     def play(self, size: float, wish: Wish) -> Result:
         """Predict the size that this plan was made for."""
@@ -74,6 +78,19 @@ class AggregatedPlan(Plan):
         found = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
         return found if len(runs) == 1 else dataclasses.replace(found, samples=np.array([r.time for r in runs]))
 
+    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
+        """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
+        lines = []
+        if results[0].engine == "packet":
+            lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
+            if self.network.recv_overhead.any() or self.network.gamma.any():
+                lines.append("receive overheads and the reduction rate of hosts are not counted")
+        elif verbose:
+            views = {r.size: self.view(r.size) for r in results}
+            gaps = {size: view.differences for size, view in views.items() if view is not None}
+            lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
+        return of_switches(self.schedule, self.network, results, lines)
+
     def _slots(self, size: float, wish: Wish, starts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:
         from commsim.scenario.aggregation_jobs import simulate_job
 
@@ -83,6 +100,35 @@ class AggregatedPlan(Plan):
         return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
 
+def plan_aggregated(asked: Asked) -> Plan:
+    """Plan a collective whose helpers sit on switches; without a switch system they exchange messages.
+
+    Raises
+    ------
+    InputError
+        If the switch system or its parameters are wrong, or helpers have no seats.
+    """
+    entry = asked.entry
+    raw, spec = split_system(entry, asked.raw)
+    parameters = dataclasses.replace(asked, raw=raw).parameters
+    if parameters.get(BLOCKING) and spec is not None:
+        raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
+    seated = seat_aggregators(
+        entry.name, (spec or usual_system(entry)).at(), asked.network, n_ranks=asked.n_ranks,
+        placement=asked.placement, seed=asked.seed, assume_programmable=asked.assume_programmable,
+    )  # fmt: skip
+    where, notes = seated.aggregators, seated.notes
+    given = parameters.copy()
+    parameters["tree"] = None if where is None else where.tree
+    if spec is not None and where is not None:
+        notes = (*notes, f"{entry.name}: as {describe_packets(spec)}")
+    made = Built(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
+    plan = laid_out(made, dataclasses.replace(asked, network=seated.network))
+    if spec is None or where is None:
+        return plan
+    return plan.as_kind(AggregatedPlan, system=Aggregation(entry.build, given, spec, where))
+
+
 def as_messages(plan: AggregatedPlan) -> Plan:
     """Return the plan of the same schedule without its switch system: helpers exchange messages, and no packets."""
-    return Plan(**{one.name: getattr(plan, one.name) for one in dataclasses.fields(Plan)})
+    return plan.as_kind(Plan)

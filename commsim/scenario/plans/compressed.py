@@ -1,9 +1,9 @@
-"""A prepared collective that carries compressed gradients: other sizes, the same schedule."""
+"""The kind of compressed gradients: a collective that carries them, with other sizes and the same schedule."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +13,20 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.scenario.build import plan_collective
+from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.scenario import Wish
+from commsim.scenario.scenario import Scenario, Wish
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Compressor, Summed
 
 # Bytes of an element of a gradient.
 FLOAT = 4
-__all__ = ["Compressed", "compressed"]
+__all__ = ["COMPRESSED", "CompressedPlan", "compressed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class CompressedPlan:
     """A collective that sums compressed gradients: an all-reduce of messages, or an all-gather and sums.
 
     Parameters
@@ -71,8 +73,9 @@ class Compressed:
         return self.prepared.network
 
     @property
-    def data(self) -> None:
-        """A message is as long as its compressor says, whatever is in it."""
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedule of messages, of the one result."""
+        return self.prepared.schedules
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -83,9 +86,25 @@ class Compressed:
             f"{self.name}: {how}; sizes are those of the gradient before; times to compress are not in it",
         )
 
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+        """Return the sizes that are asked for: those of the gradient."""
+        return self.prepared.sizes(asked)
+
+    def at(self, size: float) -> CompressedPlan:  # noqa: ARG002
+        """Return the plan of one size, the same for all."""
+        return self
+
     def predict(self, size: float, **options: Any) -> Result:
         """Predict one size; options are fields of :class:`commsim.scenario.scenario.Wish`."""
         return self.run(size, Wish(**options))
+
+    def outcome(self, size: float, wish: Wish) -> Outcome:
+        """Predict one size: the result of :meth:`run`."""
+        return Outcome((self.run(size, wish),))
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+        """Return what the results of the messages leave out."""
+        return self.prepared.remarks(results, has_framing=has_framing, verbose=verbose)
 
     def run(self, size: float, wish: Wish) -> Result:
         """Predict one size.
@@ -108,8 +127,6 @@ class Compressed:
         InputError
             If the gradient is no whole number of elements, or a message's length depends on the data.
         """
-        if wish.flaps is not None:
-            raise InputError(f"{self.name}: flap is not modelled with a compressor")
         sizes = self._messages(size)
         runs = [self.prepared.run(self._sent(n_bytes), wish) for n_bytes in sizes]
         return dataclasses.replace(
@@ -166,7 +183,7 @@ class Compressed:
         return total | {"message_bytes": float(n_bytes), "compression": size / n_bytes}
 
 
-def compressed(prepared: Plan, compressor: str) -> Compressed:
+def compressed(prepared: Plan, compressor: str) -> CompressedPlan:
     """Put a compressor in front of a prepared collective.
 
     Parameters
@@ -179,6 +196,20 @@ def compressed(prepared: Plan, compressor: str) -> Compressed:
     Raises
     ------
     InputError
-        If the compressor is unknown, or as :class:`Compressed`.
+        If the compressor is unknown, or as :class:`CompressedPlan`.
     """
-    return Compressed(prepared, compressor_of(compressor), compressor)
+    return CompressedPlan(prepared, compressor_of(compressor), compressor)
+
+
+def _planned(scenario: Scenario) -> CompressedPlan:
+    """Return the plan of a scenario with a compressor."""
+    assert scenario.compressor is not None
+    return compressed(plan_collective(dataclasses.replace(scenario, compressor=None)), scenario.compressor)
+
+
+COMPRESSED = Kind(
+    name="compressed gradients",
+    asked_by="compressor",
+    plan=_planned,
+    honours=COMMON | {"compressor", "collective", "n_ranks", "start_jitter", "trace", "method", "watch"},
+)

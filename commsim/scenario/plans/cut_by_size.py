@@ -1,18 +1,23 @@
-"""The plan of a pipeline: its schedule is cut into as many pieces as suit the size."""
+"""The plan of a pipeline: its schedule is cut into as many pieces, or partitions of servers, as suit the size."""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from collectives import COLLECTIVES
+from collectives.pieces import sized_parameters
+from commsim.scenario.build import Asked, built, laid_out
+from commsim.scenario.good_parameters import PARTITIONS, partitions_that_fit
 from commsim.scenario.plans.dense import Plan
 
-__all__ = ["CutBySize"]
+__all__ = ["CutBySize", "plan_partitions", "plan_pieces", "with_partitions_that_fit"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CutBySize(Plan):
     """A collective whose builder is called anew for each size.
 
@@ -22,17 +27,59 @@ class CutBySize(Plan):
         Function from a size in bytes to the arguments of the builder.
     """
 
-    cut: Callable[[float], dict[str, Any]] | None = None
+    cut: Callable[[float], dict[str, Any]]
 
     def at(self, size: float) -> Plan:
         """Return the plan of one size."""
-        if self.cut is None or not 0 < size < float("inf"):
+        if not 0 < size < float("inf"):
             return self
         parameters = self.cut(size)
         key = tuple(parameters.get(name) for name in ("n_chunks", "n_partitions"))
         if key not in self._at:
             schedule = COLLECTIVES[self.schedule.name].build(self.schedule.n_ranks, **parameters)
-            made = self.with_schedule(schedule, parameters)
-            self._at[key] = Plan(schedule, parameters, made.network, made.placement, made.paths, made.notes)
+            self._at[key] = self.with_schedule(schedule, parameters).as_kind(Plan, _at={}, _bounds={})
         plan: Plan = self._at[key]
         return plan
+
+
+def plan_pieces(asked: Asked) -> Plan:
+    """Plan a pipeline; a number of pieces that is given is that of all sizes."""
+    plan = laid_out(built(asked), asked)
+    if plan.parameters.get("n_chunks") is not None:
+        return plan
+    cut = functools.partial(sized_parameters, asked.entry, plan.schedule.n_ranks, given=dict(plan.parameters))
+    return plan.as_kind(CutBySize, cut=cut)
+
+
+def plan_partitions(asked: Asked) -> Plan:
+    """Plan a collective whose servers add partitions."""
+    return with_partitions_that_fit(laid_out(built(asked), asked))
+
+
+def with_partitions_that_fit(prepared: Plan) -> Plan:
+    """Return the same with as many partitions at each size as suit the overhead of messages, where servers add.
+
+    What the user gives stays, and so does all where messages cost nothing but their bytes.
+
+    Parameters
+    ----------
+    prepared : Plan
+        Collective on dense data.
+    """
+    name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
+    nodes = prepared.placement.nodes
+    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
+        return prepared
+    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, prepared.network, nodes)):
+        return prepared
+    if PARTITIONS not in COLLECTIVES[name].parameters:
+        return prepared
+    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
+    most = schedule.n_chunks // single.n_chunks
+
+    def cut(size: float) -> dict[str, Any]:
+        best = partitions_that_fit(size, schedule.n_helpers, prepared.network, nodes)
+        return {**parameters, PARTITIONS: max(1, min(round(best), most))}
+
+    told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
+    return prepared.as_kind(CutBySize, notes=(*prepared.notes, told), cut=cut)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,22 @@ from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 from commsim.scenario.bounds.floor import floor_of
-from commsim.scenario.scenario import Wish
+from commsim.scenario.kind import Outcome
+from commsim.scenario.result_remarks import of_switches, remarks_of_results
+from commsim.scenario.scenario import AUTO, Wish
 
 if TYPE_CHECKING:
     from commsim.scenario.plans.sparse_data import SparseData
 
 Starts = NDArray[np.float64]
+Derived = TypeVar("Derived", bound="Plan")
 # Function from ``(size, *, starts, framing)`` to a result.
 Simulation = Callable[..., Result]
 
@@ -84,6 +88,38 @@ class Plan:
         """Node of each rank."""
         return self.placement.nodes[: self.schedule.n_ranks]
 
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedule, of the one result."""
+        return (self.schedule,)
+
+    @property
+    def in_slots(self) -> bool:
+        """Whether the packet engine simulates the slots of a switch system, and no messages."""
+        return False
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+        """Return the sizes that are asked for; a barrier has none, and gradients of a file have their own.
+
+        Raises
+        ------
+        InputError
+            If a size is needed, and none is asked for.
+        """
+        operation = OPERATIONS.get(self.schedule.operation)
+        if operation is not None and operation.signals:
+            has_no_bytes = f"sizes have no effect, a {self.schedule.operation} carries no bytes"
+            return [0.0], [has_no_bytes] if any(asked) or len(asked) > 1 else []
+        if self.data is not None and self.data.size is not None:
+            own = [float(self.data.size)]
+            return own, ["sizes have no effect, the size is that of the gradients"] if list(asked) not in (
+                [],
+                own,
+            ) else []
+        if not asked:
+            raise InputError("sizes must name at least one size, such as '64MiB'")
+        return list(asked), []
+
     def at(self, size: float) -> Plan:  # noqa: ARG002
         """Return the plan of one size."""
         return self
@@ -91,6 +127,14 @@ class Plan:
     def shown(self, size: float) -> Plan:
         """Return the plan whose messages the timeline of a size shows."""
         return self.at(size)
+
+    def at_with(self, size: float, wish: Wish) -> Plan:  # noqa: ARG002
+        """Return the plan that an engine plays at one size."""
+        return self.at(size)
+
+    def as_kind(self, kind: type[Derived], **more: Any) -> Derived:
+        """Return the same as a plan of another kind, with the fields that this kind has beside."""
+        return kind(**{one.name: getattr(self, one.name) for one in dataclasses.fields(Plan)} | more)
 
     def with_schedule(
         self, schedule: Schedule, parameters: Mapping[str, Any], network: Network | None = None, **job: Any
@@ -128,8 +172,17 @@ class Plan:
         return self.run(size, Wish(**options))
 
     def run(self, size: float, wish: Wish) -> Result:
+        """Predict one size: the one result of :meth:`outcome`."""
+        return self.outcome(size, wish).results[0]
+
+    def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
-        return self.checked(self.at(size).play(size, wish))
+        said: tuple[str, ...] = ()
+        if wish.engine == AUTO:
+            from commsim.scenario.auto import engine_for
+
+            wish, said = engine_for(self, size, wish)
+        return Outcome((self.checked(self.at_with(size, wish).play(size, wish)),), said)
 
     def checked(self, result: Result) -> Result:
         """Return a result that is no faster than physics.
@@ -160,6 +213,15 @@ class Plan:
         if self.network.curves is not None and wish.engine != "packet":
             found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
         return self.finished(found, size)
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+        """Return what results leave out, assume or depend on."""
+        return remarks_of_results(results, self._of_switches(results, has_framing, verbose))
+
+    def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
+        """Describe what the numbers of in-network aggregation mean."""
+        has_headers = has_framing or results[0].engine == "packet"
+        return of_switches(self.schedule, self.network, results, [] if has_headers else ["headers are not counted"])
 
     def in_packets(self) -> Framing | None:
         """Return what the software adds to packets of a network."""

@@ -4,50 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.core.registry import Entry
 from commsim.core.result import Result
-from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.bounds.floor import floor_of
+from commsim.scenario.build import Asked, Built, laid_out
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
 
-if TYPE_CHECKING:
-    from commsim.scenario.plans.nccl_files import Decided
-
-__all__ = ["NcclPlan", "launched"]
+__all__ = ["NcclPlan", "plan_nccl"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NcclPlan(Plan):
     """A collective of NCCL on placed ranks.
 
     Parameters
     ----------
-    launched : NcclLaunch
+    launch : NcclLaunch
         What the library launches at each size.
     spread : (float, float)
         Factors of the time between which 80 % of the public tables lie; both 1 where that is not known.
     """
 
-    launched: NcclLaunch | None = None
+    launch: NcclLaunch
     spread: tuple[float, float] = (1.0, 1.0)
-
-    @property
-    def launch(self) -> NcclLaunch:
-        """What the library launches at each size."""
-        assert self.launched is not None
-        return self.launched
 
     def at(self, size: float) -> NcclPlan:
         """Return the plan of one size."""
@@ -91,33 +79,29 @@ class NcclPlan(Plan):
         done, (low, high) = Plan.finished(self, result, size), self.spread
         return dataclasses.replace(done, interval=(done.time * low, done.time * high)) if low < high else done
 
-    def run(self, size: float, wish: Wish) -> Result:
-        """Predict one size."""
-        if wish.engine == "closed-form" and self.launch.is_known:
-            from commsim.scenario.plans.nccl_closed_form import nccl_time
+    def play(self, size: float, wish: Wish) -> Result:
+        """Predict the size that this plan was made for; the closed form is NCCL's own where its costs are known."""
+        if wish.engine != "closed-form" or not self.launch.is_known:
+            return Plan.play(self, size, wish)
+        from commsim.scenario.plans.nccl_closed_form import nccl_time
 
-            if wish.start_jitter or wish.framing is not None:
-                raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
-            return self.checked(nccl_time(self.at(size), size))
-        return self.checked(self.at(size).play(size, wish))
+        if wish.start_jitter or wish.framing is not None:
+            raise InputError("NCCL's closed form has neither late starters nor packet headers; use engine flow")
+        return nccl_time(self, size)
 
 
-def launched(
-    entry: Entry[Schedule],
-    parameters: dict[str, Any],
-    decided: Decided,
-    network: Network,
-    n_ranks: int | None,
-    placement: str | Placement,
-    seed: int,
-) -> tuple[Schedule, Placement, NcclLaunch]:
-    """Build and place what NCCL launches; adds to `parameters` what it takes for the array that is usual."""
-    if n_ranks is None:
-        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-    if n_ranks < 1:
-        raise InputError(f"ranks must be at least 1, got {n_ranks}")
-    where = placement if isinstance(placement, Placement) else load_placement(placement, network, n_ranks, seed)
+def plan_nccl(asked: Asked) -> NcclPlan:
+    """Plan what NCCL launches, with what it takes for the array that is usual."""
+    from commsim.scenario.plans.nccl_files import split_files
+
+    raw, decided = split_files(asked.raw)
+    asked = dataclasses.replace(asked, raw=raw)
+    entry, network, parameters, n_ranks = asked.entry, asked.network, asked.parameters, asked.all_ranks
+    where = asked.placement
+    if not isinstance(where, Placement):
+        where = load_placement(where, network, n_ranks, asked.seed)
     launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
     parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
     schedule = entry.build(n_ranks, **parameters)
-    return schedule, launch.placed(schedule, parameters), launch
+    made = Built(schedule, parameters, launch.placed(schedule, parameters), launch.notes)
+    return laid_out(made, asked).as_kind(NcclPlan, launch=launch)

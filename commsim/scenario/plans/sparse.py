@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.result import Result
+from commsim.scenario.build import Asked, built, laid_out
+from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.sparse_data import SparseData
+from commsim.scenario.plans.sparse_data import SparseData, split_data
 from commsim.scenario.scenario import Wish
 
-__all__ = ["SparsePlan"]
+__all__ = ["SparsePlan", "plan_sparse"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SparsePlan(Plan):
     """A collective on data whose non-zero blocks are known.
 
@@ -25,16 +27,15 @@ class SparsePlan(Plan):
         Data of every rank.
     """
 
-    sparse: SparseData | None = None
+    sparse: SparseData
 
     @property
-    def data(self) -> SparseData | None:
+    def data(self) -> SparseData:
         """Blocks that are not zero."""
         return self.sparse
 
     def play(self, size: float, wish: Wish) -> Result:
         """Predict a size; a size that the data cannot have is refused before anything runs."""
-        assert self.sparse is not None
         if wish.engine != "closed-form":
             self.sparse.messages(size)
         found = Plan.play(self, size, wish)
@@ -46,3 +47,18 @@ class SparsePlan(Plan):
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
         raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
+
+
+def plan_sparse(asked: Asked) -> Plan:
+    """Plan a sparse collective on its data; without data all is dense, and sent without indices."""
+    entry = asked.entry
+    raw, given = split_data(entry, asked.raw)
+    asked = dataclasses.replace(asked, raw=raw)
+    made = built(asked)
+    if given is None:
+        told = "without density=... or gradients=FILE all data is dense, and sent without indices"
+        dense = laid_out(dataclasses.replace(made, notes=(*made.notes, f"{entry.name}: {told}")), asked)
+        return with_partitions_that_fit(dense)
+    data = SparseData(entry.metadata["sparse"], made.schedule, made.parameters, given)
+    made = dataclasses.replace(made, notes=(*made.notes, f"{entry.name}: {data.note}"))
+    return laid_out(made, asked, messages=data.messages).as_kind(SparsePlan, sparse=data)

@@ -45,7 +45,7 @@ def test_a_rendering_works_or_is_refused_on_one_line(commsim, folder, kind, name
 
 def test_every_rendering_has_a_check_and_every_refused_flag_is_one_of_run():
     assert tuple(RENDERINGS) == RENDERED
-    flags = {flag for kind in KINDS for names, _ in kind.refused for flag in names}
+    flags = {flag for kind in KINDS for refused in kind.refused for flag in refused.flags}
     assert flags <= set(Config.__dataclass_fields__)
     assert KINDS[-1].is_asked(Config(topology=""))
 

@@ -1,0 +1,201 @@
+"""The kind of jobs: several collectives and background traffic that share one network."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.scenario.build import prepare
+from commsim.scenario.inputs import PACKED, load_placement
+from commsim.scenario.kind import COMMON, Kind, Outcome
+from commsim.scenario.read import JOBS_ONLY
+from commsim.scenario.result_remarks import remarks_of_results
+from commsim.scenario.scenario import Scenario, Wish
+from commsim.scenario.together.background import draw_messages
+from commsim.scenario.together.composition import Composition, JobEntry
+from commsim.scenario.together.shared_run import Shared, SharedRun, shared_network
+from commsim.scenario.together.sharing import Sharing
+
+__all__ = ["JOBS", "JobsPlan", "prepare_jobs"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPlan:
+    """Jobs and background traffic, placed on one network.
+
+    Parameters
+    ----------
+    run : SharedRun
+        The jobs with their plans, and the background traffic.
+    """
+
+    run: SharedRun
+
+    @property
+    def network(self) -> Network:
+        """Network that all share; switches on which aggregators were put can aggregate."""
+        return self.run.network
+
+    @property
+    def entries(self) -> tuple[JobEntry, ...]:
+        """Jobs as they were named."""
+        return self.run.entries
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Schedule of each job."""
+        return self.run.schedules
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was derived for each job."""
+        return self.run.notes
+
+    def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
+        """Return one size, which has no effect: each job has its own."""
+        return [0.0], ["sizes have no effect, each job has its own"] if any(asked) else []
+
+    def at(self, size: float) -> JobsPlan:  # noqa: ARG002
+        """Return the plan of one size, the same for all."""
+        return self
+
+    def outcome(self, size: float, wish: Wish) -> Outcome:  # noqa: ARG002
+        """Predict all jobs, each of the size that its file says, and each on its own.
+
+        Raises
+        ------
+        InputError
+            If the engine does not know a job's kind, weight or cap.
+        """
+        results, took, ideal = self._predicted(wish)
+        alone = tuple(self.alone(k)._predicted(wish)[0][0].time for k in range(len(self.entries)))
+        return Outcome(self.run.checked(results), details=Sharing(alone, took, ideal))
+
+    def remarks(
+        self,
+        results: Sequence[Result],
+        *,
+        has_framing: bool = False,  # noqa: ARG002
+        verbose: bool = False,  # noqa: ARG002
+    ) -> list[str]:
+        """Return what the results leave out, assume or depend on."""
+        return remarks_of_results(results)
+
+    def predict(self, **options: Any) -> Shared:
+        """Simulate everything at once.
+
+        Parameters
+        ----------
+        **options
+            Fields of :class:`commsim.scenario.scenario.Wish`; in packets, framing and transport are those of all
+            but the jobs of switch systems.
+
+        Returns
+        -------
+        tuple of Result
+            One per job. In the packet engine, those of jobs with switch systems say whether every sum was `exact`.
+        float64[n], float64[n], s
+            Time of each background message, and its time without others.
+
+        Raises
+        ------
+        InputError
+            If the engine does not know a job's kind, weight or cap.
+        """
+        return self._predicted(Wish(seed=self.run.seed, **options))
+
+    def _predicted(self, wish: Wish) -> Shared:
+        if wish.engine not in ("flow", "packet"):
+            raise InputError(f"jobs share a network in the flow or the packet engine, got engine {wish.engine}")
+        if wish.fabric is not None and len(self.entries) == 1:  # a single job has every link to itself
+            wish = dataclasses.replace(wish, fabric=dataclasses.replace(wish.fabric, class_weights=()))
+        if self._is_single:
+            named = dataclasses.replace(self.run.plans[0].run(self.entries[0].size, wish), engine=wish.engine)
+            return (named,), np.empty(0), np.empty(0)
+        return self.run.shared(wish)
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether one collective has the network to itself, so that it takes what it takes in any other question."""
+        return len(self.entries) == 1 and not len(self.run.messages.start) and self.entries[0].rate_cap == np.inf
+
+    def alone(self, k: int) -> JobsPlan:
+        """Return job `k` by itself."""
+        return JobsPlan(self.run.alone(k))
+
+
+def prepare_jobs(
+    composition: Composition,
+    network: Network,
+    *,
+    placement: str | Placement | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> JobsPlan:
+    """Place all jobs of a composition, and draw its background traffic.
+
+    Parameters
+    ----------
+    composition : Composition
+        Jobs and background traffic, from :func:`commsim.scenario.together.composition.read_composition`.
+    network : Network
+        Network that it runs on.
+    placement : str, optional
+        Placement of all ranks, some of which each job names; packed by default.
+    routing, seed, assume_programmable
+        Same as in :func:`commsim.scenario.prepare`; the seed also of the background traffic.
+
+    Raises
+    ------
+    InputError
+        If a job names a rank twice, or one that does not exist.
+    """
+    if not isinstance(placement, Placement):
+        placement = load_placement(placement or PACKED, network, len(network.endpoints), seed)
+    nodes = placement.nodes
+    plans, entries = [], []
+    for entry in composition.jobs:
+        wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
+        if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
+            got = wrong[0] if wrong else list(entry.ranks)
+            raise InputError(f"job {entry.name}: ranks are different numbers 0..{len(nodes) - 1}, got {got}")
+        where = Placement(nodes[list(entry.ranks)])
+        named = not entry.collective.endswith(".npz")  # a file's participants are all in `ranks`, helpers too
+        n_ranks = len(entry.ranks) if named else None
+        plan = prepare(
+            entry.collective, network, n_ranks=n_ranks, placement=where, routing=routing, seed=seed,
+            assume_programmable=assume_programmable,
+        )  # fmt: skip
+        plans.append(plan)
+        signals = plan.schedule.operation != "custom" and OPERATIONS[plan.schedule.operation].signals
+        entries.append(dataclasses.replace(entry, size=0.0) if signals else entry)
+    messages = draw_messages(network, composition.background, seed)
+    shared = shared_network(network, plans)
+    return JobsPlan(SharedRun(shared, tuple(entries), tuple(plans), messages, routing, seed))
+
+
+def _planned(scenario: Scenario) -> JobsPlan:
+    assert scenario.jobs is not None
+    return prepare_jobs(
+        scenario.jobs, scenario.network, assume_programmable=scenario.assume_programmable, **scenario.placing
+    )
+
+
+JOBS = Kind(
+    name="jobs",
+    asked_by="jobs",
+    plan=_planned,
+    honours=COMMON | {"jobs"},
+    refusal=JOBS_ONLY,
+)

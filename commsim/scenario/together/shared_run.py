@@ -1,0 +1,253 @@
+"""Several plans and background traffic in one simulation of the links that they share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.engine.alpha_beta import simulate_alpha_beta
+from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.scenario.plans.aggregated import AggregatedPlan
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.scenario import Wish
+
+from .background import Messages
+from .composition import JobEntry
+from .job_costs import framed, has_own_costs, shared_job, with_rest
+
+if TYPE_CHECKING:
+    from commsim.engine.packet.packet_job import AggregationJob
+
+# Engines that simulate jobs together, beside the packet engine; alpha-beta knows no contention between them.
+SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
+# Result of each job; time of each background message, and its time without others.
+Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
+__all__ = ["SIMULATORS", "Shared", "SharedRun", "shared_network"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """The jobs that one simulation takes, sized.
+
+    Parameters
+    ----------
+    plan : FlowPlan or None
+        Messages of all of them; None where there are none.
+    sizes : float64[n_jobs], bytes
+        Size of each job.
+    starts : float64[n_participants], s
+        Start of each participant.
+    """
+
+    plan: FlowPlan | None
+    sizes: NDArray[np.float64]
+    starts: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRun:
+    """Jobs and background traffic, placed on one network.
+
+    Parameters
+    ----------
+    network : Network
+        Network that they share; switches on which aggregators were put can aggregate.
+    entries : tuple of JobEntry
+        Jobs as they were named.
+    plans : tuple of Plan
+        Plan of the collective of each.
+    messages : Messages
+        Background traffic.
+    routing, seed : str or None, int
+        Routing and seed of all routes; the seed also of losses and marks.
+    """
+
+    network: Network
+    entries: tuple[JobEntry, ...]
+    plans: tuple[Plan, ...]
+    messages: Messages
+    routing: str | None
+    seed: int
+    _laid: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Schedule of each job."""
+        return tuple(plan.schedule for plan in self.plans)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was derived for each job."""
+        return tuple(dict.fromkeys(note for plan in self.plans for note in plan.notes))
+
+    def checked(self, results: Sequence[Result]) -> tuple[Result, ...]:
+        """Return results that are no faster than physics."""
+        return tuple(plan.checked(found) for plan, found in zip(self.plans, results, strict=True))
+
+    def shared(self, wish: Wish) -> Shared:
+        """Simulate everything in one run; time of background messages is also that without others."""
+        results, took, ideal = self._on_links(wish)
+        if wish.engine != "flow":
+            results = tuple(self._with_own_costs(k, result, wish) for k, result in enumerate(results))
+        return results, took, ideal
+
+    def _with_own_costs(self, k: int, result: Result, wish: Wish) -> Result:
+        """Add to a time what the job's software costs it by itself, where the engine has links' costs for all jobs."""
+        size, plan = self.entries[k].size, self.plans[k]
+        if self._is_in_slots(k, wish) or not has_own_costs(plan.at(size), self.network):
+            return result
+        rest = plan.run(size, wish).time - self.alone(k)._on_links(wish)[0][0].time
+        last, whole = result.time_from_last_start + rest, 1 + rest / result.time
+        interval = None if result.interval is None else (result.interval[0] * whole, result.interval[1] * whole)
+        return dataclasses.replace(result, time=result.time + rest, time_from_last_start=last, interval=interval)
+
+    def _is_in_slots(self, k: int, wish: Wish) -> bool:
+        return wish.engine == "packet" and self.plans[k].in_slots
+
+    def _on_links(self, wish: Wish) -> Shared:
+        """Simulate everything in one run, without what software costs where the engine does not know it of each."""
+        engine, framing = wish.engine, wish.framing
+        in_slots = [self._is_in_slots(k, wish) for k in range(len(self.entries))]
+        for entry, slots in zip(self.entries, in_slots, strict=True):
+            if slots and (entry.weight != 1 or entry.rate_cap < np.inf):
+                raise InputError(
+                    f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
+                    "use engine flow"
+                )
+        plain = [k for k, slots in enumerate(in_slots) if not slots]
+        sized = self._sized(plain, wish)
+        if engine == "packet":
+            results = self._in_packets(sized, [self._aggregation(k) for k, slots in enumerate(in_slots) if slots], wish)
+        else:
+            results = self._as_flows(sized, wish)
+        of_job: list[Result | None] = [None] * len(self.entries)
+        for k, result in zip(plain, results, strict=False):
+            size = self.entries[k].size
+            finished = with_rest if engine == "flow" else Plan.finished
+            of_job[k] = finished(self.plans[k].at(size), result, size)
+        n_background = len(self.messages.start)
+        took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
+        others = iter(results[len(plain) + n_background :])
+        every = [next(others) if result is None else result for result in of_job]
+        named = tuple(
+            dataclasses.replace(r, collective=p.schedule.name, engine=engine)
+            for r, p in zip(every, self.plans, strict=True)
+        )
+        if sized.plan is None or not n_background:
+            return named, took, took
+        added = framing if engine == "flow" else framing or _roce()
+        return named, took, self._ideal(sized.plan, len(plain), added)
+
+    def _sized(self, which: list[int], wish: Wish) -> Sized:
+        """Lay out these jobs and the background's messages."""
+        jobs, sizes, starts, laid = [], [], [], []
+        framing = wish.framing
+        for k in which:
+            entry, at_size = self.entries[k], self.plans[k].at(self.entries[k].size)
+            laid.append(at_size.paths)
+            sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority}
+            if wish.engine == "packet":  # packets have the rates of links
+                flags = at_size.in_packets() if framing is None else None
+                job = dataclasses.replace(at_size.paths.job, rate_cap=entry.rate_cap, **sharing)
+                jobs.append(framed(job, flags))
+            else:
+                cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
+                jobs.append(shared_job(at_size, self.network, framing or at_size.framing, rate_cap=cap, **sharing))
+            sizes.append(entry.size if at_size.sent is None else at_size.sent)
+            starts += [entry.start] * jobs[-1].schedule.n_participants
+        message = COLLECTIVES["binomial_broadcast"].build(2)
+        for src, dst, size, start in zip(
+            self.messages.src, self.messages.dst, self.messages.size, self.messages.start, strict=True
+        ):
+            job = Job(message, Placement([src, dst]))
+            jobs.append(job if wish.engine == "packet" else framed(job, framing))
+            sizes.append(size)
+            starts += [start, start]
+        key = (wish.engine == "packet", framing, *map(id, laid))
+        if jobs and key not in self._laid:  # the paths are kept too, so that no others have their ids
+            self._laid.clear()
+            self._laid[key] = laid, plan_flows(self.network, jobs, routing=self.routing, seed=self.seed)
+        return Sized(self._laid[key][1] if jobs else None, np.array(sizes), np.array(starts))
+
+    def _as_flows(self, sized: Sized, wish: Wish) -> list[Result]:
+        """Simulate flows that share links, or with alpha-beta none; counters say what flaps cost each job."""
+        assert sized.plan is not None
+        simulate = SIMULATORS[wish.engine]
+        if wish.flaps is None:
+            return list(simulate(sized.plan, sized.sizes, starts=sized.starts, trace=wish.trace))
+        self._require_no_own_costs()
+        late = simulate_flows(sized.plan, sized.sizes, starts=sized.starts, trace=wish.trace, flaps=wish.flaps)
+        whole = simulate_flows(sized.plan, sized.sizes, starts=sized.starts)
+        return [
+            dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
+            for r, w in zip(late, whole, strict=True)
+        ]
+
+    def _require_no_own_costs(self) -> None:
+        for entry, plan in zip(self.entries, self.plans, strict=True):
+            if has_own_costs(plan.at(entry.size), self.network):
+                name = plan.schedule.name
+                raise InputError(f"flaps are not modelled for several groups with software costs: {name}")
+
+    def _in_packets(self, sized: Sized, slots: list[AggregationJob], wish: Wish) -> list[Result]:
+        """Simulate packets: of messages, and of the slots of switch systems."""
+        from commsim.engine.packet.aggregation import simulate_aggregation
+        from commsim.engine.packet.messages import simulate_messages
+        from commsim.engine.packet.together import run_together
+
+        several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
+        if sized.plan is None:
+            return list(
+                simulate_aggregation(self.network, slots, fabric=wish.fabric, seed=self.seed, values=several).results
+            )
+        given: dict[str, Any] = {
+            "starts": sized.starts, "fabric": wish.fabric, "seed": self.seed, "framing": wish.framing,
+            "transport": wish.transport,
+        }  # fmt: skip
+        if slots:
+            return list(run_together(sized.plan, sized.sizes, slots, **given).results)
+        if wish.flaps is not None:
+            self._require_no_own_costs()
+        return list(simulate_messages(sized.plan, sized.sizes, flaps=wish.flaps, trace=wish.trace, **given))
+
+    def _aggregation(self, k: int) -> AggregationJob:
+        entry, plan = self.entries[k], self.plans[k]
+        assert isinstance(plan, AggregatedPlan)
+        job = plan.system.job(plan.network, plan.ranks, entry.size, (entry.start,) * len(plan.ranks))
+        return dataclasses.replace(job, priority=entry.priority)
+
+    def _ideal(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
+        """Seconds of each background message by itself: its bytes at the rate of its path, and the latency."""
+        rate = plan.routes.rates(plan.network)
+        of_connection = np.flatnonzero(plan.job_of_connection >= first)
+        on_wire = np.asarray((framing or Framing()).on_wire(self.messages.size), np.float64)
+        return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
+
+    def alone(self, k: int) -> SharedRun:
+        """Return job `k` by itself."""
+        only = (self.entries[k],), (self.plans[k],), Messages.none()
+        return SharedRun(self.network, *only, self.routing, self.seed)
+
+
+def _roce() -> Framing:
+    from commsim.engine.packet.transport import ROCE
+
+    return ROCE
+
+
+def shared_network(network: Network, plans: Sequence[Plan]) -> Network:
+    """Return the network of several plans, where every switch can aggregate that one of them put helpers on."""
+    return dataclasses.replace(network, aggregates=np.logical_or.reduce([plan.network.aggregates for plan in plans]))
