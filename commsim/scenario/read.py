@@ -28,7 +28,7 @@ from commsim.software.presets import software as software_named
 if TYPE_CHECKING:
     from commsim.scenario.together.composition import Composition
 
-JOBS_ONLY = "--jobs FILE describes the whole run; {} cannot be used with it"
+JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["JOBS_ONLY", "changed_network", "scenario_of", "with_costs"]
 
 
@@ -213,7 +213,7 @@ def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | N
     if given is None:
         return None
     if operation is not None:
-        raise InputError(JOBS_ONLY.format("--operation"))
+        raise InputError(JOBS_ONLY.format("operation"))
     from commsim.scenario.together.composition import Composition, read_composition
 
     return given if isinstance(given, Composition) else read_composition(Path(given))

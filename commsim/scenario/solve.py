@@ -21,11 +21,8 @@ from commsim.scenario.scenario import Scenario
 
 # Kinds of work: the first one that a scenario asks for is planned.
 KINDS: tuple[Kind, ...] = (JOBS, GROUPS, COMPRESSED, COLLECTIVE)
-# Options that set a field and have another name.
-OPTIONS = {
-    "collective": "--collective", "n_ranks": "--ranks", "compressor": "--compressor", "groups": "--group",
-    "jobs": "--jobs", "start_jitter": "--start-jitter", "flaps": "--flap",
-}  # fmt: skip
+# Names of fields in messages, where they differ.
+OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
 __all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve"]
 
 

@@ -420,12 +420,12 @@ FLAPS = {"flap": ["link:leaf0->spine0@10us+20us"]}
 @pytest.mark.parametrize(
     ("flags", "keywords", "refusal"),
     [
-        ((*GROUPS, *COMPRESSOR), IN_GROUPS | COMPRESSED, "--compressor is not modelled for groups"),
+        ((*GROUPS, *COMPRESSOR), IN_GROUPS | COMPRESSED, "compressor is not modelled for groups"),
         ((*GROUPS, "--start-jitter", "1us"), IN_GROUPS | {"start_jitter": "1us"},
-         "--start-jitter is not modelled for groups"),
+         "start jitter is not modelled for groups"),
         ((*GROUPS, "--engine", "auto", "--tolerance", "10%"), IN_GROUPS | {"engine": "auto", "tolerance": 0.1},
-         "groups: no errors are known with it; choose an engine by hand, such as --engine flow"),
-        ((*COMPRESSOR, *FLAP), COMPRESSED | FLAPS, "--flap is not modelled for compressed gradients"),
+         "groups: no errors are known with it; choose one by hand, such as engine flow"),
+        ((*COMPRESSOR, *FLAP), COMPRESSED | FLAPS, "flap is not modelled for compressed gradients"),
     ],
 )  # fmt: skip
 def test_an_option_that_a_kind_of_work_does_not_honour_is_refused_in_the_same_words(capsys, flags, keywords, refusal):
@@ -464,7 +464,7 @@ def test_groups_are_jobs_that_start_together(tmp_path, collective, engine):
     assert [row["time_s"] for row in groups] == [row["time_s"] for row in jobs]
 
 
-OF_JOBS = "--jobs FILE describes the whole run;"
+OF_JOBS = "jobs describe the whole run;"
 JOBS = """
 [[job]]
 name = "ring"
@@ -512,13 +512,13 @@ def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "keywords", "refusal"),
     [
-        (("--ranks", "4"), {"n_ranks": 4}, f"{OF_JOBS} --ranks cannot be used with it"),
-        (COMPRESSOR, COMPRESSED, f"{OF_JOBS} --compressor cannot be used with it"),
-        (GROUPS, IN_GROUPS, f"{OF_JOBS} --group cannot be used with it"),
-        (("--operation", "all_reduce"), {"operation": "all_reduce"}, f"{OF_JOBS} --operation cannot be used with it"),
-        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, f"{OF_JOBS} --collective cannot be used with it"),
-        (FLAP, FLAPS, "--flap is not modelled for jobs"),
-        (("--start-jitter", "1us"), {"start_jitter": "1us"}, "--start-jitter is not modelled for jobs"),
+        (("--ranks", "4"), {"n_ranks": 4}, f"{OF_JOBS} ranks cannot be used with them"),
+        (COMPRESSOR, COMPRESSED, f"{OF_JOBS} compressor cannot be used with them"),
+        (GROUPS, IN_GROUPS, f"{OF_JOBS} groups cannot be used with them"),
+        (("--operation", "all_reduce"), {"operation": "all_reduce"}, f"{OF_JOBS} operation cannot be used with them"),
+        (("ring_all_reduce",), {"collective": "ring_all_reduce"}, f"{OF_JOBS} collective cannot be used with them"),
+        (FLAP, FLAPS, "flap is not modelled for jobs"),
+        (("--start-jitter", "1us"), {"start_jitter": "1us"}, "start jitter is not modelled for jobs"),
     ],
 )
 def test_what_jobs_do_not_honour_is_refused_in_the_same_words(tmp_path, capsys, flags, keywords, refusal):

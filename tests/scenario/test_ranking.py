@@ -136,15 +136,15 @@ def test_a_ranking_says_which_algorithms_have_costs_that_the_others_lack():
 
 def failing(monkeypatch, error):
     """Let the prediction of rings of more than 1 MiB fail, and return how often each algorithm is predicted."""
-    runs, run = [], Plan.run
+    runs, outcome = [], Plan.outcome
 
     def once(self, size, wish):
         runs.append((self.schedule.name, size))
         if self.schedule.name == "ring_all_reduce" and size > 2**20:
             raise error
-        return run(self, size, wish)
+        return outcome(self, size, wish)
 
-    monkeypatch.setattr(Plan, "run", once)
+    monkeypatch.setattr(Plan, "outcome", once)
     return runs
 
 

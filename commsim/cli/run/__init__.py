@@ -133,7 +133,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
 KINDS = (
     Kind(
         lambda config: config.jobs is not None, _jobs,
-        (Refused(("operation", "algorithm", "synthesized", "datatype", *SIZES, *RENDERED),
+        (Refused(("algorithm", "synthesized", "datatype", *SIZES, *RENDERED),
                  JOBS_ONLY),),
     ),
     Kind(lambda config: config.compares, _ranking, (*OF_RANKINGS, Refused(("bound",), NO_BOUND))),
