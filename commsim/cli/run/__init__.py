@@ -34,13 +34,13 @@ class Refused(NamedTuple):
         Names of the flags.
     why : str
         Reason; ``{}`` is the flag that was given.
-    when : callable
-        Function from all flags to whether these have no meaning.
+    when : callable, optional
+        Function from all flags to whether these have no meaning. Default: they never have one.
     """
 
     flags: tuple[str, ...]
     why: str
-    when: Callable[[Config], bool] = lambda _: True
+    when: Callable[[Config], bool] | None = None
 
 
 OF_RANKINGS: tuple[Refused, ...] = (
@@ -79,7 +79,7 @@ def run(config: Config) -> Answer:
     sizes = config.sizes()
     kind = next(kind for kind in KINDS if kind.is_asked(config))
     for refused in kind.refused:
-        for given in config.given(*refused.flags) if refused.when(config) else ():
+        for given in config.given(*refused.flags) if refused.when is None or refused.when(config) else ():
             raise InputError(refused.why.format(given))
     renderings = _renderings(config)
     answered = kind.answer(config, sizes)
