@@ -170,7 +170,7 @@ def scenario_of(
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
     random = random or is_hashed(routing or where.routing) or jobs is not None
     if seed is not None and not random and not draws_faults((*fail, *scale)):
-        notes.append("--seed: no effect, nothing here is drawn at random")
+        notes.append("seed: no effect, nothing here is drawn at random")
     return Scenario(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs,
         options.get("assume_programmable", True), wish, tuple(notes),

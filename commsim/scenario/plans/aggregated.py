@@ -88,7 +88,7 @@ class AggregatedPlan(Plan):
         elif verbose:
             views = {r.size: self.view(r.size) for r in results}
             gaps = {size: view.differences for size, view in views.items() if view is not None}
-            lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
+            lines += [f"{size:.0f} B: against engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
         return of_switches(self.schedule, self.network, results, lines)
 
     def _slots(self, size: float, wish: Wish, starts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Result:

@@ -1,5 +1,6 @@
 """The service's answers, over HTTP."""
 
+import contextlib
 import http.client
 import re
 import statistics
@@ -56,13 +57,11 @@ def test_its_page_loads_nothing_from_elsewhere(service):
 
 
 def fetched(service, path):
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    assert answer.status == 200, path
-    content = answer.read()
-    connection.close()
-    return content
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.status == 200, path
+        return answer.read()
 
 
 def test_every_node_gets_0_to_10_points_that_follow_the_running_jobs(service):
