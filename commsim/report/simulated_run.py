@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.result import Result, Trace
+from commsim.core.units import microseconds
 from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
 from commsim.engine.link_samples import LinkSamples, LinkWatch
@@ -207,7 +208,7 @@ def _on_clock(result: Result, trace: Trace, sized: Plan, wish: Wish) -> tuple[Tr
     )
     if last == end:
         done[trace.done == last] = result.time
-    said = [f"{outside * 1e6:.2f} us outside of messages come before the first"] if outside else []
+    said = [f"{microseconds(outside)} us outside of messages come before the first"] if outside else []
     if factor != 1.0:
         said.append(f"times of messages are {factor:.4g} times those simulated, for what software adds to them")
     return Trace(start, sent, done), "; ".join(said)

@@ -242,13 +242,13 @@ def table_of_ratios(found: OverBound, title: str = "") -> Table:
 
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:
-    times = f"{one.time * 1e6:.2f}", f"{one.bound * 1e6:.2f}", f"{one.times_bound:.3f}x"
+    times = microseconds(one.time), microseconds(one.bound), f"{one.times_bound:.3f}x"
     cells = [f"{one.size}", one.algorithm, *times, where(one.anywhere)]
     if not faults:
         return cells
     if one.whole is None:  # an algorithm may be possible with the faults only
         return [*cells, "-", "-"]
-    return [*cells, f"{one.whole * 1e6:.2f}", f"{one.faults_cost:.3f}x"]
+    return [*cells, microseconds(one.whole), f"{one.faults_cost:.3f}x"]
 
 
 def parts_of_over_bound(found: OverBound) -> list[Part]:

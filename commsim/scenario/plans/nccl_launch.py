@@ -26,9 +26,9 @@ from commsim.core.units import format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.plans.nccl_files import Decided
+from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.message_times import CallCosts, call_costs
 from commsim.software.nccl.of_network import Given, setting_of
 from commsim.software.nccl.prediction import EXCHANGES, Site, usable_protocols
 from commsim.software.nccl.search import Setting

@@ -1,4 +1,7 @@
-"""What NCCL expects of each algorithm and protocol, and which it takes at which size."""
+"""What NCCL expects of each algorithm and protocol, and which it takes at which size.
+
+No size is written here: where the choice changes follows from the constants of a release in ``model_versions.py``.
+"""
 
 from __future__ import annotations
 
