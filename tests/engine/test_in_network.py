@@ -205,8 +205,7 @@ def test_the_waits_of_an_aggregator_grow_with_its_children_and_not_with_their_sq
 @pytest.mark.parametrize("latency", [1e-7, 5e-6])
 def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(spec: str, latency: float) -> None:
     ready = prepare(spec, star(9, 12.5e9, latency), n_ranks=8)
-    assert ready.aggregation is not None
-    size = 2000.0 * ready.aggregation.system(2.0**20).payload
+    size = 2000.0 * ready.system.system(2.0**20).payload
     assert ready.at(size).schedule.n_chunks == 2000
     assert ready.predict(size).time == pytest.approx(ready.predict(size, engine="packet").time, rel=2e-4)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.cli.run.tables import Row, table_of
+from commsim.report.table_of_run import Row, table_of
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result

@@ -41,7 +41,6 @@ OWN_FILES = {
 # Libraries that open a name by themselves are given only names that were looked at before.
 LOOKED_AT = {
     "commsim/cli/switch/all_reduce.py",
-    "commsim/engine/trace_files.py",
     "commsim/files/gradients_file.py",
     "commsim/files/npz.py",
     "commsim/formats/json_rows.py",

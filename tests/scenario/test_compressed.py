@@ -92,8 +92,8 @@ def test_the_command_line_compresses(tmp_path, capsys):
     ("flags", "message"),
     [
         (["--operation", "all_reduce"], "--compressor goes with --collective alone"),
-        (["--group", "0,1,2"], "--compressor is not modelled for groups"),
-        (["ring_all_gather", "--flap", "switch:switch0@1us+1us"], "--flap is not modelled for compressed gradients"),
+        (["--group", "0,1,2"], "compressor is not modelled for groups"),
+        (["ring_all_gather", "--flap", "switch:switch0@1us+1us"], "flap is not modelled for compressed gradients"),
     ],
 )
 def test_a_compressor_goes_with_named_collectives_alone(flags, message, capsys):

@@ -155,7 +155,7 @@ def test_a_point_has_the_remarks_of_run_with_what_was_drawn_for_its_network(tmp_
              "collective": {"name": "ring_all_reduce", "size": "1MiB"}}  # fmt: skip
     run_sweep(sweep, tmp_path / "r", "serial")
     drawn, whole = read_table(tmp_path / "r").column("remarks").to_pylist()
-    assert [text.partition(":")[0] for text in drawn] == ["--fail links", "software nccl-tcp"]
+    assert [text.partition(":")[0] for text in drawn] == ["fail links", "software nccl-tcp"]
     assert [text.partition(":")[0] for text in whole] == ["software nccl-tcp"]
     graph = tmp_path / "graph.toml"
     graph.write_text('[[tasks]]\nname = "one"\noperation = "all_reduce"\ngroup = [0, 1, 2, 3]\nsize = "1MiB"\n')

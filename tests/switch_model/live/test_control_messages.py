@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from switch_model.live.control_messages import LineReader, write_line
+from switch_model.live.control_messages import LineReader, read_line, write_line
 from switch_model.live.slot_ranges import first_fit, free_ranges
 
 
@@ -15,7 +15,7 @@ def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
     stream, reader, got = b"".join(map(write_line, messages)), LineReader(4096), []
     while stream:
         n = data.draw(st.integers(1, len(stream)))
-        got += reader.feed(stream[:n])
+        got += map(read_line, reader.lines(stream[:n]))
         stream = stream[n:]
     assert got == messages
 
@@ -26,14 +26,14 @@ def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
 )
 def test_a_line_that_is_no_object_or_too_long_is_refused(line: bytes) -> None:
     with pytest.raises(InputError, match=r"a line has at most 4096 bytes|expected a JSON object on a line"):
-        LineReader(4096).feed(line + b"\n")
+        list(map(read_line, LineReader(4096).lines(line + b"\n")))
 
 
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory() -> None:
     reader = LineReader(100)
-    reader.feed(b"a" * 100)
+    assert reader.lines(b"a" * 100) == []
     with pytest.raises(InputError, match="at most 100 bytes"):
-        reader.feed(b"a")
+        reader.lines(b"a")
 
 
 def test_free_slots_are_what_lies_between_the_taken_ones() -> None:
