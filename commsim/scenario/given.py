@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.checking.check_compact import check_builder
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -109,6 +108,8 @@ def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
     schedule = given(n_ranks)
     if not isinstance(schedule, Schedule):
         raise InputError(f"{_name(given)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
+    from commsim.core.checking.check_compact import check_builder  # numba's kernels, for own functions only
+
     check_builder(given, n_ranks)
     return schedule
 
