@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.report.table_of_run import Row, table_of
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measurement
 from commsim.formats.measured import read_measured
 from commsim.formats.nccl_tests import ranks_of_rates
+from commsim.report.table_of_run import Row, table_of
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}"
