@@ -15,7 +15,7 @@ from commsim.report.predicted import Predicted
 from commsim.scenario.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.scenario.network_builder import NetworkBuilder
 from commsim.scenario.networkx_graphs import from_networkx, to_networkx
-from commsim.scenario.options import PlacedOptions, ScenarioOptions, takes, unknown_option
+from commsim.scenario.options import RankedOptions, ScenarioOptions, takes, unknown_option
 from commsim.scenario.ranking import Ranking
 from commsim.scenario.ranking import rank as rank_scenario
 from commsim.scenario.read import scenario_of
@@ -88,7 +88,7 @@ def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike] | None = None
     return solve_scenario(scenario, [] if sizes is None else sizes_of(sizes))
 
 
-@takes(PlacedOptions)
+@takes(RankedOptions)
 def rank(
     operation: str,
     network: NetworkLike,
@@ -98,7 +98,7 @@ def rank(
     named: Sequence[str] = (),
     synthesized: bool = False,
     assume_overhead: bool = True,
-    **options: Unpack[PlacedOptions],
+    **options: Unpack[RankedOptions],
 ) -> Ranking:
     """Rank all algorithms of an operation on a network, by size.
 
@@ -121,7 +121,7 @@ def rank(
         Whether a message takes 1 us of its sender where neither the network, `overhead`, `recv_overhead` nor `software`
         gives any, as in ``commsim run --operation``.
     **options
-        Keywords of :class:`commsim.scenario.options.PlacedOptions`.
+        Keywords of :class:`commsim.scenario.options.RankedOptions`.
 
     Raises
     ------
@@ -137,8 +137,8 @@ def rank(
     >>> [found[0][0] for found in ranking.by_size.values()]
     ['binomial_broadcast', 'chain_broadcast']
     """
-    if unknown := options.keys() - PlacedOptions.__annotations__.keys():
-        raise unknown_option(min(unknown), PlacedOptions)
+    if unknown := options.keys() - RankedOptions.__annotations__.keys():
+        raise unknown_option(min(unknown), RankedOptions)
     asked = scenario_of("", network, operation=operation, **options)
     assume = assume_overhead and not any(
         options.get(name) is not None for name in ("overhead", "recv_overhead", "software")

@@ -10,8 +10,8 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.real.comparison.comparison import Comparison, compare, compare_files
-from commsim.report.page.write import write_page
-from commsim.report.predicted import Predicted
+from commsim.report.page.write import check_page, write_page
+from commsim.report.predicted import NO_SCENARIO, Predicted
 from commsim.report.repeated_runs import repeated_all, with_runs
 from commsim.report.rows.study_files import read_study
 from commsim.report.study import study_of_rows
@@ -197,7 +197,7 @@ def write_report(
     Raises
     ------
     InputError
-        If a file holds no results, or the page cannot be written.
+        If there are no results, the page has another ending, or it cannot be written.
 
     Examples
     --------
@@ -205,15 +205,20 @@ def write_report(
     >>> one = cs.predict("ring_all_reduce", "star:n_hosts=4", "1MiB")
     >>> left_out = cs.write_report(one, "page.html")  # doctest: +SKIP
     """
+    check_page(fspath(path))
     if isinstance(results, (str, PathLike)):
         return write_page(read_study(fspath(results))[0], fspath(path))
     every = [results] if isinstance(results, (Result, Solution)) else list(results)
+    if not every:
+        raise InputError("write_report needs at least one result, got none")
     known = [pair for one in every for pair in _with_solution(one)]
     said = (text for solution, _ in known if solution is not None for text in solution.said)
     name = Path(path).stem
     study = study_of_rows(name, [result.row() for _, result in known], {}, remarks=tuple(said))
     again = [(solution, result) for solution, result in known if solution is not None]
-    return write_page(with_runs(study, *repeated_all(again)), fspath(path))
+    runs, left_out = repeated_all(again)
+    left_out |= {result.collective: NO_SCENARIO for solution, result in known if solution is None}
+    return write_page(with_runs(study, runs, left_out), fspath(path))
 
 
 def _with_solution(given: Result | Solution) -> list[tuple[Solution | None, Result]]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commsim.core.operations import OPERATIONS, operation
+from commsim.core.operations import OPERATIONS, no_bytes, operation
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import table_of_ratios
 from commsim.report.terminal import progress
@@ -80,7 +80,7 @@ def _sizes(config: Config) -> tuple[list[int], list[str]]:
     sizes = config.sizes()
     if not operation(config.operation).signals:
         return sizes, []
-    return [0], [f"-b, -e, -f: no effect, a {config.operation} carries no bytes"]
+    return [0], [no_bytes(config.operation)]
 
 
 def _parts_of_bounds(

@@ -82,28 +82,11 @@ def run(config: Config) -> Answer:
         raise InputError("--json and --csv are of two results: commsim report A B")
     if config.timeline is not None:
         raise InputError("--timeline is of two results: commsim report A B; of one: commsim trace")
+    from commsim.report.page.write import check_page
+
     check_page(config.output)
     study, notes = read_data(config, detail=not config.no_detail)
     return Answer(remarks((*notes, *write_report(study, config.output))))
-
-
-def check_page(path: str) -> None:
-    """Refuse, before anything is computed, a file that no page can be written to.
-
-    Raises
-    ------
-    InputError
-        If its name does not end with .html, its folder is not there, it is a folder itself, or vl-convert is missing.
-    """
-    if Path(path).suffix != ".html":
-        raise InputError(f"{path}: a report is a file that ends with .html")
-    if not Path(path).parent.is_dir():
-        raise InputError(f"{path}: cannot write: no such folder")
-    if Path(path).is_dir():
-        raise InputError(f"{path}: cannot write: Is a directory")
-    from commsim.report.page.write import require_library
-
-    require_library()
 
 
 def report_run(config: RunConfig, results: Sequence[Any], path: str, said: Sequence[str]) -> list[str]:

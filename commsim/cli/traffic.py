@@ -14,7 +14,7 @@ from commsim.scenario.faults import DETECTION
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY
-from .report import check_page, write_report
+from .report import write_report
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -88,6 +88,8 @@ def run(config: Config) -> Answer:
     if config.sample is not None and parse_time(config.sample, "--sample") == 0:
         raise InputError("--sample is longer than 0s")
     if config.report is not None:
+        from commsim.report.page.write import check_page
+
         check_page(config.report)
     flaps = _flaps(config, network)
     messages = _messages(config, len(ways_of(network).hosts), int(size))

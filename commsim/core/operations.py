@@ -140,3 +140,8 @@ def operation(name: str) -> Operation:
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"unknown operation {name!r}; {hint}known: {', '.join(sorted(OPERATIONS))}")
     return OPERATIONS[name]
+
+
+def no_bytes(name: str) -> str:
+    """Say that sizes change nothing for an operation that only signals."""
+    return f"sizes have no effect, a {name} carries no bytes"

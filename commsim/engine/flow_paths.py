@@ -57,6 +57,10 @@ class FlowPaths:
     _plans: dict[Any, Any] = field(default_factory=dict)
     _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | {"_plans": {}, "_chosen": {}}
+
     @property
     def is_regular(self) -> bool:
         """Whether ways other than the event engine may apply."""

@@ -11,6 +11,8 @@ from commsim.core.frames import frame_of
 from commsim.core.result import Result
 from commsim.scenario.solve import Solution
 
+NO_SCENARIO = "a result that was read or pickled has no timeline; predict it again"
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Predicted(Result):
@@ -48,7 +50,7 @@ class Predicted(Result):
         return hash(self.plain())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Result.__reduce__(self.plain())
+        return type(self), Result.__reduce__(self.plain())[1]
 
     def plain(self) -> Result:
         """Return only the numbers."""
@@ -102,7 +104,7 @@ class Predicted(Result):
     def _traced(self) -> tuple[Any, tuple[Any, Any, Any]]:
         """Return the transfers in program order, and their times: simulated again as the scenario says."""
         if self.solution is None:
-            raise InputError("a result that was read or pickled has no timeline; predict it again")
+            raise InputError(NO_SCENARIO)
         from commsim.report.repeated_runs import repeated
 
         run = repeated(self.solution, self)

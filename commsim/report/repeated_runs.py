@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Runs that a page shows in detail.
 MAX_RUNS = 4
-__all__ = ["MAX_RUNS", "refuse_further", "repeated", "repeated_all", "with_runs"]
+SHARED = "groups and jobs that share a network have no timeline"
+__all__ = ["MAX_RUNS", "SHARED", "refuse_further", "repeated", "repeated_all", "with_runs"]
 
 
 def repeated(solution: Solution, result: Result) -> SimulatedRun:
@@ -39,7 +40,7 @@ def repeated(solution: Solution, result: Result) -> SimulatedRun:
     """
     scenario = solution.scenario
     if not isinstance(solution.plan, CollectivePlan):
-        raise InputError("groups and jobs that share a network have no timeline")
+        raise InputError(SHARED)
     wish = scenario.wish.with_engine(result.engine)
     return simulate_run(scenario.name or result.collective, solution.plan, result.size, wish, result.time)
 

@@ -29,6 +29,7 @@ COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(
               "predicted(GB/s)", ""]  # fmt: skip
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
+LEAST_OF_RATIOS = ["sums_and_copies_at", "whole(us)", "bound(us)"]
 # Where the schedules of a bound sum and copy.
 RANKS, ANYWHERE = "ranks", "servers or switches"
 SYNTHESIS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
@@ -238,7 +239,7 @@ def where(anywhere: bool) -> str:
 def table_of_ratios(found: OverBound, title: str = "") -> Table:
     """Return the times of algorithms over their bound, and what faults cost them."""
     columns = RATIOS + (FAULTS if found.has_faults else [])
-    return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title)
+    return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title, LEAST_OF_RATIOS)
 
 
 def _cells_of_ratio(one: Ratio, faults: bool) -> list[str]:

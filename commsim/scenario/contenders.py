@@ -12,6 +12,7 @@ import numpy as np
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import SWITCH, Network
+from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
 from commsim.scenario.build import prepare
@@ -97,6 +98,21 @@ def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     if not names:
         raise InputError(f"no collective implements {operation}")
     return names
+
+
+def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[str]]:
+    """Return the sizes that an operation can have, in ascending order, and what to say where it has none.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or no size is given.
+    """
+    if not sizes:
+        raise InputError("sizes must name at least one size, such as '64MiB'")
+    if known_operation(operation).signals:
+        return [0], [no_bytes(operation)] if any(sizes) or len(sizes) > 1 else []
+    return sorted(set(sizes)), []
 
 
 def require_operation(spec: str, operation: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ENTRIES = re.compile(r"Parameters\n *-{4,}\n(.*?)\s*\Z", re.DOTALL)
-__all__ = ["NetworkOptions", "PlacedOptions", "Quantity", "ScenarioOptions", "takes", "unknown_option"]
+__all__ = ["NetworkOptions", "PlacedOptions", "Quantity", "RankedOptions", "ScenarioOptions", "takes", "unknown_option"]
 
 
 class NotGiven:
@@ -92,7 +92,29 @@ class PlacedOptions(NetworkOptions, total=False):
     packets: Mapping[str, Any] | None
 
 
-class ScenarioOptions(PlacedOptions, total=False):
+class RankedOptions(PlacedOptions, total=False):
+    """Late starters, and packets as bytes of messages: what all algorithms of a ranking have.
+
+    Parameters
+    ----------
+    start_jitter : float, s, or str
+        Latest start of a rank; starts are drawn uniformly between 0 and this.
+    iterations : int
+        Number of draws of the starts; the result has the median time.
+    payload, header : float, bytes, or str
+        Bytes of packets that messages are cut into.
+    framing : Framing
+        Packets as a value, in place of `payload` and `header`.
+    """
+
+    start_jitter: Quantity
+    iterations: int | None
+    payload: Quantity
+    header: Quantity
+    framing: Framing | None
+
+
+class ScenarioOptions(RankedOptions, total=False):
     """The work, and further options of engines.
 
     Parameters
@@ -111,14 +133,6 @@ class ScenarioOptions(PlacedOptions, total=False):
         Largest known error, with the engine ``auto``.
     method : str
         Way by which the flow engine computes. Default: ``auto``.
-    start_jitter : float, s, or str
-        Latest start of a rank; starts are drawn uniformly between 0 and this.
-    iterations : int
-        Number of draws of the starts; the result has the median time.
-    payload, header : float, bytes, or str
-        Bytes of packets that messages are cut into.
-    framing : Framing
-        Packets as a value, in place of `payload` and `header`.
     trace : bool
         Whether results keep the times of every transfer.
     """
@@ -130,19 +144,14 @@ class ScenarioOptions(PlacedOptions, total=False):
     assume_programmable: bool
     tolerance: float | None
     method: str
-    start_jitter: Quantity
-    iterations: int | None
-    payload: Quantity
-    header: Quantity
-    framing: Framing | None
     trace: bool
 
 
 # Each with those that it extends, for what a function shows.
 _PARTS: Mapping[type, tuple[type, ...]] = {
     NetworkOptions: (NetworkOptions,),
-    PlacedOptions: (NetworkOptions, PlacedOptions),
-    ScenarioOptions: (NetworkOptions, PlacedOptions, ScenarioOptions),
+    RankedOptions: (NetworkOptions, PlacedOptions, RankedOptions),
+    ScenarioOptions: (NetworkOptions, PlacedOptions, RankedOptions, ScenarioOptions),
 }
 
 

@@ -44,7 +44,7 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
         return None
     sizes = [
         parse_size(value, name) if isinstance(value, str) else value
-        for value, name in ((payload, "--payload"), (header, "--header"))
+        for value, name in ((payload, "payload"), (header, "header"))
     ]
     return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 

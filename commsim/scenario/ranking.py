@@ -11,7 +11,6 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
@@ -20,6 +19,7 @@ from commsim.scenario.contenders import (
     about_assumed,
     algorithms_for,
     blaming,
+    legal_sizes,
     prepare_all,
     priced_apart,
     require_operation,
@@ -28,7 +28,7 @@ from commsim.scenario.contenders import (
     without_overhead,
 )
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.solve import Solution, solve
+from commsim.scenario.solve import Solution, solve, without_effect
 
 from .collective_names import spelled_out
 from .scenario import Scenario
@@ -144,7 +144,7 @@ def rank(
         If the prediction of an algorithm is impossible. This is a bug in commsim.
     """
     scenario.wish.require_engine("a ranking")
-    network, sizes = scenario.network, _legal_sizes(operation, sizes)
+    network, (sizes, about_sizes) = scenario.network, legal_sizes(operation, sizes)
     known: dict[tuple[str, int], Result] = {}
 
     def predict(spec: str, plan: Plan, size: int) -> Result:
@@ -163,7 +163,13 @@ def rank(
     costly = with_assumed_overhead(network) if assume_overhead else network
     found = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
     derived = dict.fromkeys(
-        (*scenario.remarks, *skipped(left_out), *(n for plan in plans.values() for n in plan.notes))
+        (
+            *scenario.remarks,
+            *without_effect(scenario),
+            *about_sizes,
+            *skipped(left_out),
+            *(n for plan in plans.values() for n in plan.notes),
+        )
     )
     said = about_assumed(plans) if costly is not network else without_overhead(network, sizes)
     remarks = (*sentences(found), *said, *priced_apart(plans, sizes[0]))
@@ -234,13 +240,6 @@ def contenders(
         plans[NAME] = plan_collective(asked)
         probe(NAME, plans[NAME])
     return plans, left_out
-
-
-def _legal_sizes(operation: str, sizes: Sequence[int]) -> list[int]:
-    """Return the sizes that an operation can have: what carries no bytes has none."""
-    if not sizes:
-        raise InputError("sizes must name at least one size, such as '64MiB'")
-    return [0] if known_operation(operation).signals else sorted(set(sizes))
 
 
 def sentences(ranking: Ranking) -> list[str]:

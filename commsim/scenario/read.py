@@ -159,7 +159,7 @@ def scenario_of(
     wish, about_packets = _wish_of(options, where)
     spec = "" if collective is None else collective
     if callable(spec):
-        spec = collective_of(spec, n_ranks or len(whole.endpoints))
+        spec = collective_of(spec, _ranks_of_each(groups) or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
     elif collective is None and jobs is None:
@@ -212,6 +212,8 @@ def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | N
     """Return jobs, by whatever they were given."""
     if given is None:
         return None
+    if given == "":
+        raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
     if operation is not None:
         raise InputError(JOBS_ONLY.format("operation"))
     from commsim.scenario.together.composition import Composition, read_composition
@@ -225,6 +227,17 @@ def _group_of(ranks: Sequence[int]) -> tuple[int, ...]:
         return tuple(operator.index(rank) for rank in ranks)
     except TypeError:
         raise InputError(f"groups must be lists of ranks, such as [[0, 1], [2, 3]], one is {ranks!r}") from None
+
+
+def _ranks_of_each(groups: Sequence[tuple[int, ...]]) -> int:
+    """Return the number of ranks of all groups alike, for which a function is called; 0 without groups."""
+    every = {len(group) for group in groups}
+    if len(every) > 1:
+        raise InputError(
+            f"a function makes one schedule, and these groups have {' and '.join(map(str, sorted(every)))} ranks; "
+            "give groups of one size, or a collective by name"
+        )
+    return max(every, default=0)
 
 
 def _number(value: Quantity, parse: Any, name: str) -> float | None:

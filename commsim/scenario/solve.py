@@ -23,7 +23,7 @@ from commsim.scenario.scenario import Scenario
 KINDS: tuple[Kind, ...] = (JOBS, GROUPS, COMPRESSED, COLLECTIVE)
 # Names of fields in messages, where they differ.
 OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
-__all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve"]
+__all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -144,13 +144,13 @@ def solve(
         outcomes.append(plan.outcome(size, scenario.wish))
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
-    derived = dict.fromkeys((*scenario.remarks, *_without_effect(scenario), *said, *plan.notes))
+    derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *said, *plan.notes))
     remarks = dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
     details = outcomes[-1].details if outcomes else None
     return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
 
 
-def _without_effect(scenario: Scenario) -> list[str]:
+def without_effect(scenario: Scenario) -> list[str]:
     """Describe which options change nothing."""
     wish = scenario.wish
     if wish.iterations > 1 and not wish.start_jitter:

@@ -5,6 +5,7 @@ An encoding is a function of the contents of messages; users may write their own
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -107,11 +108,11 @@ def switching(sparse: Encoding = coo) -> Encoding:
     ----------
     Renggli et al., "SparCML: High-performance sparse communication for machine learning", SC 2019.
     """
+    return functools.partial(_smaller, sparse)
 
-    def smaller(contents: Contents) -> NDArray[np.float64]:
-        return np.minimum(sparse(contents), dense(contents))
 
-    return smaller
+def _smaller(sparse: Encoding, contents: Contents) -> NDArray[np.float64]:
+    return np.minimum(sparse(contents), dense(contents))
 
 
 def by_phase(reducing: Encoding, copying: Encoding) -> Encoding:
@@ -119,14 +120,14 @@ def by_phase(reducing: Encoding, copying: Encoding) -> Encoding:
 
     SparCML's DSAR is ``by_phase(coo, dense)``, balanced parallelism by hashing ``by_phase(coo, hash_bitmap)``.
     """
+    return functools.partial(_either, reducing, copying)
 
-    def either(contents: Contents) -> NDArray[np.float64]:
-        out = np.empty(len(contents))
-        out[contents.reduces] = reducing(contents[contents.reduces])
-        out[~contents.reduces] = copying(contents[~contents.reduces])
-        return out
 
-    return either
+def _either(reducing: Encoding, copying: Encoding, contents: Contents) -> NDArray[np.float64]:
+    out = np.empty(len(contents))
+    out[contents.reduces] = reducing(contents[contents.reduces])
+    out[~contents.reduces] = copying(contents[~contents.reduces])
+    return out
 
 
 ENCODINGS: dict[str, Encoding] = {

@@ -31,6 +31,8 @@ from .volume import volume_bounds
 SIZES = (2**10, 2**20, 2**30)
 # Bounds that differ by less are one; of these the first says why.
 TIE = 1e-6
+# Relative difference of a time and its bound that is rounding only.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -207,3 +209,8 @@ def _adding(graph: Graph, demand: Demand) -> list[Cut]:
         return []
     work = demand.sums * (demand.n_ranks - 1)
     return [Cut(work / float((1 / gamma).sum()), "adding up, by all nodes that may add together")]
+
+
+def times_of(time: float, least: float) -> float:
+    """Return how many times the least a time is; 1 where both are nothing, or differ by rounding only."""
+    return time / least if least and abs(time - least) > ROUNDING * least else 1.0

@@ -11,17 +11,17 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
-from commsim.core.units import format_size, format_time
+from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
-from commsim.scenario.contenders import prepare_all, without_overhead
+from commsim.scenario.contenders import legal_sizes, prepare_all, without_overhead
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.ranking import contenders
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import solve
 
-from .bound import LowerBound, bound_for, lower_bound
+from .bound import LowerBound, bound_for, lower_bound, times_of
 
 __all__ = ["OverBound", "Ratio", "about_bound", "bound_of", "over_bound"]
 
@@ -54,12 +54,12 @@ class Ratio:
     @property
     def times_bound(self) -> float:
         """How many times the bound the time is."""
-        return _ratio(self.time, self.bound)
+        return times_of(self.time, self.bound)
 
     @property
     def faults_cost(self) -> float | None:
         """How many times that without faults the time is; None where that is not known."""
-        return None if self.whole is None else _ratio(self.time, self.whole)
+        return None if self.whole is None else times_of(self.time, self.whole)
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row."""
@@ -70,7 +70,7 @@ class Ratio:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OverBound(Shown):
     """Algorithms of an operation beside its lower bounds.
 
@@ -94,6 +94,18 @@ class OverBound(Shown):
     derived: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     has_faults: bool = False
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All remarks, each once."""
+        return tuple(dict.fromkeys((*self.derived, *self.remarks)))
+
+    def __repr__(self) -> str:
+        best = {one.size: one for one in reversed(self.ratios)}
+        times = [f"{format_size(size)} {one.algorithm} {one.times_bound:.3f} times the bound"
+                 for size, one in sorted(best.items())]  # fmt: skip
+        n_algorithms = len({one.algorithm for one in self.ratios})
+        return f"OverBound({counted(n_algorithms, 'algorithm')}, the best: {first_of(times)})"
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, as a data frame of pandas or polars."""
@@ -149,7 +161,7 @@ def over_bound(
         If the operation is unknown, a named algorithm is one of another operation or cannot run, or none can run.
     """
     scenario.wish.require_engine("lower bounds")
-    sizes = [0] if known_operation(operation).signals else sizes
+    sizes, about_sizes = legal_sizes(operation, sizes)
     # For schedules that put the same kinds of nodes to use on the same data there is one bound.
     known: dict[Any, LowerBound] = {}
     found: dict[str, tuple[LowerBound, Sequence[Result]]] = {}
@@ -172,19 +184,32 @@ def over_bound(
     bounds = _with_both_kinds(next(iter(plans.values())), list(known.values()))
     remarks = without_overhead(scenario.network, sizes)
     return OverBound(
-        tuple(bounds), tuple(ratios), left_out, scenario.remarks, tuple(remarks), has_faults=whole is not None
+        tuple(bounds),
+        tuple(ratios),
+        left_out,
+        (*scenario.remarks, *about_sizes),
+        tuple(remarks),
+        has_faults=whole is not None,
     )
 
 
-def about_bound(plan: Plan, results: Iterable[Result]) -> list[str]:
-    """Describe how many times the bound the results of one collective take, and what limits it."""
-    bound = bound_for(plan)
+def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[str]:
+    """Describe how many times the bound the results of one collective take, and what limits it.
+
+    Parameters
+    ----------
+    plan, results
+        Plan of the collective, and its predictions.
+    name : str
+        Name of the collective, where several are described.
+    """
+    bound, head = bound_for(plan), f"bound: {name}: " if name else "bound: "
     lines = []
     for r in results:
         least = bound.time(r.size)
-        times = f"the time is {_ratio(r.time, least):.3f} times the bound"
-        lines.append(f"bound: {format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
-    return [*lines, *(f"bound: {note}" for note in bound.notes)]
+        times = f"the time is {times_of(r.time, least):.3f} times the bound"
+        lines.append(f"{head}{format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
+    return [*lines, *(f"{head}{note}" for note in bound.notes)]
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:
@@ -215,8 +240,3 @@ def _with_both_kinds(plan: Plan, bounds: list[LowerBound]) -> list[LowerBound]:
         if all(bound.anywhere != anywhere for bound in bounds):
             bounds.append(lower_bound(schedule.operation, plan.network, ranks, anywhere=anywhere, **alike))
     return sorted(bounds, key=lambda bound: bound.anywhere)
-
-
-def _ratio(time: float, least: float) -> float:
-    """Return how many times the least a time is; 1 where both are nothing."""
-    return time / least if least else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -93,22 +94,23 @@ def prepare_synthesized(
         load_placement(placement or PACKED, network, p, seed) if not isinstance(placement, Placement) else placement
     )
     maker = Maker(operation, network, placement.nodes, root, MAX_MESSAGES, None)
-    made: dict[float, Plan] = {}
-
-    def at(size: float) -> Plan:
-        if size not in made:
-            tried = list(maker.candidates(int(size), textbook=False))
-            if not tried:
-                raise InputError(f"{network.name}: nothing is synthesized for {operation} here")
-            made[size] = min(tried, key=lambda one: one.rank).prepared
-        return made[size]
-
-    first = at(_FIRST)
+    made = functools.partial(_made, maker, {})
+    first = made(_FIRST)
     proof = maker.certificate
     told = (
         () if proof is None or not proof.proved else (f"synthesized: optimum {proof.fraction} s/GB times {proof.per}",)
     )
-    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=at)
+    return first.as_kind(SynthesizedPlan, notes=(*first.notes, *told, *maker.notes), made=made)
+
+
+def _made(maker: Maker, known: dict[float, Plan], size: float) -> Plan:
+    """Return the fastest plan that is made for a size."""
+    if size not in known:
+        tried = list(maker.candidates(int(size), textbook=False))
+        if not tried:
+            raise InputError(f"{maker.network.name}: nothing is synthesized for {maker.operation} here")
+        known[size] = min(tried, key=lambda one: one.rank).prepared
+    return known[size]
 
 
 def plan_synthesized(scenario: Scenario) -> Plan:

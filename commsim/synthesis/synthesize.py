@@ -18,6 +18,7 @@ from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.contenders import without_overhead
 
+from .bound import times_of
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
 from .trees.forest import Certificate
 
@@ -92,8 +93,7 @@ class Synthesis(Shown):
 
     def times_bound(self, size: int) -> float:
         """Return how many times the bound the fastest schedule of a size takes; 1 where both are nothing."""
-        bound = self.bounds[size]
-        return self.best(size).time / bound if bound else 1.0
+        return times_of(self.best(size).time, self.bounds[size])
 
     def row(self, size: int) -> dict[str, Any]:
         """Return the JSON row of a size."""

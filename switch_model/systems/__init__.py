@@ -38,10 +38,18 @@ class SystemSpec:
     entry: Entry[System]
     arguments: Mapping[str, Any]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _spec_named, (self.entry.name, dict(self.arguments))
+
     def at(self, n_bytes: float = float("inf")) -> System:
         """Return the system that serves tensors of this size."""
         more = {"n_bytes": n_bytes} if "n_bytes" in self.entry.parameters else {}
         return self.entry.build(**self.arguments, **more)
+
+
+def _spec_named(name: str, arguments: Mapping[str, Any]) -> SystemSpec:
+    """Return a system that comes out of a pickle, which has no functions."""
+    return SystemSpec(SYSTEMS[name], arguments)
 
 
 def parameters_of(entry: Entry[System]) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """What functions return shows itself: one line as text, tables and all remarks in a notebook, rows as a data frame."""
 
+import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ ANSWERS = {
     "predict": lambda: cs.predict("switchml", STAR, "1MiB", seed=3),
     "solve": lambda: cs.solve(cs.scenario_of("switchml", STAR, seed=3), ["1MiB", "2MiB"]),
     "rank": lambda: cs.rank("all_reduce", STAR, ["1KiB", "1MiB"]),
+    "over_bound": lambda: cs.over_bound("all_reduce", STAR, ["1KiB", "1MiB"]),
     "lower_bound": lambda: cs.lower_bound("all_reduce", STAR, anywhere=True),
     "synthesize": lambda: cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"]),
     "advise_for": lambda: cs.advise_for("1MiB", STAR),
@@ -104,3 +107,63 @@ def test_groups_and_jobs_keep_their_names(tmp_path):
         from commsim.report.repeated_runs import repeated
 
         repeated(shared, shared.results[0])
+
+
+def test_a_page_is_refused_as_on_the_command_line(tmp_path):
+    one = cs.predict("ring_all_reduce", STAR, "1MiB")
+    with pytest.raises(InputError, match=r"x\.txt: a report is a file that ends with \.html"):
+        cs.write_report(one, tmp_path / "x.txt")
+    with pytest.raises(InputError, match="needs at least one result, got none"):
+        cs.write_report([], tmp_path / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_says_why_a_pickled_result_has_no_timeline(tmp_path):
+    one = pickle.loads(pickle.dumps(cs.predict("ring_all_reduce", STAR, "1MiB")))
+    left_out = cs.write_report(one, tmp_path / "x.html")
+    (why,) = (reason for names, reason in left_out.items() if "timeline" in names)
+    assert why == "ring_all_reduce: a result that was read or pickled has no timeline; predict it again"
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        (("--start-jitter", "50us", "-n", "3", "--seed", "2"), {"start_jitter": "50us", "iterations": 3, "seed": 2}),
+        (("--payload", "1KiB", "--header", "78B"), {"payload": "1KiB", "header": "78B"}),
+    ],
+)
+def test_a_ranking_takes_what_the_command_line_takes(flags, options, capsys, tmp_path):
+    words = ("--topology", STAR, "--operation", "all_gather", "-b", "64K", "-e", "64K")
+    printed_by(capsys, "run", *words, *flags, "--json", str(tmp_path / "r.json"))
+    rows = json.loads((tmp_path / "r.json").read_text())["ranking"][0]["algorithms"]
+    ranking = cs.rank("all_gather", STAR, "64KiB", **options)
+    assert [(row["algorithm"], row["time_s"]) for row in rows] == [
+        (name, result.time) for name, result in ranking.by_size[2**16]
+    ]
+    assert ranking.by_size != cs.rank("all_gather", STAR, "64KiB").by_size
+
+
+def test_a_ranking_says_what_has_no_effect():
+    assert any("iterations: no effect" in line for line in cs.rank("all_gather", STAR, "1KiB", iterations=3).said)
+    no_bytes = "sizes have no effect, a barrier carries no bytes"
+    assert no_bytes in cs.rank("barrier", STAR, "1KiB").said
+    assert no_bytes in cs.over_bound("barrier", STAR, "1KiB").said
+
+
+def test_a_bound_that_is_met_but_for_rounding_is_met():
+    found = cs.over_bound("all_gather", "star:n_hosts=8,latency=0us", "64MiB", algorithms=["ring_all_gather"])
+    (one,) = found.ratios
+    assert one.time != one.bound
+    assert one.times_bound == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": ""}, "jobs must be a TOML or JSON file, or a Composition, got ''"),
+        ({"payload": 10, "header": "x"}, "^header must be"),
+    ],
+)
+def test_a_wrong_option_is_named_as_in_python(options, message):
+    with pytest.raises(InputError, match=message):
+        cs.scenario_of("ring_all_reduce", STAR, **options)

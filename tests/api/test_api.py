@@ -16,7 +16,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.scenario.options import PlacedOptions, ScenarioOptions
+from commsim.scenario.options import RankedOptions, ScenarioOptions
 
 ROOT = Path(cs.__file__).parent.parent
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
@@ -251,6 +251,6 @@ def test_help_shows_every_option_once(function):
     shown = inspect.signature(function).parameters
     text = inspect.getdoc(function)
     named = [name for line in text.splitlines() if " : " in line for name in line.split(" : ")[0].split(", ")]
-    wanted = set(ScenarioOptions.__annotations__ if function is not cs.rank else PlacedOptions.__annotations__)
+    wanted = set(ScenarioOptions.__annotations__ if function is not cs.rank else RankedOptions.__annotations__)
     assert wanted <= shown.keys()
     assert all(named.count(name) == 1 for name in wanted), wanted - set(named)

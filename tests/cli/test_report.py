@@ -72,7 +72,7 @@ def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_p
     ("flags", "why"),
     [
         (("--engine", "closed-form"), "a closed form has no single transfers"),
-        (("--group", "0,1", "--group", "2,3"), "--group has no timeline"),
+        (("--group", "0,1", "--group", "2,3"), "groups and jobs that share a network have no timeline"),
     ],
 )
 def test_a_run_without_a_timeline_says_why(commsim, tmp_path, flags, why):

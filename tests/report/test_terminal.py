@@ -83,3 +83,15 @@ def test_facts_are_one_line_each_in_a_pipe(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     terminal.print_facts(FACTS)
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_ratios_with_faults_are_one_table_of_80_columns(shown):
+    from commsim import over_bound
+    from commsim.report.tables_of_questions import table_of_ratios
+
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
+    table = table_of_ratios(over_bound("all_reduce", network, "32MiB", fail=["links:1"]))
+    lines = shown(80, table.columns, table.rows, least=table.least)
+    heads = [line.split() for line in lines if "size(B)" in line]
+    assert len(heads) == 1
+    assert {"algorithm", "time(us)", "times_bound", "faults_cost"} <= set(heads[0])

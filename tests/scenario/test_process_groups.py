@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from commsim import predict
+from collectives import COLLECTIVES
+from commsim import predict, scenario_of, solve
 from commsim.core.errors import InputError
 from commsim.scenario.plans.groups import prepare_groups
 
@@ -63,3 +64,30 @@ def test_groups_of_no_such_ranks_are_refused(groups):
 def test_the_closed_form_knows_no_groups():
     with pytest.raises(InputError, match="by flow, alpha-beta or packet, got engine 'closed"):
         prepare_groups("ring_all_reduce", STAR, [[0, 1]]).predict(1e6, engine="closed-form")
+
+
+RACKS = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
+
+
+def test_groups_that_are_together_faster_than_the_busiest_link_are_refused():
+    groups = [[0, 4], [1, 5], [2, 6], [3, 7]]
+    said = (
+        r"4 groups with ring_all_reduce, 1 MiB: engine alpha-beta gives 91.89 us, but together .* 251.7 us on leaf0->"
+    )
+    with pytest.raises(InputError, match=f"{said}.*; use engine flow"):
+        prepare_groups("ring_all_reduce", RACKS, groups).predict(2**20, engine="alpha-beta")
+    two = prepare_groups("ring_all_reduce", RACKS, [[0, 1], [4, 5]])  # which share no link
+    times = [[r.time for r in two.predict(2**20, engine=engine)] for engine in ("alpha-beta", "flow")]
+    np.testing.assert_allclose(*times, rtol=1e-9)
+
+
+def mine(n_ranks):
+    return COLLECTIVES["ring_all_reduce"].build(n_ranks)
+
+
+def test_a_function_is_called_for_the_ranks_of_a_group():
+    groups = [[0, 1, 2], [3, 4, 5]]
+    own, named = (solve(scenario_of(what, STAR, groups=groups), ["1MiB"]) for what in (mine, "ring_all_reduce"))
+    assert [r.time for r in own.results] == [r.time for r in named.results]
+    with pytest.raises(InputError, match="these groups have 2 and 3 ranks; give groups of one size"):
+        scenario_of(mine, STAR, groups=[[0, 1], [2, 3, 4]])

@@ -51,7 +51,14 @@ OF_RANKINGS: tuple[Refused, ...] = (
 OF_COLLECTIVES: tuple[Refused, ...] = (
     Refused(("algorithm",), "--algorithm needs --operation, such as --operation all_reduce"),
     Refused(("synthesized",), "--synthesized goes with --operation, such as --operation all_reduce"),
-    Refused(("bound",), NO_BOUND, lambda config: bool(config.group or config.compressor)),
+    Refused(
+        ("bound",), "--bound does not go with --group: it is of one collective alone", lambda config: bool(config.group)
+    ),
+    Refused(
+        ("bound",),
+        "--bound does not go with --compressor: it is of data that is not compressed",
+        lambda config: config.compressor is not None,
+    ),
     Refused(("osu",), OF_ONE_COLLECTIVE, lambda config: bool(config.group) or len(config.collective) > 1),
 )
 

@@ -34,8 +34,11 @@ def _bounds(_: Config, answered: Answered) -> list[Part]:
     from commsim.scenario import Plan
     from commsim.synthesis.over_bound import about_bound
 
-    known = ((one.plan, one.results) for one in answered.solutions)
-    return remarks(line for plan, some in known if isinstance(plan, Plan) for line in about_bound(plan, some))
+    several = len(answered.solutions) > 1
+    known = ((one.scenario.name if several else "", one.plan, one.results) for one in answered.solutions)
+    return remarks(
+        line for name, plan, some in known if isinstance(plan, Plan) for line in about_bound(plan, some, name)
+    )
 
 
 def _check_picture(path: str) -> None:
@@ -68,7 +71,7 @@ def _osu_table(config: Config, answered: Answered) -> list[Part]:
 
 
 def _check_page(path: str) -> None:
-    from ..report import check_page
+    from commsim.report.page.write import check_page
 
     check_page(path)
 

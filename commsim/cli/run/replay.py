@@ -84,10 +84,11 @@ def scenario_and_plan(config: Any, spec: str) -> tuple[Scenario, Plan]:
 
 def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) -> SimulatedRun:
     from commsim.core.own_files import names_own_file
+    from commsim.report.repeated_runs import SHARED
     from commsim.report.simulated_run import simulate_run
 
-    for flag in config.given("jobs", "group"):
-        raise InputError(f"{flag} has no timeline")
+    if config.given("jobs", "group"):
+        raise InputError(SHARED)
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     size, time, engine = row.get("size_B"), row.get("time_s"), row.get("engine")

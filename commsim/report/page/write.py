@@ -59,6 +59,23 @@ def require_library() -> None:
         raise InputError("pages need vl-convert: pip install 'commsim[report]'") from None
 
 
+def check_page(path: str) -> None:
+    """Refuse, before anything is computed, a file that no page can be written to.
+
+    Raises
+    ------
+    InputError
+        If its name does not end with .html, its folder is not there, it is a folder itself, or vl-convert is missing.
+    """
+    if Path(path).suffix != ".html":
+        raise InputError(f"{path}: a report is a file that ends with .html")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path}: cannot write: no such folder")
+    if Path(path).is_dir():
+        raise InputError(f"{path}: cannot write: Is a directory")
+    require_library()
+
+
 @functools.cache
 def library() -> str:
     """Return the script that draws, as vl-convert carries it: Vega, Vega-Lite and vega-embed.

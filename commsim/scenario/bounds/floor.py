@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SLACK = 1e-9
 # Engines that take paths one by one: a cut that they did not see is a limit of the engine, and no bug.
 ON_PAPER = ("closed-form", "alpha-beta")
-__all__ = ["Floor", "floor_of", "uses_more_than_ranks"]
+__all__ = ["ON_PAPER", "SLACK", "Floor", "floor_of", "uses_more_than_ranks"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -82,6 +83,9 @@ class Aggregation:
     given: Mapping[str, Any]
     spec: SystemSpec
     where: AggregatorPlacement
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _aggregation_of, (self.build.__name__, self.given, self.spec, self.where)
 
     def system(self, size: float) -> System:
         """Return the system at a size, with the window that `pool` chunks of the schedule would be."""
@@ -167,6 +171,11 @@ class Aggregation:
         if (widest := max(max(tree.fan_in) for tree in self.where.trees)) > system.max_fan_in:
             said.append(f"{widest} children of a switch, more than the {system.max_fan_in} that {system.name} takes")
         return tuple(said)
+
+
+def _aggregation_of(name: str, *rest: Any) -> Aggregation:
+    """Return what comes out of a pickle, which has no functions: the builder by the name of its collective."""
+    return Aggregation(COLLECTIVES[name].build, *rest)
 
 
 def _rate(

@@ -47,8 +47,13 @@ def plan_pieces(asked: Asked) -> Plan:
     plan = laid_out(built(asked), asked)
     if plan.parameters.get("n_chunks") is not None:
         return plan
-    cut = functools.partial(sized_parameters, asked.entry, plan.schedule.n_ranks, given=dict(plan.parameters))
+    cut = functools.partial(_in_pieces, asked.entry.name, plan.schedule.n_ranks, dict(plan.parameters))
     return plan.as_kind(CutBySize, cut=cut)
+
+
+def _in_pieces(name: str, n_ranks: int, given: dict[str, Any], size: float) -> dict[str, Any]:
+    # Of a name, since a plan is pickled, and an entry of the registry is not.
+    return sized_parameters(COLLECTIVES[name], n_ranks, size, given)
 
 
 def plan_partitions(asked: Asked) -> Plan:
@@ -76,10 +81,11 @@ def with_partitions_that_fit(prepared: Plan) -> Plan:
         return prepared
     single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
     most = schedule.n_chunks // single.n_chunks
-
-    def cut(size: float) -> dict[str, Any]:
-        best = partitions_that_fit(size, schedule.n_helpers, prepared.network, nodes)
-        return {**parameters, PARTITIONS: max(1, min(round(best), most))}
-
+    cut = functools.partial(_in_partitions, prepared, most)
     told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
     return prepared.as_kind(CutBySize, notes=(*prepared.notes, told), cut=cut)
+
+
+def _in_partitions(prepared: Plan, most: int, size: float) -> dict[str, Any]:
+    best = partitions_that_fit(size, prepared.schedule.n_helpers, prepared.network, prepared.placement.nodes)
+    return {**prepared.parameters, PARTITIONS: max(1, min(round(best), most))}

@@ -15,7 +15,7 @@ from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.operations import OPERATIONS
+from commsim.core.operations import OPERATIONS, no_bytes
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -108,8 +108,7 @@ class Plan:
         """
         operation = OPERATIONS.get(self.schedule.operation)
         if operation is not None and operation.signals:
-            has_no_bytes = f"sizes have no effect, a {self.schedule.operation} carries no bytes"
-            return [0.0], [has_no_bytes] if any(asked) or len(asked) > 1 else []
+            return [0.0], [no_bytes(self.schedule.operation)] if any(asked) or len(asked) > 1 else []
         if self.data is not None and self.data.size is not None:
             own = [float(self.data.size)]
             return own, ["sizes have no effect, the size is that of the gradients"] if list(asked) not in (

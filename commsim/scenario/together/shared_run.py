@@ -17,9 +17,11 @@ from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.core.units import format_size, format_time
 from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.scenario.bounds.floor import ON_PAPER, SLACK
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
@@ -83,6 +85,10 @@ class SharedRun:
     seed: int
     _laid: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without `_laid`, whose keys are the ids of objects of this process.
+        return SharedRun, (self.network, self.entries, self.plans, self.messages, self.routing, self.seed)
+
     @property
     def schedules(self) -> tuple[Schedule, ...]:
         """Schedule of each job."""
@@ -94,8 +100,29 @@ class SharedRun:
         return tuple(dict.fromkeys(note for plan in self.plans for note in plan.notes))
 
     def checked(self, results: Sequence[Result]) -> tuple[Result, ...]:
-        """Return results that are no faster than physics."""
+        """Return results that are no faster than physics: each by itself, and on paper also all together.
+
+        Raises
+        ------
+        InputError, PhysicsError
+            If they are faster.
+        """
+        self._require_links(results)
         return tuple(plan.checked(found) for plan, found in zip(self.plans, results, strict=True))
+
+    def _require_links(self, results: Sequence[Result]) -> None:
+        """Refuse times of an engine that shares no links, where the bytes of all need longer on the busiest link."""
+        first, last = results[0], max(result.time for result in results)
+        if first.engine not in ON_PAPER or self.network.curves is not None:
+            return
+        needed = sum(result.link_bytes for result in results) / self.network.bandwidth
+        if needed.max(initial=0.0) * (1 - SLACK) > last:
+            link = self.network.link_name(int(needed.argmax()))
+            raise InputError(
+                f"{len(results)} groups with {first.collective}, {format_size(int(first.size))}: engine {first.engine} "
+                f"gives {format_time(last)}, but together they need at least {format_time(float(needed.max()))} on "
+                f"{link}; use engine flow"
+            )
 
     def shared(self, wish: Wish) -> Shared:
         """Simulate everything in one run; time of background messages is also that without others."""

@@ -67,7 +67,7 @@ def test_the_json_of_jobs_has_the_network_and_the_engine(commsim, folder):
 def test_a_page_of_jobs_has_their_rows_and_no_timeline(commsim, folder):
     assert commsim(*ASKED["jobs"][0], "--json", "j.json").code == 0
     assert commsim("report", "j.json", "-o", "r.html").code == 0
-    assert "messages: ring_all_reduce: --jobs has no timeline" in commsim.out
+    assert "messages: ring_all_reduce: groups and jobs that share a network have no timeline" in commsim.out
 
 
 def test_what_is_synthesized_has_a_table_beside_all_algorithms(commsim):
@@ -96,3 +96,18 @@ def test_what_a_library_runs_for_an_operation_is_one_collective(commsim, folder)
     )
     assert commsim(*asked, "--bound", "--osu", "o.txt").code == 0
     assert "times the bound" in commsim.out
+
+
+def test_the_bounds_of_several_collectives_have_their_names(commsim):
+    several = ("ring_all_reduce", "double_tree_all_reduce")
+    lines = [line for line in commsim(*STAR, *several, "--bound").out.splitlines() if "times the bound" in line]
+    assert [line.split(": ")[1] for line in lines] == list(several)
+    every = commsim(*STAR, "--operation", "all_gather", "--algorithm", "all", "--bound").out
+    assert "# bound: ring_all_gather: 64 KiB: at least" in every
+    assert "# bound: 64 KiB: at least" in commsim(*STAR, "ring_all_reduce", "--bound").out
+
+
+def test_a_bound_is_refused_by_what_it_does_not_go_with(commsim):
+    said = commsim.refuses(*STAR, "ring_all_gather", "--compressor", "qsgd", "--bound")
+    assert "--bound does not go with --compressor" in said
+    assert "--bound does not go with --group" in commsim.refuses(*STAR, "--group", "0,1", "--bound")
