@@ -19,42 +19,19 @@ from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import Messages
 from commsim.scenario.together.composition import JobEntry
-from commsim.scenario.together.shared_run import SIMULATORS, SharedRun, shared_network
+from commsim.scenario.together.shared_run import SIMULATORS, SharedPlan, SharedRun, shared_network
 
 __all__ = ["GROUPS", "GroupsPlan", "prepare_groups"]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsPlan:
-    """Groups placed on a network.
-
-    Parameters
-    ----------
-    run : SharedRun
-        The groups as jobs that start together, of the size that is asked for.
-    """
-
-    run: SharedRun
-
-    @property
-    def network(self) -> Network:
-        """Network that all groups share."""
-        return self.run.network
+class GroupsPlan(SharedPlan):
+    """Groups placed on a network: jobs that start together, of the size that is asked for."""
 
     @property
     def groups(self) -> tuple[Plan, ...]:
         """The collective of each group, as if it were the only one."""
         return self.run.plans
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """Schedule of each group."""
-        return self.run.schedules
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was derived for each group."""
-        return self.run.notes
 
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return the sizes that one group can have."""

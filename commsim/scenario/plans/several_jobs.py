@@ -14,7 +14,6 @@ from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.core.schedule import Schedule
 from commsim.scenario.build import prepare
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.kind import COMMON, Kind, Outcome
@@ -23,43 +22,20 @@ from commsim.scenario.result_remarks import remarks_of_results
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import draw_messages
 from commsim.scenario.together.composition import Composition, JobEntry
-from commsim.scenario.together.shared_run import Shared, SharedRun, shared_network
+from commsim.scenario.together.shared_run import Shared, SharedPlan, SharedRun, shared_network
 from commsim.scenario.together.sharing import Sharing
 
 __all__ = ["JOBS", "JobsPlan", "prepare_jobs"]
 
 
 @dataclass(frozen=True, slots=True)
-class JobsPlan:
-    """Jobs and background traffic, placed on one network.
-
-    Parameters
-    ----------
-    run : SharedRun
-        The jobs with their plans, and the background traffic.
-    """
-
-    run: SharedRun
-
-    @property
-    def network(self) -> Network:
-        """Network that all share; switches on which aggregators were put can aggregate."""
-        return self.run.network
+class JobsPlan(SharedPlan):
+    """Jobs and background traffic, placed on one network."""
 
     @property
     def entries(self) -> tuple[JobEntry, ...]:
         """Jobs as they were named."""
         return self.run.entries
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """Schedule of each job."""
-        return self.run.schedules
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was derived for each job."""
-        return self.run.notes
 
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return one size, which has no effect: each job has its own."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 # Result of each job; time of each background message, and its time without others.
 Shared = tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]
-__all__ = ["SIMULATORS", "Shared", "SharedRun", "shared_network"]
+__all__ = ["SIMULATORS", "Shared", "SharedPlan", "SharedRun", "shared_network"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +267,34 @@ class SharedRun:
         """Return job `k` by itself."""
         only = (self.entries[k],), (self.plans[k],), Messages.none()
         return SharedRun(self.network, *only, self.routing, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPlan:
+    """The plan of collectives that share a network.
+
+    Parameters
+    ----------
+    run : SharedRun
+        The collectives with their plans, and the background traffic.
+    """
+
+    run: SharedRun
+
+    @property
+    def network(self) -> Network:
+        """Network that all share; switches on which aggregators were put can aggregate."""
+        return self.run.network
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Schedule of each collective."""
+        return self.run.schedules
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was derived for each collective."""
+        return self.run.notes
 
 
 def _roce() -> Framing:
