@@ -17,6 +17,7 @@ from commsim.report.rows.study_files import read_study
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice
 from commsim.scenario.advice import advise_for as advise
+from commsim.scenario.checks import checked, checked_all, text
 from commsim.scenario.given import (
     NetworkLike,
     PlacementLike,
@@ -89,10 +90,14 @@ def advise_for(
     """
     given = dict(locals())
     n_bytes, where = (None if size is None else size_of(size)), network_of(network)
-    shares = (density,) if isinstance(density, (int, float)) else tuple(density)
-    own = ("size", "network", "density", "gradients")
-    more = {name: value for name, value in given.items() if name not in own}
-    return advise(where, n_bytes, densities=shares, gradients=None if gradients is None else fspath(gradients), **more)
+    own = {"size", "network", "density", "gradients", "lossy", "programmable", "assume_overhead"}
+    where_ranks = fspath(placement) if isinstance(placement, PathLike) else placement
+    given["placement"] = text("packed")("placement", where_ranks)
+    more = checked_all({name: value for name, value in given.items() if name not in own})
+    return advise(
+        where, n_bytes, densities=checked("density", density), lossy=lossy, programmable=programmable,
+        gradients=None if gradients is None else fspath(gradients), assume_overhead=assume_overhead, **more,
+    )  # fmt: skip
 
 
 def cheapest_topologies(
@@ -115,7 +120,7 @@ def cheapest_topologies(
 def compare_with(
     measured: str | PathLike[str],
     network: NetworkLike | None = None,
-    collective: str | None = None,
+    collective: str | PathLike[str] | None = None,
     *,
     predicted: str | PathLike[str] | None = None,
     operation: str | None = None,
@@ -173,6 +178,10 @@ def compare_with(
             raise InputError(f"{name} goes with a network, not with a file of predictions")
         return compare_files(fspath(predicted or ""), fspath(measured), collective, **asked)
     where = network_of(network)
+    if isinstance(collective, PathLike):
+        collective = fspath(collective)
+    if collective is not None:
+        collective = checked("collective", collective)
     options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
     return compare(fspath(measured), where, collective, **asked, **options)
 

@@ -15,7 +15,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
 from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import collective_entry, load_schedule, runs_here
+from commsim.scenario.collective_names import collective_entry, runs_here
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
@@ -97,22 +97,6 @@ def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     if not names:
         raise InputError(f"no collective implements {operation}")
     return names
-
-
-def require_operation(spec: str, operation: str) -> None:
-    """Refuse a collective of another operation.
-
-    Raises
-    ------
-    InputError
-        Naming what it implements, and what would have been right.
-    """
-    if spec.endswith(".npz"):
-        implements = load_schedule(spec).operation
-    else:
-        implements = collective_entry(spec)[0].metadata["operation"]
-    if implements != operation:
-        raise InputError(f"{spec} implements {implements}, not {operation}")
 
 
 @contextlib.contextmanager
