@@ -171,19 +171,17 @@ def compare_with(
         "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
         "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
+    path = fspath(collective) if isinstance(collective, PathLike) else collective
+    spec: str | None = None if path is None else checked("collective", path)
     if (network is None) == (predicted is None):
         raise InputError("compare_with takes a network or a file of predictions: give one of the two")
     if network is None:
         for name in (name for name, value in options.items() if value):
             raise InputError(f"{name} goes with a network, not with a file of predictions")
-        return compare_files(fspath(predicted or ""), fspath(measured), collective, **asked)
+        return compare_files(fspath(predicted or ""), fspath(measured), spec, **asked)
     where = network_of(network)
-    if isinstance(collective, PathLike):
-        collective = fspath(collective)
-    if collective is not None:
-        collective = checked("collective", collective)
     options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
-    return compare(fspath(measured), where, collective, **asked, **options)
+    return compare(fspath(measured), where, spec, **asked, **options)
 
 
 def write_report(

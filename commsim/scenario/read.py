@@ -181,7 +181,7 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
     payload, header, fabric = options.get("payload"), options.get("header"), options.get("fabric")
     if framing is None and (payload, header) != (None, None):
         framing = framing_of(payload, header)
-    given = checked_packets(options["packets"], transport, fabric) if options.get("packets") else {}
+    given = checked_packets(packets, transport, fabric) if (packets := options.get("packets")) else {}
     if isinstance(transport, str):
         given, transport = {"transport": transport, **given}, None
     notes: list[str] = []
