@@ -7,11 +7,13 @@ and returns the answer; answers print short, show themselves in a notebook, and 
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Unpack
 
 from commsim.core.errors import InputError
 from commsim.report.predicted import Predicted
+from commsim.scenario.checks import checked, checked_all
 from commsim.scenario.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
 from commsim.scenario.network_builder import NetworkBuilder
 from commsim.scenario.networkx_graphs import from_networkx, to_networkx
@@ -85,6 +87,10 @@ def solve(scenario: Scenario, sizes: SizeLike | Sequence[SizeLike] | None = None
     InputError
         If the scenario is wrong, the engine cannot predict it, or the work has no size by itself and none is given.
     """
+    if not isinstance(scenario, Scenario):
+        raise InputError(
+            f"solve takes what cs.scenario_of returns, got {reprlib.repr(scenario)}; cs.predict takes names"
+        )
     return solve_scenario(scenario, [] if sizes is None else sizes_of(sizes))
 
 
@@ -139,11 +145,12 @@ def rank(
     """
     if unknown := options.keys() - RankedOptions.__annotations__.keys():
         raise unknown_option(min(unknown), RankedOptions)
+    operation = checked("operation", operation)
     asked = scenario_of("", network, operation=operation, **options)
     assume = assume_overhead and not any(
         options.get(name) is not None for name in ("overhead", "recv_overhead", "software")
     )
     return rank_scenario(
-        asked, operation, [int(s) for s in sizes_of(sizes)], algorithms=algorithms, named=named,
-        synthesized=synthesized, assume_overhead=assume,
+        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized, assume_overhead=assume,
+        **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip

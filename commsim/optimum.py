@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commsim.api import scenario_of
+from commsim.scenario.checks import checked, checked_all
 from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
 from commsim.scenario.read import changed_network as with_options
 from commsim.synthesis import LowerBound
@@ -50,6 +51,7 @@ def lower_bound(
     >>> least.time(100e6) == 2 * 3 / 4 * 100e6 / 12.5e9
     True
     """
+    operation, root = checked("operation", operation), checked("root", root)
     asked = scenario_of("", network, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale)
     return bound_of(asked, operation, root=root, anywhere=anywhere)
 
@@ -88,13 +90,13 @@ def over_bound(
     >>> [round(one.times_bound, 3) for one in found.ratios]
     [1.0]
     """
-    where = network_of(network)
+    operation, where = checked("operation", operation), network_of(network)
     asked = scenario_of(
         "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine
     )
     whole = where if fail or scale else None
     wanted = [int(size) for size in sizes_of(sizes)]
-    return bounded(asked, operation, wanted, whole=whole, algorithms=algorithms, named=named)
+    return bounded(asked, operation, wanted, whole=whole, **checked_all({"algorithms": algorithms, "named": named}))
 
 
 def synthesize(
@@ -138,7 +140,8 @@ def synthesize(
     running : str, optional
         Schedule that runs without the faults. Default: the fastest registered collective.
     """
-    where = network_of(network)
+    operation, where = checked("operation", operation), network_of(network)
+    root, max_messages = checked("root", root), checked("max_messages", max_messages)
     costs: dict[str, Any] = {
         "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip

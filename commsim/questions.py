@@ -17,6 +17,7 @@ from commsim.report.rows.study_files import read_study
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice
 from commsim.scenario.advice import advise_for as advise
+from commsim.scenario.checks import checked, checked_all, text
 from commsim.scenario.given import (
     NetworkLike,
     PlacementLike,
@@ -89,10 +90,14 @@ def advise_for(
     """
     given = dict(locals())
     n_bytes, where = (None if size is None else size_of(size)), network_of(network)
-    shares = (density,) if isinstance(density, (int, float)) else tuple(density)
-    own = ("size", "network", "density", "gradients")
-    more = {name: value for name, value in given.items() if name not in own}
-    return advise(where, n_bytes, densities=shares, gradients=None if gradients is None else fspath(gradients), **more)
+    own = {"size", "network", "density", "gradients", "lossy", "programmable", "assume_overhead"}
+    where_ranks = fspath(placement) if isinstance(placement, PathLike) else placement
+    given["placement"] = text("packed")("placement", where_ranks)
+    more = checked_all({name: value for name, value in given.items() if name not in own})
+    return advise(
+        where, n_bytes, densities=checked("density", density), lossy=lossy, programmable=programmable,
+        gradients=None if gradients is None else fspath(gradients), assume_overhead=assume_overhead, **more,
+    )  # fmt: skip
 
 
 def cheapest_topologies(
@@ -115,7 +120,7 @@ def cheapest_topologies(
 def compare_with(
     measured: str | PathLike[str],
     network: NetworkLike | None = None,
-    collective: str | None = None,
+    collective: str | PathLike[str] | None = None,
     *,
     predicted: str | PathLike[str] | None = None,
     operation: str | None = None,
@@ -166,15 +171,17 @@ def compare_with(
         "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
         "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
+    path = fspath(collective) if isinstance(collective, PathLike) else collective
+    spec: str | None = None if path is None else checked("collective", path)
     if (network is None) == (predicted is None):
         raise InputError("compare_with takes a network or a file of predictions: give one of the two")
     if network is None:
         for name in (name for name, value in options.items() if value):
             raise InputError(f"{name} goes with a network, not with a file of predictions")
-        return compare_files(fspath(predicted or ""), fspath(measured), collective, **asked)
+        return compare_files(fspath(predicted or ""), fspath(measured), spec, **asked)
     where = network_of(network)
     options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
-    return compare(fspath(measured), where, collective, **asked, **options)
+    return compare(fspath(measured), where, spec, **asked, **options)
 
 
 def write_report(

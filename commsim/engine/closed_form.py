@@ -19,6 +19,7 @@ from commsim.routing.pinned import find_connection_routes
 from .alpha_beta import costs_alone
 from .flow_plan import Job
 from .message_costs import refuse_curves
+from .results import chunk_bytes
 
 
 def closed_form(
@@ -56,17 +57,16 @@ def closed_form(
     Raises
     ------
     InputError
-        If the collective states none, or the network has measured curves.
+        If the size is not positive and finite, the collective states none, or the network has measured curves.
     """
     refuse_curves(network, "a closed form takes messages that cost a line", "the engine flow or alpha-beta")
     cost = entry.metadata["cost"]
     if cost is None:
         raise InputError(f"{entry.name} has no closed form; use engine flow or alpha-beta")
-    n_ranks = job.schedule.n_ranks
+    chunk, n_ranks = chunk_bytes(job, size), job.schedule.n_ranks
     link, on_wire = slowest_link(network, job, routing=routing, seed=seed), size
     if framing is not None:
-        chunks = job.schedule.n_chunks
-        on_wire = chunks * float(framing.on_wire(size / chunks))
+        on_wire = job.schedule.n_chunks * float(framing.on_wire(chunk))
         link = dataclasses.replace(link, gamma=link.gamma * size / on_wire)  # headers are not added
     time = float(cost(n_ranks, on_wire, link, **parameters))
     return Result(entry.name, entry.metadata["operation"], "closed-form", n_ranks, size, time, time)

@@ -207,6 +207,8 @@ def place_jobs(
     InputError
         If a name is unknown, or the cluster has no room.
     """
+    if not (isinstance(cluster, Cluster) and all(isinstance(job, PeriodicJob) for job in jobs)):
+        raise InputError("place_jobs takes a cluster of cs.read_cluster, and the jobs of cs.read_jobs")
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     settings = settings or Settings()

@@ -87,6 +87,26 @@ def spelled_out(spec: str, operation: str | None) -> str:
     return f"{named}{colon}{rest}"
 
 
+def require_operation(spec: str | Schedule, operation: str) -> None:
+    """Refuse a collective of another operation.
+
+    Raises
+    ------
+    InputError
+        Naming what it implements, and what would have been right.
+    """
+    known_operation(operation)
+    name = spec if isinstance(spec, str) else spec.name
+    if isinstance(spec, Schedule):
+        implements = spec.operation
+    elif spec.endswith(".npz"):
+        implements = load_schedule(spec).operation
+    else:
+        implements = collective_entry(spec)[0].metadata["operation"]
+    if implements != operation:
+        raise InputError(f"{name} implements {implements}, not {operation}")
+
+
 def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:
     """Whether a collective may run on a network's GPUs: that of a library only on those of who makes it."""
     if "nccl" not in metadata["needs"]:

@@ -16,7 +16,7 @@ from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
 from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import collective_entry, load_schedule, runs_here
+from commsim.scenario.collective_names import collective_entry, runs_here
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
@@ -113,22 +113,6 @@ def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[s
     if known_operation(operation).signals:
         return [0], [no_bytes(operation)] if any(sizes) or len(sizes) > 1 else []
     return sorted(set(sizes)), []
-
-
-def require_operation(spec: str, operation: str) -> None:
-    """Refuse a collective of another operation.
-
-    Raises
-    ------
-    InputError
-        Naming what it implements, and what would have been right.
-    """
-    if spec.endswith(".npz"):
-        implements = load_schedule(spec).operation
-    else:
-        implements = collective_entry(spec)[0].metadata["operation"]
-    if implements != operation:
-        raise InputError(f"{spec} implements {implements}, not {operation}")
 
 
 @contextlib.contextmanager

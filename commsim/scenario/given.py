@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, Union
+import numbers
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +22,12 @@ from commsim.scenario.inputs import load_network
 if TYPE_CHECKING:
     from commsim.scenario.network_builder import NetworkBuilder
 
-NetworkLike: TypeAlias = Union[str, Network, "NetworkBuilder"]
-PlacementLike: TypeAlias = str | Placement | Sequence[int] | Sequence[str] | NDArray[np.integer]
+LARGEST = 2**63  # bytes, as in commsim.core.units.parse_nccl_size
+
+NetworkLike: TypeAlias = Union[str, PathLike[str], Network, "NetworkBuilder"]
+PlacementLike: TypeAlias = str | PathLike[str] | Placement | Sequence[int] | Sequence[str] | NDArray[np.integer]
 SizeLike: TypeAlias = float | str
-CollectiveLike: TypeAlias = str | Schedule | Callable[[int], Schedule]
+CollectiveLike: TypeAlias = str | PathLike[str] | Schedule | Callable[[int], Schedule]
 
 
 def network_of(given: NetworkLike) -> Network:
@@ -30,11 +36,19 @@ def network_of(given: NetworkLike) -> Network:
     Raises
     ------
     InputError
-        If a name is unknown, or what was built is no network.
+        If a name is unknown, or what was given or built is no network.
     """
-    if isinstance(given, str):
-        return load_network(given)
-    return given if isinstance(given, Network) else given.build()
+    if isinstance(given, (str, PathLike)):
+        return load_network(fspath(given))
+    if isinstance(given, Network):
+        return given
+    from commsim.scenario.network_builder import NetworkBuilder
+
+    if not isinstance(given, NetworkBuilder):
+        raise InputError(
+            f"network must be text such as 'star:n_hosts=8', a file, a Network or a NetworkBuilder, got {_short(given)}"
+        )
+    return given.build()
 
 
 def size_of(given: SizeLike, name: str = "size") -> float:
@@ -43,17 +57,17 @@ def size_of(given: SizeLike, name: str = "size") -> float:
     Raises
     ------
     InputError
-        If it is neither.
+        If it is neither, or not a whole number of bytes.
     """
-    if isinstance(given, str):
-        return float(parse_size(given, name))
-    try:
-        return float(given)
-    except TypeError:
+    if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
         raise InputError(
-            f"{name} is one number of bytes, or text such as '64MiB', got {given!r}; for several, call it for each, "
-            "or cs.rank or cs.run_sweep once"
-        ) from None
+            f"{name} is one number of bytes, or text such as '64MiB', got {_short(given)}; for several, call it for "
+            "each, or cs.rank or cs.run_sweep once"
+        )
+    number: Any = parse_size(given, name) if isinstance(given, str) else given
+    if not (0 <= number < LARGEST and number == int(number)):
+        raise InputError(f"{name} must be a whole number of bytes below 8 EiB, got {_short(given)}")
+    return float(number)
 
 
 def sizes_of(given: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[float]:
@@ -64,10 +78,11 @@ def sizes_of(given: SizeLike | Sequence[SizeLike], name: str = "sizes") -> list[
     InputError
         If one is no size, or none is given.
     """
-    every = [given] if isinstance(given, (int, float, str)) else list(given)
+    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    every: list[Any] = list(cast(Sequence[Any], given)) if several else [given]
     if not every:
         raise InputError(f"{name} must name at least one size, such as '64MiB'")
-    return [size_of(size, name) for size in every]
+    return [size_of(size) for size in every]
 
 
 def seconds_of(given: float | str, name: str) -> float:
@@ -87,6 +102,12 @@ def placement_of(
     """
     if given is None or isinstance(given, (str, Placement)):
         return given, n_ranks
+    if isinstance(given, PathLike):
+        return fspath(given), n_ranks
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(
+            f"placement must be text such as 'packed', a file, a Placement or a node for each rank, got {_short(given)}"
+        )
     nodes = [_node(node, network) for node in given]
     if n_ranks is not None and len(nodes) != n_ranks:
         raise InputError(f"placement must name a node for each of n_ranks={n_ranks}, got {len(nodes)} nodes")
@@ -105,6 +126,13 @@ def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
     """
     if isinstance(given, (str, Schedule)):
         return given
+    if isinstance(given, PathLike):
+        return fspath(given)
+    if not callable(given):
+        raise InputError(
+            "collective must be text such as 'ring_all_reduce', a file, a Schedule or a function from a number of "
+            f"ranks to one, got {_short(given)}"
+        )
     schedule = given(n_ranks)
     if not isinstance(schedule, Schedule):
         raise InputError(f"{_name(given)}({n_ranks}) must return a Schedule, got {type(schedule).__name__}")
@@ -116,10 +144,18 @@ def collective_of(given: CollectiveLike, n_ranks: int) -> str | Schedule:
 
 def _node(given: int | str | np.integer, network: Network) -> int:
     if not isinstance(given, str):
-        return int(given)
+        try:
+            return operator.index(given)
+        except TypeError:
+            raise InputError(f"placement must name nodes, by number or by name, got {_short(given)}") from None
     if given not in network.nodes:
         raise InputError(f"placement: {network.name} has no node {given!r}; its first is {network.nodes[0]!r}")
     return network.nodes.index(given)
+
+
+def _short(given: object) -> str:
+    """Describe what was given, in part if it is long."""
+    return reprlib.repr(given)
 
 
 def _name(function: Callable[..., object]) -> str:

@@ -10,6 +10,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_size
+from commsim.scenario import checks
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
@@ -22,7 +23,54 @@ FABRIC = {
     "class_weights": "list",
 }  # fmt: skip
 USUAL = "window"
-__all__ = ["FABRIC", "TRANSPORT", "framing_of", "name_of", "packet_notes", "packets_of"]
+__all__ = ["FABRIC", "TRANSPORT", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of"]
+
+
+# How values of each kind are checked.
+CHECKS = {
+    "text": checks.text("dctcp"), "size": checks.quantity("64KiB"), "whole": checks.whole(1),
+    "number": checks.part("1%"), "list": checks.numbers_of("[3, 1]"),
+}  # fmt: skip
+
+
+def checked_packets(
+    given: Mapping[str, Any], transport: Transport | str | None, fabric: Fabric | None
+) -> dict[str, Any]:
+    """Return the options of packets in SI units; None is the same as not given.
+
+    Parameters
+    ----------
+    given : mapping of str to value
+        Values of some keys of ``TRANSPORT`` and ``FABRIC``.
+    transport, fabric
+        What is given beside them, and must not contradict them.
+
+    Raises
+    ------
+    InputError
+        If there is no such option, a value is wrong, or something is given twice.
+    """
+    kinds = TRANSPORT | FABRIC
+    given = {key: value for key, value in given.items() if value is not None}
+    if unknown := given.keys() - kinds.keys():
+        raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join(kinds)}")
+    read = {key: _read(key, CHECKS[kinds[key]](key, value)) for key, value in given.items()}
+    for name, value, keys in (("transport", transport, TRANSPORT), ("fabric", fabric, FABRIC)):
+        twice = [key for key in keys if key in read and value is not None]
+        if isinstance(value, str):
+            twice = [key for key in twice if key == name and read[key] != value]
+        if twice:
+            raise InputError(f"{twice[0]} is given in packets and by {name}={value!r}: leave one of the two out")
+    return read
+
+
+def _read(key: str, value: Any) -> Any:
+    """Return an option in SI units."""
+    if (TRANSPORT | FABRIC)[key] == "size" and isinstance(value, str):
+        value = parse_size(value, key)
+    if key == "window" and not value > 0:
+        raise InputError(f"window must be above 0, got {value:g}")
+    return value
 
 
 def framing_of(payload: float | str | None, header: float | str | None) -> Framing | None:

@@ -22,7 +22,6 @@ from commsim.scenario.contenders import (
     legal_sizes,
     prepare_all,
     priced_apart,
-    require_operation,
     skipped,
     with_assumed_overhead,
     without_overhead,
@@ -30,7 +29,7 @@ from commsim.scenario.contenders import (
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.solve import Solution, solve, without_effect
 
-from .collective_names import spelled_out
+from .collective_names import require_operation, spelled_out
 from .scenario import Scenario
 
 # How a ranking calls the schedules that are synthesized for the network.
@@ -224,7 +223,7 @@ def contenders(
     """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
     algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
     every = algorithms or algorithms_for(operation, scenario.network)  # before one's own file adds what it holds
-    for spec in named:
+    for spec in (*algorithms, *named):
         require_operation(spec, operation)
     plans, left_out = prepare_all(
         over(list(dict.fromkeys((*every, *named)))), scenario.network, n_ranks=scenario.n_ranks, named=named,

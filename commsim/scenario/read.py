@@ -7,21 +7,21 @@ import operator
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
-from commsim.core.placement import Placement
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
-from commsim.scenario.collective_names import spelled_out, usual_collective
+from commsim.scenario.checks import checked_all
+from commsim.scenario.collective_names import require_operation, spelled_out, usual_collective
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
-from commsim.scenario.packet_options import FABRIC, TRANSPORT, framing_of, packet_notes, packets_of
+from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
@@ -142,26 +142,25 @@ def scenario_of(
     """
     if unknown := options.keys() - ScenarioOptions.__annotations__.keys():
         raise unknown_option(min(unknown), ScenarioOptions)
+    options = cast(ScenarioOptions, checked_all(options))
     seed, operation, compressor = options.get("seed"), options.get("operation"), options.get("compressor")
-    if seed is not None and seed < 0:
-        raise InputError(f"seed must be 0 or more, got {seed}")
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
     jobs, groups = _jobs_of(options.get("jobs"), operation), tuple(map(_group_of, options.get("groups", ())))
-    whole = network if isinstance(network, Network) else loaded(network)
+    whole = loaded(network)
     placement, n_ranks = options.get("placement"), options.get("n_ranks")
-    if not (placement is None or isinstance(placement, (str, Placement))):
-        placement, n_ranks = placement_of(placement, whole, n_ranks)
+    placement, n_ranks = placement_of(placement, whole, n_ranks)
     where, notes = changed_network(
         whole, fail=fail, scale=scale, seed=seed or 0, overhead=options.get("overhead"),
         recv_overhead=options.get("recv_overhead"), reduce_rate=options.get("reduce_rate"),
         software=options.get("software"),
     )  # fmt: skip
     wish, about_packets = _wish_of(options, where)
-    spec = "" if collective is None else collective
-    if callable(spec):
-        spec = collective_of(spec, _ranks_of_each(groups) or n_ranks or len(whole.endpoints))
+    each = _ranks_of_each(groups) if callable(collective) else 0
+    spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
+    if spec and operation is not None:
+        require_operation(spec, operation)
     elif collective is None and jobs is None:
         plain = bool(groups) or compressor is not None or wish.engine == AUTO
         spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
@@ -183,11 +182,9 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
     payload, header, fabric = options.get("payload"), options.get("header"), options.get("fabric")
     if framing is None and (payload, header) != (None, None):
         framing = framing_of(payload, header)
-    given = {key: value for key, value in (options.get("packets") or {}).items() if value is not None}
+    given = checked_packets(packets, transport, fabric) if (packets := options.get("packets")) else {}
     if isinstance(transport, str):
         given, transport = {"transport": transport, **given}, None
-    if unknown := given.keys() - TRANSPORT.keys() - FABRIC.keys():
-        raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join((*TRANSPORT, *FABRIC))}")
     notes: list[str] = []
     if engine == "packet":
         notes = packet_notes(given, framing)

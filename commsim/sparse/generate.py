@@ -15,6 +15,8 @@ from .occupancy import Occupancy
 
 Pattern = Literal["random", "overlapping", "disjoint", "zipf"]
 PATTERNS: tuple[str, ...] = get_args(Pattern)
+# Largest drawn data: blocks of a rank, and bits of all ranks (8 GiB).
+MOST_BLOCKS, MOST_BITS = 2**32, 2**36
 
 
 def drawn_occupancy(
@@ -51,7 +53,8 @@ def drawn_occupancy(
     Raises
     ------
     InputError
-        If the density is not in (0, 1], the pattern is unknown, or disjoint blocks do not fit.
+        If the density is not in (0, 1], the pattern is unknown, disjoint blocks do not fit, or the data is too large to
+        draw.
 
     References
     ----------
@@ -63,6 +66,8 @@ def drawn_occupancy(
             f"{n_ranks}, {n_elements}, {block} and {seed}"
         )
     n_blocks = -(-n_elements // block)
+    if n_blocks > MOST_BLOCKS or n_ranks * n_blocks > MOST_BITS:
+        raise InputError(f"{n_ranks} ranks with {n_blocks} blocks each of drawn data do not fit into memory")
     count = _count(density, n_blocks)
     words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
     if pattern == "disjoint":

@@ -21,6 +21,7 @@ from commsim.scenario.bounds.cuts import Cut, partition_cuts
 from commsim.scenario.bounds.demand import Demand, demand_of
 from commsim.scenario.bounds.floor import uses_more_than_ranks
 from commsim.scenario.bounds.usable_links import Graph, usable
+from commsim.scenario.given import SizeLike, size_of
 
 from .latency import latency_bounds, nearest_ranks
 from .linear_program import MAX_VARIABLES, n_variables, program_bound
@@ -88,12 +89,14 @@ class LowerBound(Shown):
         per_byte = max((part.per_byte for part in self.parts), default=0.0)
         return 1 / per_byte if per_byte else float("inf")
 
-    def time(self, size: float) -> float:
+    def time(self, size: SizeLike) -> float:
         """Least time for an operation of so many bytes, in seconds."""
-        return max((part.per_byte * size + part.fixed for part in self.parts), default=0.0)
+        n_bytes = size_of(size)
+        return max((part.per_byte * n_bytes + part.fixed for part in self.parts), default=0.0)
 
-    def why(self, size: float) -> str:
+    def why(self, size: SizeLike) -> str:
         """Describe what limits it at that size."""
+        size = size_of(size)
         least = self.time(size) * (1 - TIE)
         return next(
             (p.why for p in self.parts if p.per_byte * size + p.fixed >= least and least > 0), "nothing to send"

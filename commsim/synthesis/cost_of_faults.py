@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.scenario import Plan, prepare
-from commsim.scenario.contenders import require_operation
+from commsim.scenario.collective_names import require_operation
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.scenario import Scenario
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # One message to one other rank.
 SEND, MESSAGE = "send", "binomial_broadcast"
+IN_PLACE_OF = {SEND: "broadcast"}  # operation of the collective that carries it
 # Operation whose gradients a compressor compresses.
 COMPRESSED = "all_reduce"
 CHAINS = ("broadcast", "reduce")
@@ -124,12 +125,16 @@ def network_costs(
     Raises
     ------
     InputError
-        If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
-        nothing was placed for.
+        If the placement does not fit, or an algorithm is one of another operation; the callable raises it for an
+        operation without an algorithm, or a rank that nothing was placed for.
     """
+    from commsim.scenario.collective_names import require_operation, spelled_out
     from commsim.scenario.inputs import load_placement
     from commsim.scenario.read import changed_network
 
+    for name, spec in (algorithms or {}).items():
+        carried = operation(IN_PLACE_OF.get(name, name)).name
+        require_operation(spelled_out(spec, carried), carried)
     net, told = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
@@ -227,8 +232,8 @@ class NetworkCosts:
         # all of the group are ranks; helpers go beside them
         where = Placement(self._nodes[list(task.group)])
         return scenario_of(
-            name, self._network, operation=task.operation, n_ranks=len(task.group), placement=where, seed=self._seed,
-            engine=self._engine, framing=self._framing,
+            name, self._network, operation=IN_PLACE_OF.get(task.operation, task.operation),
+            n_ranks=len(task.group), placement=where, seed=self._seed, engine=self._engine, framing=self._framing,
             compressor=self._compressor if task.operation == COMPRESSED else None,
         )  # fmt: skip
 

@@ -9,7 +9,8 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.scenario import contenders
-from commsim.scenario.contenders import algorithms_for, prepare_all, priced_apart, require_operation
+from commsim.scenario.collective_names import require_operation
+from commsim.scenario.contenders import algorithms_for, prepare_all, priced_apart
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.ranking import TOLERANCE, rank, rank_algorithms, solve_each

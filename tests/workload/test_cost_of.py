@@ -133,3 +133,17 @@ def test_an_exchange_is_by_default_what_run_takes_for_it(network, operation):
     (found,) = solve(asked, [size]).results
     assert cost(task(operation, tuple(range(found.n_ranks)), size)) == found.time
     assert {said for said in asked.remarks if "NCCL" in said} <= set(cost.notes())
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "message"),
+    [
+        ({"all_reduce": "ring_all_gather"}, "ring_all_gather implements all_gather, not all_reduce"),
+        ({"all_reduce": "dissemination_barrier"}, "dissemination_barrier implements barrier, not all_reduce"),
+        ({"barrier": "ring_all_reduce"}, "ring_all_reduce implements all_reduce, not barrier"),
+        ({"zzz": "ring_all_reduce"}, "unknown operation 'zzz'"),
+    ],
+)
+def test_an_algorithm_of_another_operation_is_refused(algorithms, message):
+    with pytest.raises(InputError, match=message):
+        network_costs(STAR, algorithms=algorithms)

@@ -128,7 +128,8 @@ def compare(
     if len(ranks) > 1 and n_ranks is None:
         raise InputError(f"{path} has measurements of {sorted(ranks)} ranks: choose a number of ranks")
     scenario = scenario_of(
-        collective, network, operation=known, n_ranks=n_ranks or next(iter(ranks), None), **options
+        collective, network, operation=known if collective is None else None,
+        n_ranks=n_ranks or next(iter(ranks), None), **options,
     )  # fmt: skip
     if collective is None and not usual_collective(scenario.network, known or "")[1]:
         notes.append(f"{scenario.name}: another algorithm can be named")
