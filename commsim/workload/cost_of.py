@@ -134,7 +134,8 @@ def network_costs(
 
     for name, spec in (algorithms or {}).items():
         carried = operation(IN_PLACE_OF.get(name, name)).name
-        require_operation(spelled_out(spec, carried), carried)
+        if compressor is None or carried != COMPRESSED:  # compressed gradients may be gathered; their plan refuses others
+            require_operation(spelled_out(spec, carried), carried)
     net, told = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
