@@ -159,7 +159,7 @@ def scenario_of(
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
     if isinstance(spec, str) and spec:
         spec = spelled_out(spec, operation)
-    if spec and operation is not None:
+    if spec and operation is not None and compressor is None:  # compressed gradients may be gathered
         require_operation(spec, operation)
     elif collective is None and jobs is None:
         plain = bool(groups) or compressor is not None or wish.engine == AUTO

@@ -134,7 +134,7 @@ def network_costs(
 
     for name, spec in (algorithms or {}).items():
         carried = operation(IN_PLACE_OF.get(name, name)).name
-        if compressor is None or carried != COMPRESSED:  # compressed gradients may be gathered; their plan refuses others
+        if compressor is None or carried != COMPRESSED:  # they may be gathered; their plan refuses others
             require_operation(spelled_out(spec, carried), carried)
     net, told = changed_network(network, seed=seed, **costs)
     if isinstance(placement, str):
