@@ -1,0 +1,1 @@
+"""Programs that run unchanged on a network that does not exist, with a virtual clock."""
