@@ -1,8 +1,7 @@
 """Train a Llama 3 with FSDP2, or data parallel: a plain program of PyTorch that knows nothing of commsim.
 
-    torchrun --nproc-per-node 8 examples/train_llama.py
-    commsim emulate -n 512 --topology dgx-h100@leaf_spine:machines=64,n_leaves=8,n_spines=8 --compute roofline:h100 \
-        -- examples/train_llama.py --model 8b
+torchrun --nproc-per-node 8 examples/train_llama.py
+commsim emulate -n 8 --topology dgx-h100 --compute roofline:h100 -- python examples/train_llama.py --model 8b
 """
 
 import argparse
@@ -122,7 +121,8 @@ def main() -> None:
         optimizer.zero_grad()
         value, took = loss.item(), time.perf_counter() - began
         if rank == 0:
-            print(f"step {step}: loss {value!r}, {took * 1e3:.3f} ms, {args.batch * args.length / took:.0f} tokens/s/GPU of {world}")
+            rate = args.batch * args.length / took
+            print(f"step {step}: loss {value!r}, {took * 1e3:.3f} ms, {rate:.0f} tokens/s/GPU of {world}")
     distributed.destroy_process_group()
 
 

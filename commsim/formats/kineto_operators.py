@@ -1,7 +1,7 @@
-"""Times of operators in Kineto's traces: of the kernels that each call launched, by operator and shapes of its tensors.
+"""Times of operators in Kineto's traces: the kernels that each call launched, by operator and shapes of tensors.
 
-A kernel has the ``External id`` of the operator that launched it. A trace without kernels is of a CPU: there an operator
-takes what it spends outside of the operators that it calls.
+A kernel has the ``External id`` of the operator that launched it. A trace without kernels is of a CPU: there an
+operator takes what it spends outside of the operators that it calls.
 
 References
 ----------

@@ -60,7 +60,7 @@ class Gpu:
     reached_source: str
 
     def usual(self, what: str) -> float:
-        """Share of the peak that operators of usual sizes reach: ``attention``, ``memory`` or a precision of products."""
+        """Share of the peak that operators of usual sizes reach: ``attention``, ``memory`` or products by precision."""
         if what in self.reached:
             return self.reached[what]
         return self.efficiency(what) if what in PRECISIONS else gpu(LIKE).reached[what]

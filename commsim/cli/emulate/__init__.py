@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)"]
 # Flags that have the name of what they give.
-SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
-        "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")  # fmt: skip
+OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software")
+SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")
 
 
 class Config(WithJson, Faults, Costs):
@@ -40,8 +40,11 @@ class Config(WithJson, Faults, Costs):
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
     )
     compute: str = flag(
-        default="none", metavar="none|measured[:FACTOR]", help="time that computing takes: the rank's processor time"
-    )
+        default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
+        help="time that computing takes: the rank's processor time; or that of a GPU by its peaks or by a trace of "
+        "Kineto, for which one process stands for all ranks, without data",
+    )  # fmt: skip
+    timeline: str | None = flag(metavar="FILE", help="write what the streams of a rank do, with --compute roofline")
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
         default="together", choices=("together", "own"),
@@ -62,9 +65,28 @@ def run(config: Config) -> Answer:
     program = config.program[config.program[:1] == ("--",) :]
     if not program:
         raise InputError("a program is needed after --, such as -- python prog.py")
+    kind = config.compute.partition(":")[0]
+    if kind not in ("none", "measured"):
+        return _alike(config, program)
+    if config.timeline is not None:
+        raise InputError("--timeline shows the streams of ranks that are alike: it needs --compute roofline:GPU")
     given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
     found = emulate(program, config.topology, config.ranks, **given)
     return Answer(_parts(found), _json_rows(found), {**config.flags("program"), "program": list(program)}, _more(found))
+
+
+def _alike(config: Config, program: tuple[str, ...]) -> Answer:
+    """Run one rank for all, without data."""
+    from commsim.real.emulation.alike.compute import compute_of
+    from commsim.real.emulation.alike.program import run_alike
+
+    from .alike import answer_of
+
+    compute = compute_of(config.compute)
+    named = dict(text.partition("=")[::2] for text in config.algorithm)
+    options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
+    found = run_alike(program, config.topology, config.ranks, compute, named, **options)
+    return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline)
 
 
 def _parts(found: Emulation) -> list[Part]:

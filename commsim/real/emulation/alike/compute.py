@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.formats.kineto_operators import KernelTimes, read_kernel_times
 from commsim.software.gpus import Gpu, gpu
 
-from commsim.formats.kineto_operators import KernelTimes, read_kernel_times
 from .operator_cost import Cost, is_free, roofline
 
 WHAT = "none, measured[:factor], roofline:GPU[:factor] or a Kineto trace, such as roofline:h100"

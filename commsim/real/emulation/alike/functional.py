@@ -1,4 +1,4 @@
-"""Functional collectives of torch (``_c10d_functional``), which never reach a process group where tensors have no data."""
+"""Functional collectives of torch (``_c10d_functional``), which reach no process group where tensors have no data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FunctionalCollectives:
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run one on shapes, and put its time on the stream of its group."""
         name = func.overloadpacket.__name__
-        if name == "wait_tensor":
+        if name in ("wait_tensor", "_wrap_tensor_autograd"):
             return func(*args, **kwargs)  # what it touches has been waited for
         plain = name.removesuffix("_").removesuffix("_out").removesuffix("_coalesced")
         if plain not in OPERATIONS:

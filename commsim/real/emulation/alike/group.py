@@ -20,7 +20,7 @@ NAME = "commsim"
 _ALONE = ("send", "recv", "recv_anysource", "alltoall")
 
 
-class AlikeWork(distributed.Work):
+class AlikeWork(distributed.Work):  # type: ignore[misc,unused-ignore]
     """A collective that was started.
 
     Parameters
@@ -57,7 +57,7 @@ class AlikeWork(distributed.Work):
         self.wait()
 
     def result(self) -> list[Any]:
-        """What it wrote."""
+        """Return what it wrote."""
         return self._result
 
     def get_future(self) -> Future[list[Any]]:
@@ -65,7 +65,7 @@ class AlikeWork(distributed.Work):
         return self._future
 
 
-class AlikeGroup(distributed.ProcessGroup):
+class AlikeGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
     """Collectives of ranks that are alike; parameters as torch gives them to a backend."""
 
     def __init__(self, host: Host, rank: int, size: int) -> None:
@@ -93,7 +93,9 @@ class AlikeGroup(distributed.ProcessGroup):
     def _start(self, operation: str, whole: Any, writes: Any) -> AlikeWork:
         whole, made = tree_leaves(whole), tree_leaves(writes)
         size = float(sum(one.numel() * one.element_size() for one in whole))
-        end = self._host.collective(operation, size, self._ranks(), [one for one in made if isinstance(one, torch.Tensor)])
+        end = self._host.collective(
+            operation, size, self._ranks(), [one for one in made if isinstance(one, torch.Tensor)]
+        )
         return AlikeWork(self._host, end, made)
 
     def _fill(self, outputs: Any, value: Any) -> None:

@@ -106,7 +106,7 @@ class Host:
                 del self._pending[key]
 
     def _alike(self, ranks: Group) -> tuple[Group, ...]:
-        """Groups that do the same at the same time: those made beside this one, with the same size and no rank twice."""
+        """Return the groups that do the same at the same time: made beside this one, as large, without common ranks."""
         if len(ranks) == self.n_ranks or ranks not in self.groups:
             return (ranks,)
         at = len(self.groups) - 1 - self.groups[::-1].index(ranks)
@@ -120,7 +120,7 @@ class Host:
         return tuple(sorted(found))
 
     def remarks(self) -> list[str]:
-        """What was assumed, left out or not known."""
+        """Return what was assumed, left out or not known."""
         said = [
             f"rank 0 of {self.n_ranks} ran, the others are taken as alike: they call the same collectives at the same "
             "times; tensors have no data",

@@ -134,7 +134,9 @@ class NetworkTimes:
         if operation in self._named:
             return self._named[operation]
         if operation not in USUAL:
-            raise InputError(f"no algorithm for {operation}; known: {', '.join(sorted(USUAL))}; name one with --algorithm")
+            raise InputError(
+                f"no algorithm for {operation}; known: {', '.join(sorted(USUAL))}; name one with --algorithm"
+            )
         name, told = usual_collective(self.network, operation)
         if told and told not in self.told:
             self.told.append(told)

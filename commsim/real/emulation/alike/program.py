@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
-import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import BackendError, InputError
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.real.torch_backend import load_torch
+from commsim.scenario.given import NetworkLike
+from commsim.scenario.inputs import PACKED, load_placement
+from commsim.scenario.options import ScenarioOptions
+from commsim.scenario.read import scenario_of
 
+from ..coordinator import ProgramError
+from ..start_process import raised_at
 from .compute import Compute
 from .host import Host
 from .network_times import NetworkTimes
 from .streams import Exchange, Span
+
+__all__ = ["AlikeRun", "run_alike"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,90 +43,111 @@ class AlikeRun:
         Ends of the steps of its optimiser.
     host : Host
         State of the rank that ran.
-    n_operators : int
-        Calls of operators that took time.
+    remarks : tuple of str
+        What was assumed.
     """
 
     time: float
     steps: tuple[float, ...]
     host: Host
-
-    @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """Collectives, in the order in which they were called."""
-        return self.host.gpu.exchanges
-
-    @property
-    def spans(self) -> Sequence[Span]:
-        """What each stream did, by its end."""
-        return self.host.gpu.spans
+    remarks: tuple[str, ...]
 
     @property
     def window(self) -> tuple[float, float]:
-        """Start and end of the last step; of all, where the program has no optimiser."""
+        """Start and end of the last step, s; of all, where the program has no optimiser."""
         if not self.steps:
             return 0.0, self.time
         return (self.steps[-2] if len(self.steps) > 1 else 0.0), self.steps[-1]
 
-    def link_bytes(self) -> NDArray[np.float64]:
-        """Bytes on each link in the window, of the collectives that ended in it."""
+    @property
+    def step_time(self) -> float:
+        """Time of the last step, s."""
+        return self.window[1] - self.window[0]
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Collectives that ended in the last step, in the order in which they were called."""
         begin, end = self.window
+        return [one for one in self.host.gpu.exchanges if one.end is not None and begin < one.end <= end]
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """What each stream did, in the whole program."""
+        return self.host.gpu.spans
+
+    def link_bytes(self) -> NDArray[np.float64]:
+        """Bytes on each link in the last step."""
         total = np.zeros(self.host.network.network.n_links)
         for one in self.exchanges:
-            if one.end is not None and begin < one.end <= end:
-                total += one.costs.link_bytes
+            total += one.costs.link_bytes
         return total
 
 
 def run_alike(
-    script: str, arguments: Sequence[str], network: Network, placement: Placement, compute: Compute,
-    algorithms: dict[str, str] | None = None, seed: int = 0,
-) -> AlikeRun:  # fmt: skip
-    """Run a program as the first of the ranks that are placed.
+    program: Sequence[str],
+    network: NetworkLike,
+    ranks: int,
+    compute: Compute,
+    algorithms: dict[str, str] | None = None,
+    **options: Unpack[ScenarioOptions],
+) -> AlikeRun:
+    """Run a program as the first of ranks that are alike, without data.
 
     Parameters
     ----------
-    script : str
-        Path of a Python program.
-    arguments : sequence of str
-        Its arguments.
-    network, placement
-        Network, and the node of each rank.
+    program : sequence of str
+        Command, such as ``["python", "train.py"]``.
+    network
+        Same as in :func:`commsim.predict`.
+    ranks : int
+        Number of ranks.
     compute : Compute
-        Where the time of operators comes from; ``measured`` needs data, which is not here.
+        Where the time of operators comes from.
     algorithms : mapping of str to str, optional
-        Collectives for operations.
-    seed : int
-        Seed of hashes, and of torch.
-
-    Returns
-    -------
-    AlikeRun
+        Collectives for operations. Default: what runs on the network's machines, as in ``commsim run``.
+    **options
+        Keywords of :func:`commsim.scenario_of`: placement, routing, seed, faults and costs of messages.
 
     Raises
     ------
     InputError
-        If the program cannot be read, or does what ranks alike cannot do.
+        If the program cannot be read, or does what ranks that are alike cannot do.
     BackendError
-        If torch is missing, or the program raises.
+        If torch is missing.
+    ProgramError
+        If the program raises.
     """
-    if compute.kind == "measured":
-        raise InputError("--compute measured needs tensors with data; name a GPU, such as --compute roofline:h100")
-    path = Path(script)
-    if not path.is_file():
-        raise InputError(f"{script}: no such program")
-    torch = load_torch()
+    path, arguments = _command(program)
+    load_torch()
+    options["n_ranks"] = ranks
+    scenario = scenario_of("", network, **options)
+    placement = scenario.placement
+    if placement is None or isinstance(placement, str):
+        placement = load_placement(placement or PACKED, scenario.network, ranks, scenario.seed)
+    placement.check(scenario.network, ranks)
+    times = NetworkTimes(scenario.network, placement, algorithms or {}, scenario.seed)
+    host = Host(ranks, compute, times, path)
     from .stand_ins import stand_ins
     from .tensors import OnOneDevice, WithoutData
 
-    host = Host(len(placement.nodes), compute, NetworkTimes(network, placement, algorithms or {}, seed), path)
-    torch.manual_seed(seed)
     without_data = WithoutData(host)  # made before the stand-ins: it imports modules that look at torch's functions
-    with stand_ins(host, _ranks_of_a_machine(network, placement)), without_data, OnOneDevice():
+    with stand_ins(host, _ranks_of_a_machine(scenario.network, placement)), without_data, OnOneDevice():
         _run(path, arguments)
         time = host.gpu.synchronize()
     ends = [moment.time for moment in host.steps if moment.time is not None]
-    return AlikeRun(time, tuple(ends), host)
+    return AlikeRun(time, tuple(ends), host, (*scenario.remarks, *host.remarks()))
+
+
+def _command(program: Sequence[str]) -> tuple[Path, Sequence[str]]:
+    """Return the file and the arguments of ``[python] FILE ARGS``."""
+    words = list(program)
+    if words and Path(words[0]).name.rstrip("0123456789.") == "python":
+        words = words[1:]
+    if not words or not words[0].endswith(".py"):
+        raise InputError(f"ranks that are alike run a file, such as python train.py, got {' '.join(program)!r}")
+    if not Path(words[0]).is_file():
+        raise InputError(f"{words[0]}: no such program")
+    return Path(words[0]), words[1:]
 
 
 def _ranks_of_a_machine(network: Network, placement: Placement) -> int:
@@ -132,6 +158,8 @@ def _ranks_of_a_machine(network: Network, placement: Placement) -> int:
 
 def _run(path: Path, arguments: Sequence[str]) -> None:
     """Execute a program as the main module; what it raises becomes one line with the place."""
+    import runpy
+
     kept, folder = sys.argv, str(path.resolve().parent)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, folder)
@@ -139,26 +167,15 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
         runpy.run_path(str(path), run_name="__main__")
     except SystemExit as leave:
         if leave.code not in (None, 0):
-            raise BackendError(f"{path}: the program ended with {leave.code}") from None
-    except (InputError, BackendError):
+            raise ProgramError(f"{path}: rank 0 exits with {leave.code}") from None
+    except InputError:
         raise
     except Exception as error:
-        if isinstance(error.__cause__, InputError) or isinstance(error.__context__, InputError):
-            raise (error.__cause__ or error.__context__) from None  # type: ignore[misc]
-        raise BackendError(f"{path}: rank 0 raised {_one_line(error, path)}") from error
+        inner = error.__cause__ or error.__context__
+        if isinstance(inner, InputError):  # libraries wrap what their callbacks raise
+            raise inner from None
+        raise ProgramError(f"rank 0: {raised_at(error, error.__traceback__)}") from error
     finally:
         sys.argv = kept
         with contextlib.suppress(ValueError):
             sys.path.remove(folder)
-
-
-def _one_line(error: Exception, path: Path) -> str:
-    """Type, place in the program, and first line of an exception."""
-    places = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == path.name]
-    where = f" at line {places[-1].lineno}" if places else ""
-    text = str(error).strip().splitlines()
-    if os.environ.get("COMMSIM_TRACEBACK"):
-        out = io.StringIO()
-        traceback.print_exception(error, file=out)
-        print(out.getvalue(), file=sys.stderr)
-    return f"{type(error).__name__}{where}: {text[0] if text else 'without a message'}"

@@ -1,4 +1,4 @@
-"""What stands in for a GPU while a program runs: streams, events, clocks, and torch's functions that ask for devices."""
+"""What stands in for a GPU while a program runs: streams, events, clocks, and functions that ask for devices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch import distributed
 from torch.distributed import device_mesh, distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from .fused import fused_rms_norm
 from .group import NAME, make_group
 from .host import Host
 from .streams import Moment
@@ -157,20 +158,20 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
 
         replace(torch.cuda, **streams, **_device_functions(n_local, name))
         replace(torch.cpu, **streams)
+        replace(torch.nn.functional, rms_norm=fused_rms_norm(host, torch.nn.functional.rms_norm))
         replace(torch.nn.Module, _apply=_applied)
         replace(torch, compile=_not_compiled(host))
         replace(torch.amp.autocast_mode.autocast, __init__=_autocast(torch.amp.autocast_mode.autocast.__init__))
         replace(distributed, init_process_group=_init(host))
         replace(distributed_c10d, init_process_group=distributed.init_process_group)
+        replace(device_mesh, init_process_group=distributed.init_process_group)
         replace(distributed_c10d, _new_process_group_helper=_seen(host, distributed_c10d._new_process_group_helper))
         replace(device_mesh, init_device_mesh=_mesh(device_mesh.init_device_mesh))
         replace(distributed, init_device_mesh=device_mesh.init_device_mesh)
         clocks = ("time", "perf_counter", "monotonic")
         replace(time, **{clock: lambda: begun + host.gpu.clock for clock in clocks})
         replace(time, perf_counter_ns=lambda: int(1e9 * (begun + host.gpu.clock)))
-        hook = register_optimizer_step_post_hook(
-            lambda *_: host.steps.append(host.gpu.record(host.gpu.default))
-        )
+        hook = register_optimizer_step_post_hook(lambda *_: host.steps.append(host.gpu.record(host.gpu.default)))
         try:
             yield
         finally:
@@ -179,15 +180,17 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
                 distributed.destroy_process_group()
 
 
-def _applied(module: Any, function: Callable[[Any], Any], recurse: bool = True) -> Any:  # noqa: FBT001, FBT002 - torch's
-    """Convert parameters and buffers of a module; torch would swap their data, which tensors without data do not allow."""
+def _applied(module: Any, function: Callable[[Any], Any], recurse: bool = True) -> Any:
+    """Convert parameters and buffers of a module; torch would swap their data, of which there is none."""
     known: dict[int, Any] = {}
     for one in module.modules() if recurse else [module]:
         for key, value in one._parameters.items():
             if value is not None:
                 with torch.no_grad():
                     made = function(value)
-                same = known.setdefault(id(value), value if made is value else torch.nn.Parameter(made, value.requires_grad))
+                same = known.setdefault(
+                    id(value), value if made is value else torch.nn.Parameter(made, value.requires_grad)
+                )
                 one._parameters[key] = same
         for key, value in one._buffers.items():
             if value is not None:
@@ -206,7 +209,9 @@ def _init(host: Host) -> Callable[..., None]:
         if world not in (-1, host.n_ranks):
             from commsim.core.errors import InputError
 
-            raise InputError(f"{host.site()}: init_process_group has world_size={world}, emulated are {host.n_ranks} ranks")
+            raise InputError(
+                f"{host.site()}: init_process_group has world_size={world}, emulated are {host.n_ranks} ranks"
+            )
         original(NAME, store=distributed.HashStore(), rank=0, world_size=host.n_ranks)
 
     return init_process_group
@@ -242,7 +247,9 @@ def _autocast(original: Callable[..., None]) -> Callable[..., None]:
 
 def _not_compiled(host: Host) -> Callable[..., Any]:
     def compile_nothing(model: Any = None, **_: Any) -> Any:
-        host.told.setdefault("compile", f"{host.site()}: torch.compile is not applied; operators are those of eager mode")
+        host.told.setdefault(
+            "compile", f"{host.site()}: torch.compile is not applied; operators are those of eager mode"
+        )
         return model if model is not None else lambda function: function
 
     return compile_nothing

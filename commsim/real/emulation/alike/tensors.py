@@ -7,15 +7,13 @@ the program puts on ``cuda`` is a tensor of the CPU here, on which all operators
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 from commsim.core.errors import InputError
 
@@ -25,10 +23,12 @@ from .host import Host
 # Whole numbers that keep their values.
 MAX_REAL = 2**20
 GPU = "cuda"
+# Chunks of one tensor from which they are one view.
+MANY = 16
 UNKNOWN = float("nan")
 
 
-class WithoutData(TorchDispatchMode):
+class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
     """Runs each operator on shapes, and puts its time on the current stream.
 
     Parameters
@@ -80,13 +80,14 @@ class WithoutData(TorchDispatchMode):
         site = self._host.site()
         if tensor.dtype is torch.bool:
             raise InputError(
-                f"{site}: the program decides by the value of a tensor, and tensors of --compute {self._host.compute.text} "
-                "have no data; leave this decision out, or emulate few ranks with --compute measured"
+                f"{site}: the program decides by the value of a tensor, and tensors of --compute "
+                f"{self._host.compute.text} have no data; leave this decision out, or emulate few ranks with data"
             )
         self._host.told.setdefault("value", f"{site}: tensors have no data; values read from them are nan")
         return UNKNOWN
 
 
+_CHUNKS = (torch.chunk, torch.Tensor.chunk)
 _PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 
 
@@ -96,7 +97,7 @@ def _is_small(tensor: Any) -> bool:
     return bool(tensor.numel() <= MAX_REAL)
 
 
-class OnOneDevice(TorchFunctionMode):
+class OnOneDevice(TorchFunctionMode):  # type: ignore[misc,unused-ignore]
     """Takes ``cuda`` as the one device that there is."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -106,8 +107,8 @@ class OnOneDevice(TorchFunctionMode):
             return func(*args, **kwargs)
         if func is torch.Tensor.cuda or func is torch.Tensor.pin_memory:
             return args[0]
-        if func is torch.rms_norm:  # one kernel on GPUs, and six operators on the CPU
-            return torch.ops.aten._fused_rms_norm(*args, **kwargs)[0]
+        if func in _CHUNKS and isinstance(args[0], FakeTensor):
+            return alike_chunks(func, *args, **kwargs)
         if "device" in kwargs:
             kwargs = {**kwargs, "device": here(kwargs["device"])}
         if kwargs.get("pin_memory"):
@@ -117,6 +118,17 @@ class OnOneDevice(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def alike_chunks(func: Any, tensor: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """Return chunks of a tensor without data: all but the last are one view, since FSDP makes one for each rank."""
+    length = tensor.shape[dim]
+    size = -(-length // chunks)
+    n = -(-length // size) if size else 0
+    if n < MANY:
+        return tuple(func(tensor, chunks, dim))
+    first, last = tensor.narrow(dim, 0, size), tensor.narrow(dim, (n - 1) * size, length - (n - 1) * size)
+    return (*(first,) * (n - 1), last)
+
+
 def here(device: Any) -> Any:
     """Return the device that stands for another one; what is no device stays."""
     if isinstance(device, torch.device) and device.type == GPU:
@@ -124,19 +136,3 @@ def here(device: Any) -> Any:
     if isinstance(device, str) and (device == GPU or device.startswith(f"{GPU}:")):
         return "cpu"
     return device
-
-
-def plain_numbers(values: Any) -> Any:
-    """Return values in which tensors are replaced by their shapes, for messages."""
-    return tree_map_only(torch.Tensor, lambda one: tuple(one.shape), values)
-
-
-def frames() -> Iterator[Any]:
-    """Frames of the caller, the innermost first."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-Patch = Callable[..., Any]
