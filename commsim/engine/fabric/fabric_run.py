@@ -209,8 +209,7 @@ def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabri
     fastest = PS / rate.max() * spraying.header
     state["most_needed"] = 4 * int(state["span"] / fastest) + 4 * int(host["n_flows"].max(initial=0)) + 64
     learns = spraying.balancing in ("bitmap", "reps", "mixed")
-    by_flowlet = spraying.balancing == "flowlet"
-    let = np.zeros(n_switches * tables.N_FLOWLETS if by_flowlet else 1, tables.FLOWLET_ROW)
+    let = np.zeros(n_switches * tables.N_FLOWLETS if spraying.balancing == "flowlet" else 1, tables.FLOWLET_ROW)
     let["link"] = -1
     row = np.zeros((), RULES_ROW)
     for name in RULES_ROW.names or ():
