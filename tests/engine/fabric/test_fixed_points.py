@@ -124,24 +124,22 @@ def test_dctcp_becomes_fair_as_fast_as_its_analysis_says(threshold):
 
 
 def marked_share(senders, rate):
-    """DCQCN's fixed point: the share of marked packets of the fluid model (CoNEXT 2016, equation 10)."""
-    share = rate / MTU / senders
-    every, timer, by_bytes, step, recovery = 50e-6, 55e-6, 10e6 / MTU, 5e6 / MTU, 5
+    """DCQCN's fixed point: the share of marked packets at which what a cut takes, the rises until the next one give.
 
-    def balance(p):
-        unmarked = 1 - p
-        cuts, estimate = 1 - unmarked ** (every * share), 1 - unmarked ** (timer * share)
-        of_bytes = p / (unmarked**-by_bytes - 1)
-        of_time = p / (unmarked ** (-timer * share) - 1)
-        added = of_bytes * unmarked ** (recovery * by_bytes) + of_time * unmarked ** (recovery * timer * share)
-        return cuts**2 * estimate - every**2 * step * share * (of_bytes + of_time) * added
-
-    return brentq(balance, 1e-6, 0.1)
+    Between two cuts there are k rises by time, at least k with the chance q^k, where q = (1 - p)^n is the chance that
+    none of the n packets of an interval is marked; the estimate of congestion settles at 1 - q. A cut takes
+    (1 - q) / 2 of the rate R, k rises give back all but 2^-k of it, and each after the fifth adds `step` to the aim.
+    The means balance where (1 - q)^3 R = q^6 step.
+    """
+    n, step, recovery = 55e-6 * rate / senders / MTU, 5e6 * senders / rate, 5
+    q = brentq(lambda q: (1 - q) ** 3 - q ** (recovery + 1) * step, 0.1, 1 - 1e-6)
+    return 1 - q ** (1 / n)
 
 
-def test_dcqcn_settles_at_the_queue_of_its_fluid_model():
-    senders, rate = 8, 5e9
-    seen = Watched("dcqcn", senders, 1_200_000_000, rate, sample=4e-5, ecn=(5e3, 2e6, 0.1))
+@pytest.mark.parametrize("senders", [8, 16])
+def test_dcqcn_settles_where_cuts_and_rises_balance(senders):
+    rate = 5e9
+    seen = Watched("dcqcn", senders, senders * 150_000_000, rate, sample=4e-5, ecn=(5e3, 2e6, 0.1))
     expected = 5e3 + marked_share(senders, rate) / 0.1 * 1.995e6
     assert seen.queue[seen.steady].mean() == pytest.approx(expected, rel=0.05)
     np.testing.assert_allclose(seen.rates[seen.steady].mean(0), rate / senders, rtol=0.1)
