@@ -93,32 +93,43 @@ def test_swift_keeps_its_target(senders):
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
 
 
-def test_dctcp_keeps_the_queue_of_its_paper():
-    # SIGCOMM 2010, section 3.3: from K + N packets down by A = sqrt(2 N (C RTT + K)) / 2
-    rate, threshold, senders = 12.5e9, 60, 2
-    marks = (threshold * MTU, threshold * MTU)
-    seen = Watched("dctcp", senders, 60_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU)
+def marked_of_dctcp(threshold, senders, base):
+    """DCTCP's window when marks begin and the share of packets that are marked, with `base` packets under way.
+
+    Marks are set where a queue is left, so they last as long as their news and the cut take without queues: `fresh`
+    round trips. One round trip without growth follows, then a cut's (window + 1) share / 2 of growth.
+    """
+    window, fresh = (base + threshold) / senders, base / (base + threshold)
+    return window, fresh, (math.sqrt(1 + 2 * (window + 1) * fresh) - 1) / (window + 1)
+
+
+@pytest.mark.parametrize("threshold", [40, 90])
+def test_dctcp_keeps_the_queue_of_its_rule(threshold):
+    # SIGCOMM 2010, section 3.3, with marks on leaving and no growth in the round trip after a cut
+    rate, senders, marks = 12.5e9, 2, (threshold * MTU, threshold * MTU)
+    seen = Watched("dctcp", senders, 120_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU)
     queue, shares = seen.queue[seen.steady] / MTU, seen.rates[seen.steady].mean(0)
-    swing = math.sqrt(2 * senders * (rate * seen.rtt / MTU + threshold)) / 2
+    window, fresh, share = marked_of_dctcp(threshold, senders, rate * seen.rtt / MTU)
     assert queue.max() == pytest.approx(threshold + senders, rel=0.05)
-    assert queue.mean() == pytest.approx(threshold + senders - swing / 2, rel=0.05)
+    assert queue.mean() == pytest.approx(threshold + senders * fresh - senders * window * share / 4, rel=0.01)
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
+    marked = np.diff(seen.run.counted[:, 2])[seen.steady].sum() / np.diff(seen.run.sampled)[seen.steady].sum()
+    assert marked / (rate / MTU) == pytest.approx(share, rel=0.1)
     assert shares.sum() ** 2 / (senders * (shares**2).sum()) > 0.99  # Jain's index, as in its section 4.1
 
 
-@pytest.mark.parametrize("threshold", [60, 90])
-def test_dctcp_becomes_fair_as_fast_as_its_analysis_says(threshold):
-    # SIGMETRICS 2011, section 4: a cut by alpha / 2 shrinks differences so much, once in (W + 1) alpha / 2 round trips
+@pytest.mark.parametrize("threshold", [40, 60])
+def test_dctcp_becomes_fair_as_fast_as_equal_shares_of_marks_say(threshold):
+    # as SIGMETRICS 2011, section 4: each cut by share / 2 shrinks differences so much
     rate, marks = 12.5e9, (threshold * MTU, threshold * MTU)
     apart, after = [], np.arange(0, 6e-3, 1e-4)
     for start in 2e-3 + 17.3e-6 * np.arange(16):  # cuts of one run come at other times than those of the next
         seen = Watched("dctcp", 2, 250_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU, starts=start, sample=5e-5)
         apart.append(np.interp(after, seen.times - start, (seen.rates[:, 0] - seen.rates[:, 1]) / rate))
-    window = (rate * seen.rtt / MTU + threshold) / 2
-    alpha = math.sqrt(2 / window)
-    round_trip = seen.rtt + threshold * MTU / rate
-    expected = -math.log(1 - alpha / 2) / ((window + 1) * alpha / 2 * round_trip)
-    there = (after > 0.1 / expected) & (after < 1.2 / expected)
+    window, _, share = marked_of_dctcp(threshold, 2, rate * seen.rtt / MTU)
+    period = ((window + 1) * share / 2 + 1) * (seen.rtt + threshold * MTU / rate)
+    expected = -math.log(1 - share / 2) / period
+    there = (after > 0.1 / expected) & (after < 1.0 / expected)
     found = -np.polyfit(after[there], np.log(np.mean(apart, 0)[there]), 1)[0]
     assert found == pytest.approx(expected, rel=0.2)
 
