@@ -169,6 +169,7 @@ FLOW_ROW = np.dtype(
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
         ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
         # a rate that adapts
         ("rate", np.float64),  # bytes/ps
         ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
