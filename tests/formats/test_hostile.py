@@ -48,7 +48,8 @@ def message(body: bytes) -> bytes:
     [
         (b"\xff" * 11, "a number ends early, or exceeds 64 bits"), (b"\x80", "a number ends early"),
         (b"\xff\xff\xff\xff\x0f", "has 4294967295 bytes, only 0 are there"), (b"", "it is empty"),
-        (lambda: bytes(30_000_000), "two nodes have the id 0"), (lambda: gzip.compress(bytes(2**27)), "unpacks to more than 64 MiB"),
+        (lambda: bytes(30_000_000), "two nodes have the id 0"),
+        (lambda: gzip.compress(bytes(2**27)), "unpacks to more than 64 MiB"),
         (b"\0" + message(b"\x52\0" * 2_000_000), "node 0 has the attribute '' twice"),
         (b"\0" + message(field(5, b"\x01" * 30_000_000)), "a message has 30000005 bytes, more than 4194304"),
         (lambda: b"\0" + message(packed("int64")), "a list has 2000000 numbers"),
