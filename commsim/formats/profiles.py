@@ -65,7 +65,7 @@ def flight_recorder_calls(
         if isinstance(call, Call):
             calls.append(call)
             if issued is not None:
-                issued.append(fields.whole("time_created_ns", -(2**62), 2**62, 0))
+                issued.append(fields.whole("time_created_ns", -(2**62), 2**62, 0) or round(call.start * 1e9))
         else:
             left_out[call] += 1
     notes += left_out_notes(path, left_out, "entries")
@@ -153,7 +153,9 @@ def _without_tuples(entry: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
 
 
-def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[Call, ...], tuple[float, ...]]:
+def read_calls(
+    path: str | Path, notes: list[str] | None = None, *, required: bool = True
+) -> tuple[tuple[Call, ...], tuple[float, ...]]:
     """Read the collective calls of a profile.
 
     Parameters
@@ -162,6 +164,8 @@ def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[
         A record of the flight recorder (JSON or pickle), or a trace of Kineto; either may be packed with gzip.
     notes : list of str, optional
         Receives what was left out, and why.
+    required : bool
+        Whether a profile without calls is refused.
 
     Returns
     -------
@@ -176,7 +180,7 @@ def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[
     path, notes = Path(path), [] if notes is None else notes
     tree = _tree(path)
     calls = calls_of_tree(tree, path, notes)
-    if not calls:
+    if not calls and required:
         raise InputError(f"{path}: has no collective calls" + (f" ({notes[-1]})" if notes else ""))
     return tuple(calls), tuple(step_times(tree, path) if "traceEvents" in tree else ())
 

@@ -33,7 +33,10 @@ class Config(Communication):
 
     TITLE: ClassVar[str] = ""
     files: tuple[str, ...] = flag(
-        "files", nargs="+", metavar="FILE", help="flight recorder (JSON, pickle) or Kineto trace, one per rank"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="Kineto trace, flight recorder (JSON, pickle), Chakra, NCCL inspector, one per rank",
     )
     name: str | None = flag(metavar="TEXT", help="name of the job (default: that of the first file)")
     period: str | None = flag(metavar="TIME", help="length of an iteration, if nothing in the profile repeats")
@@ -58,7 +61,8 @@ class Config(Communication):
 def run(config: Config) -> Answer:
     """Read the profiles, and write what is asked for."""
     from commsim.formats.one_iteration import last_iteration, periodic_job, task_tables
-    from commsim.formats.profiles import read_calls
+    from commsim.formats.traced.kernel_names import KernelNames, sizes_by_name
+    from commsim.formats.traced.listed import read_listed
 
     check_written([config.job, config.graph, config.phases, config.timeline, config.json, config.csv], config.files)
     period = _period(config.period)
@@ -72,13 +76,15 @@ def run(config: Config) -> Answer:
         raise InputError(f"{config.graph}: a graph of tasks is a file that ends with .toml or .json")
     gap = parse_time(config.gap, "--gap")
     notes: list[str] = []
-    profiles = [read_calls(path, notes) for path in config.files]
-    said = (*notes, *_missing_ranks([calls for calls, _ in profiles]))
-    calls, steps = profiles[0]
+    names, sizes = KernelNames(config.kernels), sizes_by_name(config.size)
+    profiles = [read_listed(path, names, sizes, notes) for path in config.files]
+    said = (*notes, *_missing_ranks([listed.calls for listed in profiles]))
+    calls, steps = profiles[0].calls, profiles[0].steps
     title = f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}"
     parts: list[Part] = [*remarks(said), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
         return Answer(parts)
+    profiles[0].require_times(config.files[0])
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"

@@ -44,10 +44,11 @@ def retimed(config: Config, period: float | None) -> Answer:
     rows = rows_of(whole, timeline, waits)
     notes += [*traced.notes, *said, *_assumed(steps, traced, factor, config.network is None)]
     notes += [*notes_of(time_of), *shared_note(links)]
-    seen = max(step.end - step.begin for step in steps)
+    seen = max((step.end - step.begin for step in steps), default=None)
+    before = {} if seen is None else {"in the profile": f"{format_time(seen)} with {counted(traced.world, 'rank')}"}
     facts = {
         "step": f"{format_time(timeline.iteration_time)} with {counted(whole.world, 'rank')}",
-        "in the profile": f"{format_time(seen)} with {counted(traced.world, 'rank')}",
+        **before,
         "computation": f"{format_time(waits.compute)} of rank {waits.rank}, which waits the longest",
         "exposed": f"{format_time(waits.exposed)}, of which {format_time(waits.late)} until later ranks had come",
     }

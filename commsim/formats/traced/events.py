@@ -140,11 +140,19 @@ class Events:
         return np.array(self._kernels, np.float64).reshape(-1, 2), launched
 
     def operators(self) -> NDArray[np.float64]:
-        """Spans of the operators of the thread that trains, float64[n, 2], s: it marks steps, or else is busiest."""
+        """Spans of operators of the thread that trains, which marks steps or else is the busiest: the innermost ones.
+
+        Returns
+        -------
+        float64[n, 2], s
+        """
         thread = self._stepping if self._stepping in self._threads else ""
         busiest = max(self._threads, key=lambda name: len(self._threads[name]), default="")
-        found = self._threads.get(thread or busiest, array("d"))
-        return np.array(found, np.float64).reshape(-1, 2)
+        spans = np.array(self._threads.get(thread or busiest, array("d")), np.float64).reshape(-1, 2)
+        spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
+        # one that has others inside may wait there, as backward functions with hooks do
+        innermost = np.append(spans[1:, 0] >= spans[:-1, 1], np.ones(min(len(spans), 1), bool))
+        return np.asarray(spans[innermost], np.float64)
 
     def bytes_of(self, number: object) -> float:
         """Bytes of the largest tensor of the operator with an external number; 0 where no shapes are recorded."""

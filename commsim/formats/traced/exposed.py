@@ -56,6 +56,10 @@ def _of_rank(traced: TracedGraph, timeline: Timeline, rank: int) -> Waits:
             by_task[last] += start - until
             late += max(0.0, float(timeline.start[last]) - until)
         until, compute = end, compute + task.duration
+    own = [i for i, task in enumerate(tasks) if task.operation and rank in task.group]
+    if own and float(timeline.end[last := max(own, key=lambda i: timeline.end[i])]) > until:
+        by_task[last] += float(timeline.end[last]) - until  # what nothing waits for, the end of the step does
+        late += max(0.0, float(timeline.start[last]) - until)
     return Waits(rank, compute, sum(by_task.values()), late, dict(by_task))
 
 

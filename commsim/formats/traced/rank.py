@@ -55,6 +55,8 @@ class TracedCall:
         Stream or thread on which it ran; those of one stream run one after the other.
     issued, start, end : float, s
         When the program had done what the call waits for, and when it ran, on the clock of the rank.
+    returned : float, s
+        When the operator that issued it returned; 0 where none is recorded.
     kernel : str
         Name of its kernel, if that is no call of a library.
     peers : tuple of int
@@ -70,6 +72,7 @@ class TracedCall:
     issued: float
     start: float
     end: float
+    returned: float = 0.0
     kernel: str = ""
     peers: tuple[int, ...] = ()
     waited: float | None = None

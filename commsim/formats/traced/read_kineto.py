@@ -24,6 +24,8 @@ from .events import Events, largest_tensor
 from .kernel_names import KernelNames
 from .rank import Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
 
+# What gloo does in place of an operation, and calls it.
+DONE_AS = {"reduce_scatter": "all_reduce"}
 EXPERTS = ("expert", "ep", "moe")
 
 
@@ -187,20 +189,19 @@ def _named_group(word: str, groups: dict[str, Group], n_ranks: int | None) -> st
 def _calls_of_operators(events: Events, groups: Mapping[str, Group]) -> list[TracedCall]:
     """Pair what the program issued with what threads of the backend did, which take calls in turn."""
     largest = max(groups.values(), key=lambda group: group.size, default=Group(""))
-    works: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for work in sorted(events.works, key=lambda work: work["begin"]):
-        works[operation_of(work["name"])].append(work)
+    waiting = sorted(events.works, key=lambda work: float(work["begin"]))
     n_threads = len({work["args"]["stream"] for work in events.works}) or 1
     found = []
-    for i, issue in enumerate(sorted(events.issues, key=lambda issue: issue["begin"])):
+    for i, issue in enumerate(sorted(events.issues, key=lambda issue: float(issue["begin"]))):
         operation = operation_of(issue["name"])
-        queue = works.get(operation, [])
-        while queue and queue[0]["begin"] < issue["begin"]:  # of a call before the profile began
-            queue.pop(0)
-        work = queue.pop(0) if queue else issue
+        while waiting and waiting[0]["begin"] < issue["begin"]:  # of a call before the profile began
+            waiting.pop(0)
+        done_as = {operation, DONE_AS.get(operation, operation)}
+        place = next((k for k, work in enumerate(waiting) if operation_of(work["name"]) in done_as), None)
+        work = issue if place is None else waiting.pop(place)
         found.append(TracedCall(
             operation, 0.0 if operation == "barrier" else _bytes(issue, work), largest.name,
-            f"thread{i % n_threads}", issue["begin"], work["begin"], work["end"],
+            f"thread{i % n_threads}", issue["begin"], work["begin"], work["end"], issue["end"],
         ))  # fmt: skip
     return found
 

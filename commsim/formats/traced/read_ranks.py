@@ -17,6 +17,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.files.whole_files import parse_json, read_bytes, read_text, refused_by_name
 from commsim.formats.calls import Call
+from commsim.formats.chakra.traces import SUFFIX
 from commsim.formats.kineto import is_kineto, kineto_tree
 from commsim.formats.measurement import MAX_BYTES
 from commsim.formats.plain_pickle import MAX_PICKLE_BYTES, load_plain_pickle
@@ -26,6 +27,7 @@ from .events import Events
 from .graph_of_ranks import TracedGraph, graph_of_steps
 from .kernel_names import KernelNames, sizes_by_name
 from .rank import TracedCall, TracedRank, groups_of, require_calls
+from .read_chakra import graph_of_files
 from .read_kineto import rank_of_kineto
 from .step import Step, last_step
 
@@ -86,7 +88,11 @@ def read_ranks(
             _put(records, record.rank, record, path)
     for number, record in records.items():
         joined = traced.get(number)
-        traced[number] = _alone(record) if joined is None else _with_record(joined, based[number], record)
+        if joined is None:
+            traced[number] = _alone(record)
+            notes += traced[number].notes
+        else:
+            traced[number] = _with_record(joined, based[number], record)
     if len(traced) > 1 and None in traced:
         raise InputError(f"{traced[None].source}: does not say its rank; of several files each must")
     return [traced[number] for number in sorted(traced, key=lambda number: -1 if number is None else number)]
@@ -183,7 +189,14 @@ def traced_graph(
         Length of a step, for profiles in which nothing repeats.
     notes : list of str
         Receives what was left out.
+
+    Returns
+    -------
+    TracedGraph, list of Step
+        The steps are none of a trace of Chakra, which has its graph.
     """
+    if Path(paths[0]).suffix == SUFFIX:
+        return graph_of_files(paths), []
     ranks = read_ranks(paths, KernelNames(kernels), sizes_by_name(sizes), notes)
     steps = [last_step(rank, period) for rank in ranks]
     return graph_of_steps(steps), steps
