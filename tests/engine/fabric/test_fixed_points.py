@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 from commsim.core.errors import InputError
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import incast
 from commsim.engine.fabric.spraying import Messages, Spraying
+from commsim.engine.traffic.patterns import incast
 from topologies.star import star
 
 MTU = 4160
