@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .clock import seconds_of, ticks_of
 from .rank_calls import Call, Operation
@@ -23,6 +23,7 @@ class ThreadRank:
         self.number, self.n_ranks = number, len(ranks.coordinator.clocks)
         self._ranks, self._coordinator = ranks, ranks.coordinator
         self._clock = ranks.coordinator.clocks[number]
+        self.kept: dict[Any, Any] = {}
         self.turn = threading.Lock()
         self.turn.acquire()
         self.answer = True

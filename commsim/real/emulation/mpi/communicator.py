@@ -42,7 +42,6 @@ class Messages:
     def __init__(self, members: tuple[int, ...], key: Hashable) -> None:
         self.members, self.key = members, key
         self._place = {world: rank for rank, world in enumerate(members)}
-        self._n_made: dict[int, int] = {}
         self.name = ""
 
     def Get_rank(self) -> int:  # noqa: N802

@@ -140,9 +140,9 @@ class Comm(ObjectCollectives):
 
     def _next_key(self, what: object) -> tuple[Any, ...]:
         """Return the key of a communicator that all ranks make of this one, the same in all."""
-        number = current_rank().number
-        self._n_made[number] = self._n_made.get(number, 0) + 1
-        return (self.key, self._n_made[number], what)
+        kept = current_rank().kept
+        kept[self.key] = kept.get(self.key, 0) + 1
+        return (self.key, kept[self.key], what)
 
 
 class Intracomm(Comm):
