@@ -27,6 +27,10 @@ def retimed(config: Config, period: float | None) -> Answer:
     from commsim.formats.traced.read_ranks import traced_graph
     from commsim.formats.traced.retime import more_ranks, retime
 
+    if config.report:
+        from commsim.report.page.write import check_page
+
+        check_page(config.report)
     notes: list[str] = []
     traced, steps = traced_graph(config.files, config.kernels, config.size, period, notes)
     whole, said = more_ranks(traced, steps, config.ranks, config.grow)
@@ -72,4 +76,23 @@ def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float
     if config.timeline:
         write_json(config.timeline, chrome_trace(timeline))
         written.append(f"{config.timeline}: written")
+    if config.report:
+        written += _page(config, found)
     return [Lines(written)] if written else []
+
+
+def _page(config: Config, found: Retimed) -> list[str]:
+    """Write the page of all calls, and return that it is written."""
+    from commsim import __version__
+    from commsim.formats.traced.exposed import calls_of
+    from commsim.report.figure_tables import table_of_rows
+    from commsim.report.study import made_by, make_study
+
+    from ..report import write_report
+
+    where = config.network or config.bandwidth
+    title = f"{Path(config.files[0]).name} on {where}, {counted(found.traced.world, 'rank')}"
+    rows = table_of_rows(calls_of(found.traced, found.timeline, found.waits))
+    flags = {key: value for key, value in vars(config).items() if key not in ("json", "csv", "report")}
+    provenance = {"input": ", ".join(config.files[:3]), **made_by("calls", {"version": __version__, **flags})}
+    return write_report(make_study(title, rows, provenance, remarks=found.notes), config.report or "")[-1:]

@@ -71,6 +71,8 @@ def rank_of_kineto(
 
 
 def _sized(call: TracedCall, groups: Mapping[str, Group], sizes: list[tuple[str, float]]) -> TracedCall:
+    if call.operation == "barrier":  # of no bytes
+        return call
     group = groups.get(call.group, Group(call.group))
     words = (call.kernel, call.operation, group.name, group.description)
     size = next((size for name, size in sizes if any(name in word for word in words)), call.size)

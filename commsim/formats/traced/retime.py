@@ -100,9 +100,8 @@ def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[st
         few = f"{len(traced.traced)} of {counted(traced.world, 'rank')} have a profile"
         said.append(f"{few}; the others are assumed to do the same at the same time")
     if factor > 1:
-        said.append(
-            f"each rank of the profile stands for {factor}; arrays of grown groups keep their size (shards shrink)"
-        )
+        sharded = "arrays of groups that grow keep their size, and shards shrink"
+        said.append(f"each rank of the profile stands for {factor}; {sharded}")
     unseen = sum(wait.rule > 3 for step in steps for wait in step.waits)
     if unseen:
         n = counted(sum(len(step.waits) for step in steps), "call")
