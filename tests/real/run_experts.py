@@ -17,8 +17,8 @@ def main() -> int:
         p, rank = transport.size, transport.rank
         machines = tuple(tuple(range(i, min(i + 2, p))) for i in range(0, p, 2))
         asked = {
-            "tokens": TOKENS, "n_experts": EXPERTS, "top_k": TOP_K, "routing": "zipf", "machines": machines, "pieces": 3,
-            "in_order": True,
+            "tokens": TOKENS, "n_experts": EXPERTS, "top_k": TOP_K, "routing": "zipf", "machines": machines,
+            "pieces": 3, "in_order": True,
         }  # fmt: skip
         dispatch, combine = (COLLECTIVES[f"ep_{name}"].build(p, **asked) for name in ("dispatch", "combine"))
         inputs = np.random.default_rng(7).integers(-99, 100, (p, dispatch.n_chunks * WIDTH)).astype(np.float32)
