@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 
 from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
+from .training_steps import KINDS as STEP_KINDS
+from .training_steps import check_step, step_row
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -29,7 +31,7 @@ KINDS = {
         "jitter": "number", "iterations": "whole", "bandwidth": "bandwidth", "latency": "time",
         **dict.fromkeys(ALGORITHMS, "text"),
     }.items()
-}  # fmt: skip
+} | STEP_KINDS  # fmt: skip
 
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
 _ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")
@@ -44,14 +46,18 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
         Naming them.
     """
     own = {name.partition(".")[2] for name in parameters if name.startswith("workload.")}
-    if len(own & {"trace", "graph"}) != 1:
-        raise InputError("workload needs a trace of gradients or the graph of an iteration: workload.trace = FILE.csv")
+    if len(own & {"trace", "graph", "model"}) != 1:
+        raise InputError(
+            "workload needs a trace of gradients, the graph of an iteration or a model: workload.trace = FILE.csv"
+        )
     if "trace" in own and "workers" not in own:
         raise InputError("workload.trace needs workload.workers")
     if "graph" in own and own & set(_ONLY_TRACE):
         raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} needs workload.trace")
     on_network = "topology.name" in parameters
-    if on_network == ("bandwidth" in own):
+    if "model" in own:
+        check_step({name: parameters[f"workload.{name}"] for name in own}, on_network=on_network)
+    elif on_network == ("bandwidth" in own):
         raise InputError(
             "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
         )
@@ -95,6 +101,8 @@ class Trainer:
         """
         check_workload(parameters)
         own = {name.partition(".")[2]: v for name, v in parameters.items() if name.startswith("workload.")}
+        if "model" in own:
+            return step_row(seed, parameters, own, network)
         costs = self._costs_of(seed, parameters, own, network)
         return _graph(own, costs) if "graph" in own else _train(seed, own, costs)
 
