@@ -72,9 +72,9 @@ class Config(WithJson):
 def run(config: Config) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
     from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.fabric.ways import ways_of
+    from commsim.engine.traffic.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.scenario.inputs import load_network
 
     network = load_network(config.topology)
@@ -134,7 +134,7 @@ def run(config: Config) -> Answer:
         for i in range(len(messages.src))
     ]  # fmt: skip
     if config.timeline is not None:
-        from commsim.engine.fabric.queue_trace import write_queues
+        from commsim.engine.traffic.queue_trace import write_queues
 
         write_queues(config.timeline, network, messages, found)
     if config.report is not None:
@@ -169,7 +169,7 @@ def _sample(config: Config, bound: float) -> float:
 
 
 def _messages(config: Config, n_hosts: int, size: int) -> Any:
-    from commsim.engine.fabric.patterns import PATTERNS
+    from commsim.engine.traffic.patterns import PATTERNS
 
     if config.pattern not in PATTERNS:
         raise InputError(f"unknown pattern {config.pattern!r}; known: {', '.join(PATTERNS)}")

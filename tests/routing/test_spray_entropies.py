@@ -84,8 +84,8 @@ def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
 def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
     from benchmarks.accuracy.fabrics import fabric, queue_of
     from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.patterns import permutation
     from commsim.engine.fabric.spraying import Spraying
+    from commsim.engine.traffic.patterns import permutation
 
     network, messages = fabric(hosts, 50e9, 1, 0), permutation(hosts, size, seed=2)
     queue = queue_of(50e9)

@@ -68,6 +68,13 @@ QUESTIONS = {
     "packets": Question("ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp"),
                         {"engine": "packet", "transport": "dctcp"},
                         {"engine.name": "packet", "engine.transport": "dctcp"}),
+    "sprayed packets": Question(
+        "ring_all_reduce", LEAF,
+        ("--engine", "packet", "--transport", "rccc", "--balancing", "reps", "--entropies", "16", "--seed", "4"),
+        {"engine": "packet", "transport": "rccc", "packets": {"balancing": "reps", "entropies": 16}, "seed": 4},
+        {"engine.name": "packet", "engine.transport": "rccc", "engine.balancing": "reps", "engine.entropies": 16,
+         "sweep.seed": 4},
+    ),
     "losses": Question(
         "ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp", "--loss", "0.001", "--seed", "5"),
         {"engine": "packet", "transport": "dctcp", "packets": {"loss": 0.001}, "seed": 5},

@@ -32,7 +32,7 @@ DONE, FULL, STUCK, CHANGE = range(4)
 DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
 
 # flags of a packet
-MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
+MARKED, LAST_HOP, ACK_NOW, RESENT, FIRST, LAST = 1, 2, 4, 8, 16, 32
 
 # state of a packet of a message at its sender; the bits above count how often it was sent again
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
@@ -83,6 +83,8 @@ LINK_ROW = np.dtype(
         ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
         ("ecn_max", np.int64),  # 0 for never
         ("loss", np.float64),  # share of packets that vanish
+        ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
+        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's
         ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
         ("n_trimmed", np.int64),
@@ -110,6 +112,8 @@ HOST_ROW = np.dtype(
         ("wake", np.int64),  # ps: a message whose rate is limited may send its next packet
         ("pacer", np.int64),  # ps: credit may be given next; NEVER while nobody wants any
         ("pacer_free", np.int64),  # ps: and not before
+        ("added_at", np.int64),  # ps: it has added the next message to what it has; NEVER for none
+        ("adding_head", np.int32),  # flows whose messages it adds, by the time at which that is done
         ("first_flow", np.int32),  # of those that it sends, in `flow_of`
         ("n_flows", np.int32),
         # the receiver's rate where the network is narrower than its hosts
@@ -122,13 +126,20 @@ HOST_ROW = np.dtype(
     align=True,
 )
 
+# One flow: the messages of one sender to one receiver, whose packets are numbered from 0 through all of them.
 FLOW_ROW = np.dtype(
     [
         ("src", np.int32),
         ("dst", np.int32),
-        ("n_packets", np.int32),
-        ("last_size", np.int32),  # bytes on the wire of its last packet
-        ("start", np.int64),  # ps
+        ("n_packets", np.int32),  # of all its messages
+        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
+        ("end", np.int32),
+        ("first", np.int32),  # packet of the message that has begun,
+        ("limit", np.int32),  # and the first after it
+        ("last_size", np.int32),  # bytes on the wire of that message's last packet
+        ("local", np.bool_),  # both ends are one host
+        ("job", np.int32),
+        ("ready", np.int64),  # ps: both ends have begun
         ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("finished_at", np.int64),  # ps: last acknowledgement at the sender
         ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
@@ -158,6 +169,7 @@ FLOW_ROW = np.dtype(
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
         ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
         # a rate that adapts
         ("rate", np.float64),  # bytes/ps
         ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
@@ -177,6 +189,9 @@ FLOW_ROW = np.dtype(
         ("credit", np.int64),  # bytes
         ("pulled", np.int64),  # bytes of credit got in all
         ("next_ready", np.int32),
+        ("next_woken", np.int32),
+        ("next_adding", np.int32),
+        ("added_at", np.int64),  # ps: its message has been added
         ("is_ready", np.bool_),
         ("trimmed", np.bool_),  # since the window was last compared
         ("is_fast", np.bool_),
@@ -226,6 +241,7 @@ STATE_ROW = np.dtype(
         ("n_switches", np.int64),
         ("n_edges", np.int64),  # switches with hosts
         ("n_unfinished", np.int64),
+        ("woken_head", np.int32),  # flows whose messages another host let begin in this span, or -1
         ("first_free", np.int32),
         ("n_free", np.int64),
         ("n_live", np.int64),  # packets
@@ -242,6 +258,7 @@ STATE_ROW = np.dtype(
         ("n_hops", np.int64),
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
+        ("n_lost", np.int64),  # those of them that a link lost, not a full queue
         ("n_marked", np.int64),
         ("n_notified", np.int64),
         ("stop_at", np.int64),  # ps: the run stops here for links to change; NEVER for not at all
@@ -270,7 +287,11 @@ class Fabric(NamedTuple):
     salt : uint64[n_switches]
         Salt of each switch's hash.
     flow_of : int32[n_flows]
-        Messages by sender.
+        Flows by sender.
+    receiver, message, queue, first_successor, successor, adding, adder_free
+        Same as in :class:`commsim.engine.packet.traffic_state.Flows`; `adder_free` by host.
+    carried : int64[n_jobs * n_links], bytes
+        Bytes of each job that left each link; empty where there is one job.
     mark, sent_at : uint8[n], int32[n]
         State of each packet of a message; when it was sent last, in ns.
     tried : uint16[n]
@@ -302,6 +323,14 @@ class Fabric(NamedTuple):
     edge_switch: NDArray[np.int32]
     salt: NDArray[np.uint64]
     flow_of: NDArray[np.int32]
+    receiver: Rows
+    message: Rows
+    queue: NDArray[np.int32]
+    first_successor: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    adding: NDArray[np.int64]
+    adder_free: NDArray[np.int64]
+    carried: NDArray[np.int64]
     mark: NDArray[np.uint8]
     sent_at: NDArray[np.int32]
     tried: NDArray[np.uint16]

@@ -5,10 +5,26 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 
 from .credit_kernel import ask, give, pull, reconsider
-from .fabric_state import CHANGE, DONE, FULL, N_COUNTED, NEVER, PULL, REQUEST, STUCK, TRIMMED, Fabric
-from .port_kernel import depart, free_packet, serve, take_packet
-from .receiver_kernel import on_arrival, queue_answer
-from .sender_kernel import get_ready, may_send, on_answer, on_timer, send
+from .fabric_state import (
+    CHANGE,
+    DATA,
+    DONE,
+    FIRST,
+    FULL,
+    LAST,
+    N_COUNTED,
+    NEVER,
+    PULL,
+    REQUEST,
+    RESENT,
+    STUCK,
+    TRIMMED,
+    Fabric,
+)
+from .port_kernel import depart, free_packet, queue_answer, serve, take_packet
+from .progress_kernel import on_added, on_left, on_timer, take_messages, wake
+from .receiver_kernel import on_arrival
+from .sender_kernel import get_ready, may_send, on_answer, send
 from .switch_kernel import pass_on
 
 AT_A_TIME = 1 << 24  # packets passed on; about a second
@@ -50,6 +66,7 @@ def run(fabric: Fabric) -> int:
             if fabric.link[i]["serving"] >= 0 and fabric.link[i]["done"] < end:
                 serve(fabric, i, end - 1)
         state["now"] = end
+        wake(fabric, end)
         if end > state["sample_at"]:
             look(fabric, end)
         width = N_COUNTED + 2 * len(fabric.watched)
@@ -85,7 +102,7 @@ def _skip(fabric: Fabric) -> bool:
     first = NEVER
     for h in range(state["n_hosts"]):
         host = fabric.host[h]
-        first = min(first, host["timer"], host["pacer"], host["wake"])
+        first = min(first, host["timer"], host["pacer"], host["wake"], host["added_at"])
     if first == NEVER:
         return False
     if first > state["now"]:
@@ -111,15 +128,16 @@ def live(fabric: Fabric, h: int) -> None:
         sent = up["done"] if up["serving"] >= 0 else NEVER
         p = down["pipe_head"]
         arrival = packet[p]["when"] if p >= 0 else NEVER
-        now = min(sent, arrival, host["pacer"], host["timer"], host["rate_at"], host["wake"])
+        now = min(sent, arrival, host["pacer"], host["timer"], host["rate_at"], host["wake"], host["added_at"])
         if now >= end:
             return
         if now == sent:
-            depart(fabric, host["up"], up["serving"])
-            up["serving"] = -1
+            _send_off(fabric, h, now)
         elif now == arrival:
             down["pipe_head"] = packet[p]["after"]
-            _receive(fabric, p, now)
+            _receive(fabric, h, p, now)
+        elif now == host["added_at"]:
+            on_added(fabric, h, now)
         elif now == host["pacer"]:
             _grant(fabric, h, now)
         elif now == host["timer"]:
@@ -133,10 +151,23 @@ def live(fabric: Fabric, h: int) -> None:
 
 
 @njit_norefcount
-def _receive(fabric: Fabric, p: int, now: int) -> None:
+def _send_off(fabric: Fabric, h: int, now: int) -> None:
+    """Let the packet that a host has sent go on its way; the last new one of a message ends that one's turn."""
+    up = fabric.link[fabric.host[h]["up"]]
+    p = up["serving"]
+    depart(fabric, fabric.host[h]["up"], p)
+    up["serving"] = -1
+    packet = fabric.packet[p]
+    if packet["kind"] == DATA and packet["flags"] & (LAST | RESENT) == LAST:
+        on_left(fabric, h, packet["flow"], now)
+
+
+@njit_norefcount
+def _receive(fabric: Fabric, h: int, p: int, now: int) -> None:
     kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
     if kind <= TRIMMED:
         on_arrival(fabric, p, now)
+        take_messages(fabric, h, f, now)
     elif kind == REQUEST:
         ask(fabric, f, fabric.packet[p]["amount"], now)
         pull(fabric, f, now)
@@ -185,3 +216,5 @@ def _start(fabric: Fabric, h: int, now: int) -> None:
     if p >= 0:
         up["serving"] = p
         up["done"] = now + int(fabric.packet[p]["size"] * up["ps_per_byte"])
+        if fabric.packet[p]["kind"] == DATA and fabric.packet[p]["flags"] & FIRST:
+            up["done"] += up["first_time"]

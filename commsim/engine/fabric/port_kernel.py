@@ -6,7 +6,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .fabric_state import DATA, LAST_HOP, MARKED, TRIMMED, Fabric
+from .fabric_state import DATA, LAST, LAST_HOP, MARKED, TRIMMED, Fabric
 
 
 @njit_norefcount
@@ -47,6 +47,18 @@ def free_packet(fabric: Fabric, p: int) -> None:
 
 
 @njit_norefcount
+def queue_answer(fabric: Fabric, h: int, q: int) -> None:
+    """Put a packet that goes first at the end of a host's queue of those."""
+    host = fabric.host[h]
+    fabric.packet[q]["after"] = -1
+    if host["control_head"] < 0:
+        host["control_head"] = q
+    else:
+        fabric.packet[host["control_tail"]]["after"] = q
+    host["control_tail"] = q
+
+
+@njit_norefcount
 def enqueue(fabric: Fabric, i: int, p: int) -> None:
     """Let a packet into the queue of a switch's link; trim it or one before it when the queue is full.
 
@@ -56,6 +68,7 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
     """
     link, packet = fabric.link[i], fabric.packet
     if link["loss"] > 0.0 and draw(fabric) < link["loss"]:
+        fabric.state["n_lost"] += 1
         _drop(fabric, i, p)
         return
     if packet[p]["kind"] == DATA and link["low"] + packet[p]["size"] > link["room"]:
@@ -151,6 +164,8 @@ def start(fabric: Fabric, i: int, now: int) -> None:
     link["serving"] = p
     if p >= 0:
         link["done"] = now + int(packet[p]["size"] * link["ps_per_byte"])
+        if packet[p]["kind"] == DATA and packet[p]["flags"] & LAST:
+            link["done"] += link["last_time"]
 
 
 @njit_norefcount
@@ -159,6 +174,8 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     link["n_packets"] += 1
     link["n_bytes"] += packet[p]["size"]
+    if len(fabric.carried) > 0:
+        fabric.carried[fabric.flow[packet[p]["flow"]]["job"] * len(fabric.link) + i] += packet[p]["size"]
     packet[p]["when"] = link["done"] + link["latency"]
     packet[p]["after"] = -1
     if link["pipe_head"] < 0:

@@ -9,11 +9,12 @@ from plain_fabric import PlainFabric
 from commsim.core.errors import InputError
 from commsim.engine.fabric import fabric_run
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import all_to_all, incast, outcast, permutation
 from commsim.engine.fabric.port_kernel import mix
 from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.fabric.ways import ways_of
+from commsim.engine.fabric.work import work_of
+from commsim.engine.traffic.patterns import all_to_all, incast, outcast, permutation
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -78,7 +79,7 @@ def test_spans_agree_with_one_queue_of_events_to_the_picosecond(network):
     spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
     run = simulate(network, sent, spraying)
     ways = ways_of(network)
-    fabric = fabric_run._build(network, ways, sent, spraying)
+    fabric = fabric_run.build(network, ways, work_of(sent, spraying), spraying)
     received, finished = PlainFabric(network, ways, sent, 4096, 64, same_paths(fabric, ways)).run()
     begin = np.round(sent.start * 1e12)
     np.testing.assert_array_equal(np.round(run.received * 1e12), received - begin)
