@@ -58,7 +58,7 @@ def test_hpcc_settles_at_its_load_and_a_step_of_each_sender(senders):
 def test_hpcc_takes_a_free_link_after_its_stages(stages):
     # section 3.3: `stages` round trips of small steps while the load is low, then one that multiplies up to it
     seen = Watched(
-        f"hpcc:stages={stages},flows=4", 2, 20_000_000, 12.5e9, hop=3e-6, payload=1000, starts=4e-4, sample=2e-6
+        f"hpcc:stages={stages},flows=4", 2, 20_000_000, 12.5e9, hop=3e-6, payload=1000, starts=4e-4, sample=3e-6
     )
     alone = seen.run.finished[0] - seen.rtt / 2  # when the last packet of the first sender arrives
     taken = seen.times[(seen.times > alone) & (seen.load > 0.5 * (0.5 + 0.95))][0]
