@@ -65,8 +65,8 @@ predicts on `dgx-h100@star:machines=M`, with `ep_dispatch:tokens=128,mode=low_la
 | 32 | 155 us | 149 us | 273 us | 277 us |
 | 64 | 173 us | 177 us | 314 us | 333 us |
 
-`run` draws the routing of the very tokens; the tables are predicted with copies in proportion to those of 1,024 tokens of
-a rank, so that a call of few tokens, whose busiest rank has more than its share, takes up to 15 % longer in `run`.
+`run` draws the routing of the very tokens; the tables are predicted with copies in proportion to those of 1,024 tokens
+of a rank, so that a call of few tokens, whose busiest rank has more than its share, takes up to 15 % longer in `run`.
 """
 COLUMNS = "| {} | fitted | tables | rows | median | 90th |"
 
