@@ -318,12 +318,16 @@ DOORS = {
 OF_ALL_REDUCES = ("advice", "advise")
 # Measurements of nothing are left out.
 OF_BYTES = ("compare", "compare_with")
+# Rankings are at some size; that of an exchange of experts follows from its routing.
+OF_SIZES = ("rank", "operation")
 
 
 def can_express(door, asked):
     if door in OF_ALL_REDUCES and asked.operation != "all_reduce":
         return False
     if door in OF_BYTES and asked.operation == "barrier":
+        return False
+    if door in OF_SIZES and asked.operation.startswith("ep_"):
         return False
     return asked.keywords.keys() <= set(DOORS[door][1])
 

@@ -38,6 +38,8 @@ from commsim.workload.task_graph import Graph, Task, Timeline, simulate_graph
 MAX_PIECES = 50_000
 # Bytes of a micro-op.
 LINA_MICRO_OP = 30e6
+# Operations that take tokens to their experts and back: of equal blocks, and of a routing.
+EQUAL_BLOCKS, ROUTED = ("all_to_all", "all_to_all"), ("ep_dispatch", "ep_combine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class ExpertLayer:
     tokens: float
     gradients: float
     backward_ratio: float = 2.0
-    exchange: tuple[str, str] = ("all_to_all", "all_to_all")
+    exchange: tuple[str, str] = EQUAL_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,6 @@ SENDING_POLICIES = {
     "lina": SendingPolicy("lina", LINA_MICRO_OP, all_to_all_first=True, pipelined=True),
     "two_micro_batches": SendingPolicy("two_micro_batches", all_to_all_first=True, micro_batches=2),
 }
-# Operations that take tokens to their experts and back: of equal blocks, and of a routing.
-EQUAL_BLOCKS, ROUTED = ("all_to_all", "all_to_all"), ("ep_dispatch", "ep_combine")
 
 
 def shared_slow_down(all_to_all: float, all_reduces: float | list[float]) -> float:
