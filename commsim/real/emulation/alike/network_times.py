@@ -124,6 +124,8 @@ class NetworkTimes:
         time = max(one.time for one in results)
         # one simulation of several groups has the bytes of each
         link_bytes = np.sum([one.link_bytes for one in results], axis=0)
+        # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
+        time = max(time, float((link_bytes / self.network.bandwidth).max()))
         capacity = self.network.bandwidth * time
         use = np.divide(link_bytes, capacity, out=np.zeros_like(capacity), where=capacity > 0)
         return Exchanged(time, link_bytes, use, results[0].collective)
