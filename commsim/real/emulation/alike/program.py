@@ -21,7 +21,7 @@ from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
 from commsim.scenario.read import scenario_of
 
-from ..coordinator import ProgramError
+from ..failures import ProgramError
 from ..start_process import raised_at
 from .compute import Compute
 from .host import Host
