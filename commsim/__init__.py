@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .testing import fake_nccl_tests as fake_nccl_tests
     from .testing import fake_osu as fake_osu
     from .workload.sharing.periodic import read_jobs as read_jobs
+    from .workload.steps.ask import training_step as training_step
 
 __version__ = "0.2.0"
 
@@ -115,6 +116,7 @@ _MODULES = {
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
     "commsim.testing": ("fake_nccl_tests", "fake_osu"),
     "commsim.workload.sharing.periodic": ("read_jobs",),
+    "commsim.workload.steps.ask": ("training_step",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
