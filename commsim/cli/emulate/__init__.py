@@ -58,13 +58,15 @@ class Config(WithJson, Faults, Costs):
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
     )
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
-    timeline: str | None = flag(metavar="FILE.json", help="write what each rank called when, or what its streams do, for Perfetto")
+    timeline: str | None = flag(
+        metavar="FILE.json", help="write what each rank called when, or what its streams do, for Perfetto"
+    )
 
 
 def run(config: Config) -> Answer:
     """Run the program, and report what it called."""
     from commsim.real.emulation.emulate import emulate
-    from commsim.report.emulated_program import rows_of_program, study_of_program, write_calls
+    from commsim.report.emulated_program import study_of_program, write_calls
 
     program = config.program[config.program[:1] == ("--",) :]
     if not program:
@@ -85,7 +87,7 @@ def run(config: Config) -> Answer:
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
         parts += remarks(write_report(study_of_program(title, found, of), config.report))
     flags = {**config.flags("program"), "program": list(program)}
-    return Answer(parts, rows_of_program(found), flags, _more(found))
+    return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
 
 
 def _check_files(config: Config) -> None:
@@ -105,7 +107,7 @@ def _check_files(config: Config) -> None:
 def _alike(config: Config, program: tuple[str, ...]) -> Answer:
     """Run one rank for all, without data."""
     from commsim.real.emulation.alike.compute import compute_of
-    from commsim.real.emulation.alike.program import run_alike
+    from commsim.real.emulation.alike.run_alike import run_alike
 
     from .alike import answer_of
 

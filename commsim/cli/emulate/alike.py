@@ -9,7 +9,7 @@ from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
 if TYPE_CHECKING:
-    from commsim.real.emulation.alike.program import AlikeRun
+    from commsim.real.emulation.alike.run_alike import AlikeRun
 
 COLUMNS = ["operation", "site", "collective", "size", "calls", "alone(us)", "exposed(us)"]
 MOST_OPERATORS = 8
@@ -45,10 +45,10 @@ def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None) -> A
         parts.append(Lines([f"{timeline}: written"]))
     links = found.link_bytes()
     more = {
-        "time_s": found.time, "step_s": found.step_time, "steps_s": list(found.steps), "exposed_s": exposed,
-        "computing_s": {_source(bound): time for bound, time in spent.by_bound.items()},
-        "operators_s": dict(spent.by_operator.most_common()), "operations": spent.operations,
+        "time_s": found.time, "computed_s": [gpu.computing], "end_s": [found.time],
         "link_bytes_B": {found.host.network.network.link_name(k): float(n) for k, n in enumerate(links) if n},
+        "simulations": found.host.network.n_simulated, "step_s": found.step_time, "exposed_s": exposed,
+        "operators_s": dict(spent.by_operator.most_common()),
     }  # fmt: skip
     return Answer(parts, rows, flags, more)
 
@@ -64,7 +64,7 @@ def _rows(found: AlikeRun) -> list[dict[str, Any]]:
         row = rows.setdefault(
             (one.site, one.operation, one.size),
             {"operation": one.operation, "site": one.site, "algorithm": one.costs.collective, "size_B": one.size,
-             "calls": 0, "time_s": one.costs.time, "exposed_s": 0.0},
+             "n_ranks": one.n_ranks, "calls": 0, "time_s": one.costs.time, "exposed_s": 0.0},
         )  # fmt: skip
         row["calls"] += 1
         row["exposed_s"] += one.exposed

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from commsim.core.errors import InputError
-from commsim.core.operations import OPERATIONS
 from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
 from commsim.scenario.collective_names import USUAL, collective_entry, usual_collective
 
 # Function of (size of the operation, number of ranks) to a collective.
@@ -89,7 +89,7 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
 def choice_of(
     library: str, algorithms: Sequence[str], network: Network | None = None
 ) -> Callable[[str, float, int, int, str], str]:
-    """Return the function from (operation, size, number of ranks, root, library asked for) to the collective that is run.
+    """Return the function from (operation, size, number of ranks, root, library asked for) to a collective.
 
     Parameters
     ----------

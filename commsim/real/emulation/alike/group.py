@@ -1,6 +1,6 @@
 """The process group of ranks that are alike: collectives go on the streams of a virtual GPU.
 
-Values that are real are treated as if all ranks had the same: a sum is the number of ranks times the value.
+Real values are those of all ranks: a sum is the number of ranks times the value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .host import Host, refused
 from .streams import Moment
 
 NAME = "commsim"
-_ALONE = ("send", "recv", "recv_anysource", "alltoall")
+_NOT_ALIKE = "{}: ranks that send to single others are not alike; emulate up to 16 ranks with --compute measured"
 
 
 class AlikeWork(distributed.Work):  # type: ignore[misc,unused-ignore]
@@ -201,9 +201,6 @@ class AlikeGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
     _allgather_base = all_gather_single
     _reduce_scatter_base = reduce_scatter_single
     alltoall_base = all_to_all_single
-
-
-_NOT_ALIKE = "{}: ranks that send to single others are not alike; emulate up to 16 ranks with --compute measured"
 
 
 def _is_real(tensor: Any) -> bool:

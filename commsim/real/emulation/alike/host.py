@@ -84,7 +84,7 @@ class Host:
             label = "all ranks" if len(ranks) == self.n_ranks else f"group of {len(ranks)}"
             self._streams[ranks] = self.gpu.stream(f"{label} {len(self._streams)}")
         costs = self.network.of(operation, size, self._alike(ranks))
-        end = self.gpu.exchange(self._streams[ranks], Exchange(costs, operation, size, self.site()))
+        end = self.gpu.exchange(self._streams[ranks], Exchange(costs, operation, size, len(ranks), self.site()))
         for tensor in writes:
             storage = tensor.untyped_storage()
             self._pending[storage._cdata] = (storage, end)

@@ -66,6 +66,11 @@ class NetworkTimes:
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.told: list[str] = []
 
+    @property
+    def n_simulated(self) -> int:
+        """Collectives that were simulated."""
+        return len(self._known)
+
     def of(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
         """Return the costs of a collective that all these groups run at the same time.
 

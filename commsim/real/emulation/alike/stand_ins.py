@@ -20,6 +20,8 @@ from .host import Host
 from .streams import Moment
 from .tensors import GPU, here
 
+# What makes groups at the moment: torch keeps the first backend of a name for ever.
+_current: list[Callable[..., Any]] = []
 ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
@@ -215,9 +217,6 @@ def _init(host: Host) -> Callable[..., None]:
         original(NAME, store=distributed.HashStore(), rank=0, world_size=host.n_ranks)
 
     return init_process_group
-
-
-_current: list[Callable[..., Any]] = []
 
 
 def _seen(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:

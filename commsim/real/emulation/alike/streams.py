@@ -52,6 +52,7 @@ class Exchange:
     costs: Exchanged
     operation: str
     size: float
+    n_ranks: int
     site: str
     left: float = 1.0
     start: float | None = None

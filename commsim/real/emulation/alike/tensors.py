@@ -26,6 +26,8 @@ GPU = "cuda"
 # Chunks of one tensor from which they are one view.
 MANY = 16
 UNKNOWN = float("nan")
+_CHUNKS = (torch.chunk, torch.Tensor.chunk)
+_PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 
 
 class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
@@ -85,10 +87,6 @@ class WithoutData(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
             )
         self._host.told.setdefault("value", f"{site}: tensors have no data; values read from them are nan")
         return UNKNOWN
-
-
-_CHUNKS = (torch.chunk, torch.Tensor.chunk)
-_PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 
 
 def _is_small(tensor: Any) -> bool:

@@ -1,29 +1,25 @@
 """A process group of torch whose collectives run on the emulated network, with real data.
 
-Tensors travel as arrays; a work that is waited for lets the rank's virtual clock go on, and then fills the tensors.
+A work that is waited for lets the rank's virtual clock go on, and then fills the tensors with arrays of other ranks.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import distributed
-from torch.futures import Future
 
 from commsim.core.errors import InputError
 
 from ..current import current_rank
 from ..rank_calls import ANY, Collective, Operation, Receive, Send
+from .arrays import bytes_of, filling, filling_each, nothing, numbers_of, raw_of, site_of_call
+from .works import EmulatedWork
 
 NAME = "commsim"
-_OWN = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).resolve().parents[3], Path(torch.__file__).parent))
-_IN_BACKWARD = "commsim_works_in_backward"
 
 
 def _maximum(target: Any, part: Any) -> None:
@@ -42,81 +38,6 @@ _OPERATORS: tuple[tuple[Any, Callable[[Any, Any], None] | None], ...] = (
     (distributed.ReduceOp.SUM, None), (distributed.ReduceOp.AVG, None), (distributed.ReduceOp.MAX, _maximum),
     (distributed.ReduceOp.MIN, _minimum), (distributed.ReduceOp.PRODUCT, _product),
 )  # fmt: skip
-
-
-class EmulatedWork(distributed.Work):  # type: ignore[misc,unused-ignore]
-    """Calls under way.
-
-    Parameters
-    ----------
-    begun : sequence of (Operation, callable)
-        Calls, each with the function of its result that fills the tensors.
-    made : list of torch.Tensor
-        Tensors that are filled.
-    """
-
-    def __init__(self, begun: Sequence[tuple[Operation, Callable[[Any], None]]], made: list[Any]) -> None:
-        super().__init__()
-        self._begun, self._made = list(begun), made
-        self._future: Future[list[Any]] | None = None
-
-    def wait(self, timeout: Any = None) -> bool:  # noqa: ARG002 - the interface of torch
-        """Let the rank wait until all calls are complete, and fill the tensors."""
-        if self._begun:
-            current_rank().wait([operation for operation, _ in self._begun])
-            begun, self._begun = self._begun, []
-            with torch.no_grad():
-                for operation, fill in begun:
-                    fill(operation.result)
-            if self._future is not None:
-                self._future.set_result(self._made)
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether all calls are complete at the rank's time; the tensors are filled then."""
-        if self._begun and current_rank().test([operation for operation, _ in self._begun]):
-            self.wait()
-        return not self._begun
-
-    def is_success(self) -> bool:
-        """Nothing fails."""
-        return True
-
-    def synchronize(self) -> None:
-        """Wait."""
-        self.wait()
-
-    def result(self) -> list[Any]:
-        """Return the tensors."""
-        return self._made
-
-    def get_future(self) -> Future[list[Any]]:
-        """Return a future: in a backward pass it is complete at its end, where DDP waits for it, else now."""
-        if self._future is None:
-            self._future = Future()
-            if not self._begun:
-                self._future.set_result(self._made)
-            elif not _at_end_of_backward(self):
-                self.wait()
-        return self._future
-
-
-def _at_end_of_backward(work: EmulatedWork) -> bool:
-    """Wait for a work at the end of the backward pass; return False where there is none."""
-    kept = current_rank().kept.setdefault(_IN_BACKWARD, [])
-    if not kept:
-
-        def complete() -> None:
-            works, kept[:] = list(kept), []
-            for one in works:
-                one.wait()
-
-        try:
-            torch.autograd.Variable._execution_engine.queue_callback(complete)
-        except RuntimeError:
-            return False
-    kept.append(work)
-    return True
 
 
 class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
@@ -154,7 +75,14 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
         self, operation: str, n_bytes: float, data: Any, fill: Callable[[Any], None], **more: Any
     ) -> tuple[Operation, Callable[[Any], None]]:
         call = Collective(
-            operation, self._members(), f"torch {self.pg_name}", float(n_bytes), data, site=_site(), library="usual", **more
+            operation,
+            self._members(),
+            f"torch {self.pg_name}",
+            float(n_bytes),
+            data,
+            site=site_of_call(),
+            library="usual",
+            **more,
         )
         return current_rank().post(call), fill
 
@@ -162,7 +90,9 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
         """All-reduce."""
         operator = getattr(opts, "reduceOp", distributed.ReduceOp.SUM)
         begun = [
-            self._begin("all_reduce", _bytes(one), _numbers(one), self._reduced(one, operator), reduce=_reduce_of(operator))
+            self._begin(
+                "all_reduce", bytes_of(one), numbers_of(one), self._reduced(one, operator), reduce=_reduce_of(operator)
+            )
             for one in tensors
         ]
         return EmulatedWork(begun, list(tensors))
@@ -174,17 +104,15 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
     def reduce(self, tensors: Any, opts: Any) -> EmulatedWork:
         """Reduce to a root."""
         one, operator = tensors[0], opts.reduceOp
-        fill = self._reduced(one, operator) if self._own == opts.rootRank else _nothing
-        return EmulatedWork(
-            [self._begin("reduce", _bytes(one), _numbers(one), fill, root=opts.rootRank, reduce=_reduce_of(operator))],
-            list(tensors),
-        )
+        fill = self._reduced(one, operator) if self._own == opts.rootRank else nothing
+        more = {"root": opts.rootRank, "reduce": _reduce_of(operator)}
+        return EmulatedWork([self._begin("reduce", bytes_of(one), numbers_of(one), fill, **more)], list(tensors))
 
     def broadcast(self, tensors: Any, opts: Any) -> EmulatedWork:
         """Broadcast from a root."""
         is_root = self._own == opts.rootRank
         begun = [
-            self._begin("broadcast", _bytes(one), _raw(one) if is_root else None, _fill(one), root=opts.rootRank)
+            self._begin("broadcast", bytes_of(one), raw_of(one) if is_root else None, filling(one), root=opts.rootRank)
             for one in tensors
         ]
         return EmulatedWork(begun, list(tensors))
@@ -204,7 +132,7 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
         return EmulatedWork(begun, list(outputs))
 
     def _gather(self, parts: list[Any], given: Any) -> tuple[Operation, Callable[[Any], None]]:
-        return self._begin("all_gather", _bytes(given) * self._n, _raw(given), _fill_each(parts))
+        return self._begin("all_gather", bytes_of(given) * self._n, raw_of(given), filling_each(parts))
 
     def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> EmulatedWork:
         """Reduce-scatter of one tensor."""
@@ -226,11 +154,11 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
     def _scatter_sum(self, output: Any, given: Any, opts: Any) -> tuple[Operation, Callable[[Any], None]]:
         operator = getattr(opts, "reduceOp", distributed.ReduceOp.SUM)
         fill = self._reduced(output, operator)
-        return self._begin("reduce_scatter", _bytes(given), _numbers(given), fill, reduce=_reduce_of(operator))
+        return self._begin("reduce_scatter", bytes_of(given), numbers_of(given), fill, reduce=_reduce_of(operator))
 
     def all_to_all_single(
-        self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None
-    ) -> EmulatedWork:  # noqa: ARG002
+        self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, *_: Any
+    ) -> EmulatedWork:
         """All-to-all of one tensor, in equal parts or in parts of given sizes."""
         ins = list(given.split(list(input_sizes)) if input_sizes else given.chunk(self._n))
         outs = list(output.split(list(output_sizes)) if output_sizes else output.chunk(self._n))
@@ -238,9 +166,9 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
         """All-to-all of lists of tensors."""
-        sizes = [_bytes(one) for one in inputs]
-        data, fill = [_raw(one) for one in inputs], _fill_each(list(outputs))
-        if len(set(sizes)) == 1 and sizes[0] == _bytes(outputs[0]):
+        sizes = [bytes_of(one) for one in inputs]
+        data, fill = [raw_of(one) for one in inputs], filling_each(list(outputs))
+        if len(set(sizes)) == 1 and sizes[0] == bytes_of(outputs[0]):
             begun = self._begin("all_to_all", sum(sizes), data, fill)
         else:
             begun = self._begin("all_to_all_v", sum(sizes), data, fill, counts=tuple(map(int, sizes)))
@@ -248,25 +176,27 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
 
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> EmulatedWork:
         """Gather at a root."""
-        fill = _fill_each(list(outputs[0])) if self._own == opts.rootRank else _nothing
-        size = _bytes(inputs[0]) * self._n
-        return EmulatedWork([self._begin("gather", size, _raw(inputs[0]), fill, root=opts.rootRank)], list(inputs))
+        fill = filling_each(list(outputs[0])) if self._own == opts.rootRank else nothing
+        size = bytes_of(inputs[0]) * self._n
+        return EmulatedWork([self._begin("gather", size, raw_of(inputs[0]), fill, root=opts.rootRank)], list(inputs))
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> EmulatedWork:
         """Scatter from a root."""
-        data = [_raw(one) for one in inputs[0]] if self._own == opts.rootRank else None
-        size = _bytes(outputs[0]) * self._n
-        return EmulatedWork([self._begin("scatter", size, data, _fill(outputs[0]), root=opts.rootRank)], list(outputs))
+        data = [raw_of(one) for one in inputs[0]] if self._own == opts.rootRank else None
+        size = bytes_of(outputs[0]) * self._n
+        begun = self._begin("scatter", size, data, filling(outputs[0]), root=opts.rootRank)
+        return EmulatedWork([begun], list(outputs))
 
     def barrier(self, opts: Any = None) -> EmulatedWork:  # noqa: ARG002
         """Barrier."""
-        return EmulatedWork([self._begin("barrier", 0.0, None, _nothing)], [])
+        return EmulatedWork([self._begin("barrier", 0.0, None, nothing)], [])
 
     def send(self, tensors: Any, peer: int, tag: int = 0) -> EmulatedWork:
         """Send a tensor to a rank of the group."""
         one = tensors[0]
-        call = Send(self._members()[peer], tag, f"torch {self.pg_name}", float(_bytes(one)), _raw(one), site=_site())
-        return EmulatedWork([(current_rank().post(call), _nothing)], list(tensors))
+        to, size = self._members()[peer], float(bytes_of(one))
+        call = Send(to, tag, f"torch {self.pg_name}", size, raw_of(one), site=site_of_call())
+        return EmulatedWork([(current_rank().post(call), nothing)], list(tensors))
 
     def recv(self, tensors: Any, peer: int, tag: int = 0) -> EmulatedWork:
         """Receive a tensor from a rank of the group."""
@@ -277,13 +207,13 @@ class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignor
         return self._receive(tensors, ANY, tag)
 
     def _receive(self, tensors: Any, source: int, tag: int) -> EmulatedWork:
-        fill = _fill(tensors[0])
-        operation = current_rank().post(Receive(source, tag, f"torch {self.pg_name}", site=_site()))
+        fill = filling(tensors[0])
+        operation = current_rank().post(Receive(source, tag, f"torch {self.pg_name}", site=site_of_call()))
         return EmulatedWork([(operation, lambda sent: fill(sent.data))], list(tensors))
 
     def monitored_barrier(self, *_: Any) -> NoReturn:
         """Refuse."""
-        raise InputError(f"{_site()}: monitored_barrier is not emulated; use barrier")
+        raise InputError(f"{site_of_call()}: monitored_barrier is not emulated; use barrier")
 
     def _reduced(self, tensor: Any, operator: Any) -> Callable[[Any], None]:
         """Return what fills a tensor with a reduction; a mean is the sum over the number of ranks."""
@@ -304,53 +234,4 @@ def _reduce_of(operator: Any) -> Callable[[Any, Any], None] | None:
     for known, reduce in _OPERATORS:
         if operator == known:
             return reduce
-    raise InputError(f"{_site()}: reductions are SUM, AVG, MAX, MIN or PRODUCT here, got {operator}")
-
-
-def _bytes(tensor: Any) -> int:
-    return int(tensor.numel() * tensor.element_size())
-
-
-def _numbers(tensor: Any) -> Any:
-    """Return a copy of the values that can be reduced, in one dimension."""
-    if tensor.dtype is torch.bfloat16:
-        raise InputError(f"{_site()}: a reduction of bfloat16 is not emulated with data; reduce in float32 or float16")
-    return tensor.detach().reshape(-1).numpy().copy()
-
-
-def _raw(tensor: Any) -> Any:
-    """Return a copy of the bytes of a tensor of any type."""
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().copy()
-
-
-def _fill(tensor: Any) -> Callable[[Any], None]:
-    def fill(raw: Any) -> None:
-        values = torch.from_numpy(np.array(raw)).view(tensor.dtype)
-        tensor.copy_(values.view(tensor.shape))
-
-    return fill
-
-
-def _fill_each(tensors: list[Any]) -> Callable[[Any], None]:
-    fills = [_fill(one) for one in tensors]
-
-    def fill(parts: Any) -> None:
-        for one, raw in zip(fills, parts, strict=True):
-            one(raw)
-
-    return fill
-
-
-def _nothing(_: Any) -> None:
-    """Fill nothing."""
-
-
-def _site() -> str:
-    """Line of the program that called: the innermost that is neither ours nor torch's."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith((*_OWN, "<")):
-            return f"{Path(path).name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
+    raise InputError(f"{site_of_call()}: reductions are SUM, AVG, MAX, MIN or PRODUCT here, got {operator}")

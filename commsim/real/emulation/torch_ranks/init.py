@@ -32,7 +32,9 @@ def replace_init() -> None:
             raise InputError("torch.distributed has one rank for each process: use --ranks-as processes")
         for name, own in (("rank", rank.number), ("world_size", rank.n_ranks)):
             if given.get(name, -1) not in (-1, own):
-                raise InputError(f"init_process_group has {name}={given[name]}, but this is rank {rank.number} of {rank.n_ranks}")
+                raise InputError(
+                    f"init_process_group has {name}={given[name]}, but this is rank {rank.number} of {rank.n_ranks}"
+                )
         original(NAME, store=distributed.HashStore(), rank=rank.number, world_size=rank.n_ranks)
 
     for module in (distributed, distributed_c10d, sys.modules.get("torch.distributed.device_mesh")):
