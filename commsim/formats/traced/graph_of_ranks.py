@@ -6,6 +6,7 @@ step together. Computation of a rank is one line, whatever the streams; exchange
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -181,5 +182,9 @@ def members_of(group: Group, rank: int, world: int, said: dict[str, None]) -> tu
         raise InputError(f"the ranks of process group {group.label!r:.60} are not known: its size is in no profile")
     if size < world:
         said[f"the ranks of process group {group.label} are not listed; {size} neighbours are assumed"] = None
-    first = rank // size * size if size < world else 0
+    return _neighbours(rank // size * size if size < world else 0, size)
+
+
+@functools.lru_cache(maxsize=1024)
+def _neighbours(first: int, size: int) -> tuple[int, ...]:
     return tuple(range(first, first + size))

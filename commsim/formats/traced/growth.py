@@ -43,9 +43,11 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     InputError
         If a name is that of no group, or it is not clear which group is data parallel.
     """
-    used = {
-        name: traced.groups.get(name, Group(name)) for name in dict.fromkeys(traced.group_of) if _sends(traced, name)
-    }
+    of_name: dict[str, list[Task]] = {}
+    for task, name in zip(traced.graph.tasks, traced.group_of, strict=True):
+        if task.operation and len(task.group) > 1:
+            of_name.setdefault(name, []).append(task)
+    used = {name: traced.groups.get(name, Group(name)) for name in of_name}
     if named:
         found: set[str] = set()
         for word in named:
@@ -57,17 +59,12 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     data = [name for name, group in used.items() if _is_data(group)]
     if not data and len(used) == 1:
         data = list(used)
-    sharded = [name for name in data if _only_shards(traced, name)]
-    kinds = {(len(_members(traced, name)), _words(used[name])) for name in sharded}
+    sharded = [name for name in data if all(task.operation in SHARDED for task in of_name[name])]
+    kinds = {(len(of_name[name][0].group), _words(used[name])) for name in sharded}
     if len(kinds) != 1:
         raise InputError(f"it is not clear which process group is data parallel; name it with --grow: {_listed(used)}")
     label = used[sharded[0]].label
     return frozenset(sharded), [f"the ranks of process group {label} are data parallel, and grow"]
-
-
-def _sends(traced: TracedGraph, name: str) -> bool:
-    return any(task.operation and group == name and len(task.group) > 1
-               for task, group in zip(traced.graph.tasks, traced.group_of, strict=True))  # fmt: skip
 
 
 def _words(group: Group) -> str:
@@ -78,15 +75,6 @@ def _is_data(group: Group) -> bool:
     words = _words(group).split()
     parts = {*words, " ".join(words)}
     return bool(parts & set(DATA)) and not parts & set(NOT_DATA)
-
-
-def _members(traced: TracedGraph, name: str) -> tuple[int, ...]:
-    return next(task.group for task, group in zip(traced.graph.tasks, traced.group_of, strict=True) if group == name)
-
-
-def _only_shards(traced: TracedGraph, name: str) -> bool:
-    rows = zip(traced.graph.tasks, traced.group_of, strict=True)
-    return all(task.operation in SHARDED for task, group in rows if group == name and task.operation)
 
 
 def _listed(groups: dict[str, Group]) -> str:
