@@ -13,6 +13,8 @@ from commsim.core.errors import InputError
 
 from .profiled_step import ProfiledStep
 from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
+from .training_steps import KINDS as STEP_KINDS
+from .training_steps import check_step, step_row
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -31,7 +33,7 @@ KINDS = {
         "jitter": "number", "iterations": "whole", "bandwidth": "bandwidth", "latency": "time",
         **dict.fromkeys(ALGORITHMS, "text"),
     }.items()
-}  # fmt: skip
+} | STEP_KINDS  # fmt: skip
 
 _ONLY_PROFILE = ("ranks", "grow", "kernels")
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
@@ -47,19 +49,21 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
         Naming them.
     """
     own = {name.partition(".")[2] for name in parameters if name.startswith("workload.")}
-    if len(own & {"trace", "graph", "profile"}) != 1:
+    if len(own & {"trace", "graph", "profile", "model"}) != 1:
         raise InputError(
-            "workload needs one of a trace of gradients, the graph of an iteration and the profile of a program:"
-            " workload.trace = FILE.csv"
+            "workload needs one of a trace of gradients, the graph of an iteration, the profile of a program and a"
+            " model: workload.trace = FILE.csv"
         )
     if "trace" in own and "workers" not in own:
         raise InputError("workload.trace needs workload.workers")
-    if "trace" not in own and own & set(_ONLY_TRACE):
+    if not own & {"trace", "model"} and own & set(_ONLY_TRACE):
         raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} needs workload.trace")
-    if "profile" not in own and own & set(_ONLY_PROFILE):
+    if not own & {"profile", "model"} and own & set(_ONLY_PROFILE):
         raise InputError(f"workload.{min(own & set(_ONLY_PROFILE))} needs workload.profile")
     on_network = "topology.name" in parameters
-    if on_network == ("bandwidth" in own):
+    if "model" in own:
+        check_step({name: parameters[f"workload.{name}"] for name in own}, on_network=on_network)
+    elif on_network == ("bandwidth" in own):
         raise InputError(
             "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
         )
@@ -108,6 +112,8 @@ class Trainer:
             whole, notes = self._profile.whole(own)
             costs = self._costs_of(seed, parameters, {**own, "workers": whole.world}, network)
             return self._profile.row(whole, costs, notes)
+        if "model" in own:
+            return step_row(seed, parameters, own, network)
         costs = self._costs_of(seed, parameters, own, network)
         return _graph(own, costs) if "graph" in own else _train(seed, own, costs)
 

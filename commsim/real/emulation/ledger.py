@@ -85,7 +85,8 @@ class Ledger:
     records: list[CallRecord] = field(default_factory=list)
 
     def add(self, operation: Operation, algorithm: str) -> None:
-        """Add a call that is complete."""
+        """Add a call that is complete, with the collective that it ran; counts of unequal blocks are not kept."""
+        algorithm = algorithm.partition(":counts=")[0].partition(",counts=")[0]
         call = operation.call
         if isinstance(call, Collective):
             name, n_ranks, n_bytes = call.operation, len(call.members), call.n_bytes

@@ -1,0 +1,160 @@
+"""Copies: what each rank sends for its tokens, to which rank, and over which relay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .seats import Ranks
+
+Numbers = NDArray[np.int64]
+Machines = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Copies of the tokens of all ranks, as they lie in the send buffers, chunk by chunk.
+
+    A rank has first what goes to the ranks of its own machine (or to all ranks, without relays), block by block; then a
+    block for each other machine, whose relay is the rank there with the sender's number.
+
+    Parameters
+    ----------
+    block : int64[n_blocks, 4]
+        Of each block its sender, the rank that it is sent to, its first chunk, and its chunks.
+    run : int64[n_runs, 5]
+        Of each run of chunks its sender, the rank that needs it, its first chunk in the sender's buffer, its chunks,
+        and the number of its block. Runs are in the order in which a receiver keeps them.
+    token : tuple of int64[n_chunks]
+        For each sender the token of each of its chunks.
+    """
+
+    block: Numbers
+    run: Numbers
+    token: tuple[Numbers, ...]
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Layout of the operation."""
+        return tuple(self.run[:, :4].ravel().tolist())
+
+    @property
+    def at_receiver(self) -> Numbers:
+        """First chunk of each run in the receiver's buffer, int64[n_runs]."""
+        dest, count = self.run[:, 1], self.run[:, 3]
+        order = np.argsort(dest, kind="stable")
+        before = np.cumsum(count[order]) - count[order]
+        start = np.searchsorted(dest[order], dest[order])
+        at = np.empty(len(dest), np.int64)
+        at[order] = before - before[start]
+        return at
+
+    @property
+    def relayed(self) -> NDArray[np.bool_]:
+        """Whether the chunks of each block are sent on from where the block goes to, bool[n_blocks]."""
+        n, block = len(self.block), self.run[:, 4]
+        to_end = np.bincount(block, self.run[:, 1] == self.block[block, 1], n)
+        relayed: NDArray[np.bool_] = (np.bincount(block, minlength=n) != 1) | (to_end != 1)
+        return relayed
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks of the rank that sends or receives most."""
+        return self.width(0, in_order=False)
+
+    def width(self, tokens: int, in_order: bool) -> int:
+        """Chunks of a buffer, where a rank has its copies, or with `in_order` its tokens."""
+        has = tokens if in_order else max(map(len, self.token))
+        return int(max(has, np.bincount(self.run[:, 1], self.run[:, 3]).max()))
+
+    @property
+    def token_runs(self) -> Numbers:
+        """Runs of consecutive tokens in the send buffers: sender, first token, first chunk, chunks; int64[n, 4]."""
+        found = []
+        for sender, token in enumerate(self.token):
+            begin = np.flatnonzero(np.diff(token, prepend=-2) != 1)
+            count = np.diff(begin, append=len(token))
+            found.append(np.stack((np.full(len(begin), sender), token[begin], begin, count), axis=1))
+        return np.concatenate(found)
+
+    @property
+    def layout_of_tokens(self) -> tuple[int, ...]:
+        """Layout of the operation on tokens in their order, each once."""
+        runs = []
+        for sender, dest, first, count in self.run[:, :4].tolist():
+            token = self.token[sender][first : first + count]
+            begin = np.flatnonzero(np.diff(token, prepend=-2) != 1)
+            runs += [(sender, dest, t, n) for t, n in zip(token[begin], np.diff(begin, append=count), strict=True)]
+        return tuple(int(number) for run in runs for number in run)
+
+
+def copies_of(ranks: Ranks, n_ranks: int, machines: Machines, per_expert: bool) -> Copies:
+    """Lay out the copies of all tokens.
+
+    Parameters
+    ----------
+    ranks : int32[n_ranks * n_tokens, top_k]
+        Rank that each choice of a token goes to.
+    n_ranks : int
+        Number of ranks.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+    per_expert : bool
+        Whether a token is sent once for each of its experts, straight to their ranks; else once to each other machine,
+        and from there once to each rank.
+    """
+    each = len(ranks) // n_ranks
+    blocks, runs, tokens = list[tuple[int, int, int, int]](), list[Numbers](), []
+    here = {rank: (m, place) for m, machine in enumerate(machines) for place, rank in enumerate(machine)}
+    for sender in range(n_ranks):
+        mine = ranks[sender * each : (sender + 1) * each]
+        counts = np.zeros((each, n_ranks), np.int64)
+        np.add.at(counts, (np.arange(each)[:, np.newaxis], mine), 1)
+        machine, place = here[sender]
+        direct = range(n_ranks) if per_expert else machines[machine]
+        first, token = 0, []
+        for dest in direct:
+            times = counts[:, dest] if per_expert else np.minimum(counts[:, dest], 1)
+            if n := int(times.sum()):
+                runs.append(np.array([[sender, dest, first, n, len(blocks)]], np.int64))
+                blocks.append((sender, dest, first, n))
+                token.append(np.repeat(np.arange(each), times))
+                first += n
+        for m, others in enumerate(machines):
+            if per_expert or m == machine:
+                continue
+            needed = counts[:, list(others)] > 0
+            sent = np.flatnonzero(needed.any(axis=1))
+            if len(sent):
+                order, found = _runs(needed[sent])
+                found[:, 0] = np.array(others)[found[:, 0]]
+                fixed = np.full((len(found), 1), sender), np.full((len(found), 1), len(blocks))
+                runs.append(np.hstack((fixed[0], found[:, :1], found[:, 1:2] + first, found[:, 2:], fixed[1])))
+                blocks.append((sender, others[place % len(others)], first, len(sent)))
+                token.append(sent[order])
+                first += len(sent)
+        tokens.append(np.concatenate(token) if token else np.empty(0, np.int64))
+    return Copies(np.reshape(np.array(blocks, np.int64), (-1, 4)), np.concatenate(runs), tuple(tokens))
+
+
+def _runs(needed: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Numbers]:
+    """Order tokens so that those of each rank are few runs, as in a Gray code; return the order, and the runs.
+
+    Parameters
+    ----------
+    needed : bool[n_tokens, n_ranks]
+        Whether a rank needs a token.
+
+    Returns
+    -------
+    intp[n_tokens], int64[n_runs, 3]
+        Tokens in their order; number of a rank, first place and number of places of each run, place by place.
+    """
+    order = np.lexsort((np.cumsum(needed, axis=1) % 2).T[::-1])
+    edges = np.diff(needed[order].astype(np.int8), axis=0, prepend=0, append=0)
+    rank, begin = np.nonzero(edges.T == 1)
+    _, end = np.nonzero(edges.T == -1)
+    found = np.stack((rank, begin, end - begin), axis=1)
+    return order, found[np.argsort(begin, kind="stable")].astype(np.int64)
