@@ -157,8 +157,9 @@ def question(row: Row) -> Question:
     """Return what is asked for a row, of ``DRAWN`` tokens, without a library's costs."""
     n, (_, mode, routing) = row.number, MODES[row["mode"]]
     operation = "dispatch" if row.operation == "prepare" else row.operation
+    n_experts = -(-n["n_experts"] // n["ranks"]) * n["ranks"]  # as many on every rank
     spec = (
-        f"ep_{operation}:tokens={DRAWN},top_k={n['top_k']},n_experts={n['n_experts']},mode={mode},routing={routing},"
+        f"ep_{operation}:tokens={DRAWN},top_k={n['top_k']},n_experts={n_experts},mode={mode},routing={routing},"
         f"precision={row.precision}"
     )
     return spec, row.gpu, n["nodes"], n["ranks"]
@@ -203,6 +204,9 @@ def predicted(row: Row, kernel: Kernel, links: float | None = None) -> float:
     """Return the time of a row, s; `links` are those of the kernel's shares, where they are known."""
     drawn, tokens = planned(*question(row)).work, row.number["tokens_per_rank"]
     of = tokens / drawn.tokens
-    work = replace(drawn, tokens=tokens, copies=drawn.copies * of, remote=drawn.remote * of, n_bytes=row.n_bytes)
+    local = tokens * (1 if row.operation == "dispatch" else row.number["top_k"])
+    work = replace(
+        drawn, tokens=tokens, local=local, copies=drawn.copies * of, remote=drawn.remote * of, n_bytes=row.n_bytes
+    )
     links = links_of(row, kernel.nvlink, kernel.network) if links is None else links
     return seconds(kernel, work, links, row.sms, per_expert=row.per_expert)
