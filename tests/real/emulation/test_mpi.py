@@ -104,6 +104,15 @@ def test_without_data_only_time_goes_on(command):
     assert "AssertionError" in command(text)[2]
 
 
+def test_the_page_and_the_timeline_have_every_call(command, tmp_path):
+    page, timeline = tmp_path / "page.html", tmp_path / "timeline.json"
+    assert command(RING, "--report", str(page), "--timeline", str(timeline), n=8)[0] == 0
+    assert "Calls of each rank" in page.read_text()
+    slices = [one for one in json.loads(timeline.read_text())["traceEvents"] if one["ph"] == "X"]
+    assert len(slices) == 2 * 8 * 7
+    assert {one["dur"] for one in slices if one["name"] == "receive"} == {4.0}
+
+
 @pytest.mark.parametrize(
     ("call", "named"),
     [

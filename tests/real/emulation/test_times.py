@@ -6,7 +6,6 @@ import pytest
 import commsim as cs
 from commsim.core.units import parse_size
 from commsim.real.emulation.current import current_rank
-from commsim.real.emulation.emulate import emulate
 from commsim.real.emulation.rank_calls import Collective, Receive, Send
 from commsim.scenario.together.composition import Composition, JobEntry
 
@@ -49,7 +48,7 @@ def calls(*made, late=()):
 )
 def test_a_collective_by_itself_takes_what_is_predicted(collective, network, size):
     operation = cs.COLLECTIVES[collective.partition(":")[0]].metadata["operation"]
-    found = emulate(calls((operation, tuple(range(8)), collective, size)), network, 8)
+    found = cs.emulate(calls((operation, tuple(range(8)), collective, size)), network, 8)
     predicted = cs.predict(collective, network, size, n_ranks=8)
     assert found.time == pytest.approx(predicted.time, rel=1e-9)
     assert found.link_bytes == pytest.approx(predicted.link_bytes, rel=1e-9)
@@ -69,7 +68,7 @@ def test_a_collective_by_itself_takes_what_is_predicted(collective, network, siz
 )
 def test_collectives_that_overlap_take_what_jobs_of_a_file_take(made, leave):
     starts = [30e-6 * k for k in range(len(made))]
-    found = emulate(calls(*made, late=starts), THIN, 8, leave=leave, records=True)
+    found = cs.emulate(calls(*made, late=starts), THIN, 8, leave=leave, records=True)
     jobs = Composition(
         tuple(
             JobEntry(str(k), algorithm, members, bytes_of(size), start)
@@ -98,7 +97,7 @@ def test_a_message_beside_a_collective_takes_what_it_takes_as_a_job():
             begun.append(rank.post(Receive(2, 0, 0)))
         rank.wait(begun)
 
-    found = emulate(program, THIN, 8, eager="1MB", records=True)
+    found = cs.emulate(program, THIN, 8, eager="1MB", records=True)
     jobs = Composition(
         (JobEntry("a", "ring_all_reduce", ring, 1e6), JobEntry("b", "binomial_broadcast", (2, 6), 5e5, 20e-6)), ()
     )
@@ -119,7 +118,7 @@ def test_messages_between_two_ranks_follow_each_other_at_the_rate_of_the_link():
                 rank.wait([one])
                 assert rank.now() == pytest.approx((k + 1) * (1e-6 + 1e5 / 12.5e9) + 2e-6, rel=1e-9)
 
-    emulate(program, STAR, 2, overhead="1us")
+    cs.emulate(program, STAR, 2, overhead="1us")
 
 
 def test_ranks_that_leave_when_their_part_is_over_let_the_next_collective_begin_earlier():
@@ -129,8 +128,8 @@ def test_ranks_that_leave_when_their_part_is_over_let_the_next_collective_begin_
             rank.wait([rank.post(Collective("broadcast", members, 0, 1e5, algorithm="chain_broadcast:n_chunks=4"))])
 
     one = cs.predict("chain_broadcast:n_chunks=4", STAR, 1e5).time
-    assert emulate(program, STAR, 8).time == pytest.approx(3 * one, rel=1e-9)
-    own = emulate(program, STAR, 8, leave="own")
+    assert cs.emulate(program, STAR, 8).time == pytest.approx(3 * one, rel=1e-9)
+    own = cs.emulate(program, STAR, 8, leave="own")
     assert one < own.time < 2 * one
     assert own.ends[0] < own.ends[7]
 
@@ -144,7 +143,7 @@ def test_a_moment_does_not_depend_on_how_long_the_program_has_run():
             lasts.add(round((rank.now() - begin) * 1e15))
 
     lasts = set()
-    found = emulate(program, STAR, 8)
+    found = cs.emulate(program, STAR, 8)
     assert found.n_simulated == 1
     assert len(lasts) == 1
     assert np.ptp(found.ends) == 0
