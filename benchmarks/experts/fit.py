@@ -73,7 +73,7 @@ class Part:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
         self._nvlink = [links_of(row, 1.0, 1e3) for row in rows]
-        self._network = [links_of(row, 1e3, 1.0) if row.number["nodes"] > 1 else 0.0 for row in rows]
+        self._network = [links_of(row, 1e3, 1.0) if row.machines > 1 else 0.0 for row in rows]
         campaigns = Counter((row["system"], row["nodes"], row["ranks"]) for row in rows)
         self.weight = np.array([campaigns[row["system"], row["nodes"], row["ranks"]] ** -0.5 for row in rows])
         for row in rows:

@@ -38,7 +38,9 @@ many tokens come, and with the peers of a token. The pipeline of a normal kernel
 
 Routing: DeepEP's tables agree with experts drawn uniformly (of 8 experts on 8 ranks 5.25 ranks are different), NVL72's
 with experts that are as far apart as they can be. Precision: FP8 with scales one way and BF16 back, where a table does
-not say. One machine and several have the same constants; NICs of other GPUs have those that H100 shows.
+not say. One machine and several have the same constants; NICs of other GPUs have those that H100 shows. Racks of 72 GPUs
+are one machine, whatever trays a table names. A system that is not known has the constants of the next GPU, and the
+row says so.
 
 ## What was fitted
 

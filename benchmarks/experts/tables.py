@@ -33,7 +33,11 @@ ALIKE = {
     "h200": ("H200", "H20"),
     "h100": ("H100", "H800"),
 }
-MACHINES = {"h100": "dgx-h100", "h200": "hgx-h200", "b200": "hgx-b200", "gb200": "gb200-nvl72"}
+# Machines by what a system's name contains, the first that fits; those of 72 GPUs are one machine, whatever the trays.
+MACHINES = {
+    "GB300": "gb300-nvl72", "GB200": "gb200-nvl72", "B300": "hgx-b300", "B200": "hgx-b200", "H800": "h800",
+    "H200": "hgx-h200", "": "dgx-h100",
+}  # fmt: skip
 WHOLE = ("nodes", "gpus_per_node", "ranks", "hidden", "top_k", "n_experts", "tokens_per_rank")
 
 
@@ -53,6 +57,17 @@ class Row:
         """Whose constants are taken; empty where none are of such a GPU."""
         name = self["system"].upper()
         return next((gpu for gpu, names in ALIKE.items() if any(one in name for one in names)), "")
+
+    @property
+    def machine(self) -> str:
+        """Preset of its machines."""
+        name = self["system"].upper()
+        return next(machine for text, machine in MACHINES.items() if text in name)
+
+    @property
+    def machines(self) -> int:
+        """How many they are: racks of 72 GPUs are one each."""
+        return -(-self.number["ranks"] // 72) if self.machine.endswith("nvl72") else self.number["nodes"]
 
     @property
     def operation(self) -> str:
@@ -142,15 +157,14 @@ def _row(line: dict[str, Any]) -> Row:
 
 
 @functools.cache
-def _network(gpu: str, nodes: int, per_node: int) -> Network:
-    """Machines of a GPU on one switch."""
-    machine = MACHINES.get(gpu, MACHINES["h100"])
-    if nodes == 1 and per_node > 8 and gpu != "gb200":
+def _network(machine: str, nodes: int, per_node: int) -> Network:
+    """Machines on one switch."""
+    if nodes == 1 and per_node > 8 and not machine.endswith("nvl72"):
         machine = f"{machine}:n_gpus={per_node},n_nics={per_node},n_pcie_switches={per_node}"
     return load_network(machine if nodes == 1 else f"{machine}@star:machines={nodes}")
 
 
-Question = tuple[str, str, int, int]  # collective, GPU, machines, ranks
+Question = tuple[str, str, int, int]  # collective, preset of machines, how many, ranks
 
 
 def question(row: Row) -> Question:
@@ -162,11 +176,11 @@ def question(row: Row) -> Question:
         f"ep_{operation}:tokens={DRAWN},top_k={n['top_k']},n_experts={n_experts},mode={mode},routing={routing},"
         f"precision={row.precision}"
     )
-    return spec, row.gpu, n["nodes"], n["ranks"]
+    return spec, row.machine, row.machines, n["ranks"]
 
 
 @functools.cache
-def planned(spec: str, gpu: str, nodes: int, ranks: int) -> ExpertPlan:
+def planned(spec: str, machine: str, nodes: int, ranks: int) -> ExpertPlan:
     """Return the plan of a question, as ``commsim run`` makes it.
 
     Raises
@@ -174,7 +188,7 @@ def planned(spec: str, gpu: str, nodes: int, ranks: int) -> ExpertPlan:
     InputError
         If the question asks for what cannot be.
     """
-    network = _network(gpu, nodes, ranks // nodes)
+    network = _network(machine, nodes, ranks // nodes)
     if nodes > 1 and ranks % nodes:
         raise InputError(f"{ranks} ranks do not divide by {nodes} machines")
     placed: Any = None
