@@ -33,6 +33,7 @@ NOTES = {
     "scale": "other number of GPUs or global batch, same parallelism but for data parallel ranks",
     "parallelism": "other tensor, pipeline, context or expert parallel sizes, chunks or sharding",
     "release": "the same setup with another release of the software: what a prediction cannot know",
+    "unseen": "the calibrated row is in no file of the folder",
     "adapters": "weights frozen: from the calibration of full training",
     "model": "no row of the model is calibrated: the factor is another model's",
     "gpu": "the factor is another GPU's, with this one's kernels",

@@ -17,7 +17,7 @@ from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import network_for, traffic_on
 from commsim.workload.steps.calibration import Calibration, calibration_for
 from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.step import Step, predict_step
+from commsim.workload.steps.predicted_step import Step, predict_step
 from commsim.workload.steps.step_setting import StepSetting
 from commsim.workload.steps.step_traffic import StepTraffic
 from commsim.workload.steps.transformer import transformer
@@ -44,8 +44,8 @@ class Predicted:
     fitted : bool
         Whether something was calibrated on the row.
     kind : str
-        What a prediction has to bridge to the row that it was calibrated on: setup, release, scale, parallelism, gpu,
-        model; or why there is none.
+        What differs from the row that was calibrated: release, scale, parallelism, precision, gpu, model; unseen where
+        the files do not have that row.
     told : tuple of str
         What was assumed.
     """
@@ -197,7 +197,7 @@ def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
         return {"software": "release", "precision": "precision", "gpu": "gpu"}.get(of, "model")
     base = next((other for other in setups if _named(other) == row), None)
     if base is None or base.layout is None or one.layout is None:
-        return "scale"
+        return "unseen"
     if one.frozen:
         return "adapters"
     if _parallelism(base) != _parallelism(one):

@@ -20,16 +20,7 @@ from commsim.report.timeline import PICOSECOND, Slices, in_lanes
 
 # Calls that a figure shows, and that a timeline holds: the first of the program.
 MAX_SHOWN, MAX_WRITTEN = 5_000, 1_000_000
-__all__ = ["rows_of_program", "study_of_program", "write_calls"]
-
-
-def rows_of_program(found: Emulation) -> list[dict[str, object]]:
-    """Return a row for each site and kind of call."""
-    return [
-        {"operation": row.operation, "site": row.site, "algorithm": row.algorithm, "n_ranks": row.n_ranks,
-         "size_B": row.n_bytes, "calls": row.n_calls, "time_s": row.seconds / row.n_calls}
-        for row in found.rows
-    ]  # fmt: skip
+__all__ = ["study_of_program", "write_calls"]
 
 
 def study_of_program(title: str, found: Emulation, provenance: Mapping[str, str]) -> Study:
@@ -44,7 +35,7 @@ def study_of_program(title: str, found: Emulation, provenance: Mapping[str, str]
     provenance : mapping of str to str
         Version and command.
     """
-    rows, figures, left_out = table_of_rows(rows_of_program(found)), list[Figure](), dict[str, str]()
+    rows, figures, left_out = table_of_rows([row.columns() for row in found.rows]), list[Figure](), dict[str, str]()
     if found.records:
         figures.append(_calls(found))
     else:

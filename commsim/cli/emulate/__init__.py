@@ -62,7 +62,7 @@ class Config(WithJson, Faults, Costs):
 def run(config: Config) -> Answer:
     """Run the program, and report what it called."""
     from commsim.real.emulation.emulate import emulate
-    from commsim.report.emulated_program import rows_of_program, study_of_program, write_calls
+    from commsim.report.emulated_program import study_of_program, write_calls
 
     program = config.program[config.program[:1] == ("--",) :]
     if not program:
@@ -81,7 +81,7 @@ def run(config: Config) -> Answer:
         of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
         parts += remarks(write_report(study_of_program(title, found, of), config.report))
     flags = {**config.flags("program"), "program": list(program)}
-    return Answer(parts, rows_of_program(found), flags, _more(found))
+    return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
 
 
 def _check_files(config: Config) -> None:

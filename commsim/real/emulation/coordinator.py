@@ -26,6 +26,8 @@ from .under_way import Flowing, Message
 
 # Function of (operation, size, number of ranks, root) to the collective that a library runs.
 Choice = Callable[[str, float, int, int], str]
+# Groups whose places are kept: those of processes come anew with each call.
+MAX_KEPT = 1024
 __all__ = ["Choice", "Coordinator"]
 
 
@@ -37,6 +39,7 @@ class _Meeting:
     operations: list[Operation | None]
     flowing: Flowing | None = None
     n_results: int = -1
+    n_entered: int = 0
     results: Sequence[Any] = ()
     spec: str = ""
     n_left: int = 0
@@ -71,6 +74,7 @@ class Coordinator:
         self._meetings: dict[tuple[Hashable, int], _Meeting] = {}
         self._of_flowing: dict[Flowing, _Meeting] = {}
         self._of_message: dict[Message, Envelope] = {}
+        self._kept_places: dict[int, tuple[tuple[int, ...], dict[int, int]]] = {}  # by id, with what has the id
         self._mail = Mailboxes(self._match)
 
     def post(self, rank: int, call: Call) -> Operation:
@@ -208,14 +212,15 @@ class Coordinator:
         if meeting is None:
             meeting = self._meetings[group, number] = _Meeting(call, [None] * len(call.members))
         require_alike(meeting.call, call, operation.rank, meeting.operations)
-        place = call.members.index(operation.rank)
+        place = self._places(call.members)[operation.rank]
         meeting.operations[place] = operation
+        meeting.n_entered += 1
         operation.source = number
         if len(call.members) == 1:
             del self._meetings[group, number]
             self._finish(meeting, 0, at)
             return
-        if meeting.flowing is None and (not _needs_all(call) or None not in meeting.operations):
+        if meeting.flowing is None and (not _needs_all(call) or meeting.n_entered == len(call.members)):
             spec, size = self._chosen(meeting)
             meeting.spec = spec
             meeting.flowing = self.traffic.begin(call.members, spec, size, at)
@@ -225,6 +230,15 @@ class Coordinator:
                     self.traffic.enter(meeting.flowing, other, at)
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
+
+    def _places(self, members: tuple[int, ...]) -> dict[int, int]:
+        """Return the place of each world rank in a group, found once for each group."""
+        kept = self._kept_places.get(id(members))
+        if kept is None:
+            if len(self._kept_places) >= MAX_KEPT:
+                self._kept_places.clear()
+            kept = self._kept_places[id(members)] = members, {rank: place for place, rank in enumerate(members)}
+        return kept[1]
 
     def _chosen(self, meeting: _Meeting) -> tuple[str, float]:
         """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
@@ -256,12 +270,11 @@ class Coordinator:
 
     def _finish(self, meeting: _Meeting, place: int, at: Ticks) -> None:
         """Give a rank its result."""
-        entered = [op for op in meeting.operations if op is not None]
-        if meeting.n_results < len(entered):
+        if meeting.n_results < meeting.n_entered:
             flowing = meeting.flowing
             schedule = flowing.plan.at(flowing.n_bytes).schedule if flowing is not None else None
             meeting.results = results_of(meeting.operations, schedule)
-            meeting.n_results = len(entered)
+            meeting.n_results = meeting.n_entered
         operation = meeting.operations[place]
         assert operation is not None
         operation.result = meeting.results[place]

@@ -58,6 +58,8 @@ def deadlock(waiting: Mapping[int, Sequence[Operation]], ended: Sequence[int]) -
 
 def require_alike(first: Collective, call: Collective, rank: int, operations: Sequence[Operation | None]) -> None:
     """Raise if ranks of a group call different things."""
+    if call is first or (call.operation, call.n_bytes, call.root) == (first.operation, first.n_bytes, first.root):
+        return
     other = next((op.rank for op in operations if op is not None), rank)
     for name in ("operation", "n_bytes", "root"):
         ours, theirs = getattr(call, name), getattr(first, name)

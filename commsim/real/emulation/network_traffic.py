@@ -153,7 +153,8 @@ class Traffic:
             else:
                 flowing = self._running[number]
                 flowing.ends[which] = at
-                self._n_open -= None not in flowing.ends
+                flowing.n_left += 1
+                self._n_open -= flowing.n_left == len(flowing.ends)
                 ended.append((at, flowing, which))
         if not self._n_open and (self._running or self._messages):
             self._close()

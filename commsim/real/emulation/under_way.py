@@ -26,6 +26,8 @@ class Flowing:
         Size, as nccl-tests counts it.
     starts, ends : list of int, ticks
         When each rank entered, and left; None before.
+    n_left : int
+        Ranks that have left.
     """
 
     plan: Plan
@@ -33,6 +35,7 @@ class Flowing:
     n_bytes: float
     starts: list[Ticks | None]
     ends: list[Ticks | None]
+    n_left: int = 0
 
     def relative(self, begin: Ticks) -> Any:
         """When its ranks entered, after `begin`: one number where all did at once."""

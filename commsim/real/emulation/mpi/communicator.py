@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from ..current import current_rank
@@ -23,9 +24,19 @@ __all__ = ["Messages", "site_of_caller"]
 def site_of_caller() -> str:
     """Return file and line of the user's call."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and _is_ours(frame.f_code):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+    return _site(frame.f_code, frame.f_lineno)
+
+
+@functools.cache
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_HERE)
+
+
+@functools.cache
+def _site(code: CodeType, line: int) -> str:
+    return f"{code.co_filename.rpartition('/')[2]}:{line}"
 
 
 class Messages:
@@ -80,7 +91,7 @@ class Messages:
         world = ANY if source == ANY_SOURCE else self._world(source, "source")
         return self._post(Receive(world, ANY if tag == ANY_TAG else int(tag), (self.key, kind), keep))
 
-    def _known(self, operation: Operation, status: Status) -> None:
+    def _filled(self, operation: Operation, status: Status) -> None:
         """Say of a message who sent it and how long it is."""
         sent: Send = operation.result
         status.source, status.tag = self._place[operation.source], sent.tag
@@ -95,7 +106,7 @@ class Messages:
         memory = memory_of(spec)
 
         def finish(operation: Operation, status: Status) -> None:
-            self._known(operation, status)
+            self._filled(operation, status)
             if status.n_bytes > memory.n_bytes:
                 raise MPIError(14, f"message truncated: {status.n_bytes} bytes for a buffer of {memory.n_bytes}")
             memory.put(0, operation.result.data)
@@ -184,7 +195,7 @@ class Messages:
     probe, iprobe = Probe, Iprobe
 
     def _probed(self, source: int, tag: int) -> Request:
-        return self._received(self._receive(source, tag, keep=True), self._known)
+        return self._received(self._receive(source, tag, keep=True), self._filled)
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object."""
@@ -212,7 +223,7 @@ class Messages:
         """Begin to receive an object."""
 
         def finish(operation: Operation, status: Status) -> Any:
-            self._known(operation, status)
+            self._filled(operation, status)
             return unpacked(operation.result.data)
 
         return self._received(self._receive(source, tag), finish)

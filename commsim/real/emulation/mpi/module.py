@@ -17,20 +17,33 @@ class WorldComm(Intracomm):
 
     def __init__(self, key: str) -> None:
         super().__init__((), key)
-        self.name = f"MPI_{key}"
+        self.name, self._is_self = f"MPI_{key}", key == "COMM_SELF"
         self._of_size: dict[Any, tuple[tuple[int, ...], dict[int, int]]] = {}
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("members", "_place"):
-            rank = current_rank()
-            own = object.__getattribute__(self, "key") == "COMM_SELF"
-            known = object.__getattribute__(self, "_of_size")
-            which = (own and rank.number, rank.n_ranks)
-            if which not in known:
-                members = (rank.number,) if own else tuple(range(rank.n_ranks))
-                known[which] = members, {world: place for place, world in enumerate(members)}
-            return known[which][name == "_place"]
-        return object.__getattribute__(self, name)
+    def _known(self) -> tuple[tuple[int, ...], dict[int, int]]:
+        rank = current_rank()
+        which = (self._is_self and rank.number, rank.n_ranks)
+        if which not in self._of_size:
+            members = (rank.number,) if self._is_self else tuple(range(rank.n_ranks))
+            self._of_size[which] = members, {world: place for place, world in enumerate(members)}
+        return self._of_size[which]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """World ranks."""
+        return self._known()[0]
+
+    @members.setter
+    def members(self, given: tuple[int, ...]) -> None:
+        """Leave them as they are."""
+
+    @property
+    def _place(self) -> dict[int, int]:
+        return self._known()[1]
+
+    @_place.setter
+    def _place(self, given: dict[int, int]) -> None:
+        pass
 
 
 def _now() -> float:
