@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from .questions import compare_with as compare_with
     from .questions import write_report as write_report
     from .real.comparison.comparison import Comparison as Comparison
+    from .real.emulation.emulate import Emulation as Emulation
+    from .real.emulation.emulate import emulate as emulate
     from .scenario.build import prepare as prepare
     from .scenario.inputs import load_network as load_network
     from .scenario.inputs import load_placement as load_placement
@@ -103,6 +105,7 @@ _MODULES = {
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
+    "commsim.real.emulation.emulate": ("Emulation", "emulate"),
     "commsim.optimum": ("lower_bound", "over_bound", "synthesize"),
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",

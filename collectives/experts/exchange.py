@@ -170,7 +170,7 @@ def ep_dispatch(
     made = copies_for(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
-    _check_numbers(hidden, pieces, sms)
+    _check_numbers(hidden, pieces, sms, library, mode)
     places, n_scratch = _relay_places(made)
     p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
     base, source = (n_scratch, SCRATCH) if in_order else (0, INPUT)
@@ -266,7 +266,7 @@ def ep_combine(
     made = copies_for(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
-    _check_numbers(hidden, pieces, sms)
+    _check_numbers(hidden, pieces, sms, library, mode)
     places, n_scratch = _relay_places(made)
     p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
     base, target = (n_scratch, SCRATCH) if in_order else (0, OUTPUT)
@@ -293,7 +293,9 @@ def ep_combine(
     return p.build(layout=made.layout_of_tokens if in_order else made.layout)
 
 
-def _check_numbers(hidden: int, pieces: int, sms: int | None) -> None:
+def _check_numbers(hidden: int, pieces: int, sms: int | None, library: str, mode: str) -> None:
+    if library.startswith("trtllm") and mode != "normal":
+        raise InputError(f"library={library} needs mode=normal, got mode={mode}")
     for name, value, high in (("hidden", hidden, 2**20), ("pieces", pieces, 2**10), ("sms", sms, 2**10)):
         if value is not None and not 1 <= value <= high:
             raise InputError(f"{name} must be 1 to {high}, got {value}")

@@ -24,7 +24,7 @@ COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
 
 
 # Flags of the step on another network, and those of the profile as it is.
-RETIMED = ("ranks", "grow", "algorithm", "phases", "timeline")
+RETIMED = ("ranks", "grow", "algorithm", "phases", "timeline", "report")
 AS_IT_IS = ("job", "graph")
 
 
@@ -56,6 +56,7 @@ class Config(Communication):
     )
     phases: str | None = flag(metavar="FILE.json", help="write the re-timed job's phases, for `place` and `cluster`")
     timeline: str | None = flag(metavar="FILE.json", help="write the re-timed step as trace events")
+    report: str | None = flag(metavar="FILE.html", help="write a page of the re-timed calls")
 
 
 def run(config: Config) -> Answer:
@@ -64,7 +65,9 @@ def run(config: Config) -> Answer:
     from commsim.formats.traced.kernel_names import KernelNames, sizes_by_name
     from commsim.formats.traced.listed import read_listed
 
-    check_written([config.job, config.graph, config.phases, config.timeline, config.json, config.csv], config.files)
+    check_written(
+        [config.job, config.graph, config.phases, config.timeline, config.report, config.json, config.csv], config.files
+    )
     period = _period(config.period)
     if config.network is not None or config.bandwidth is not None:
         if given := config.given(*AS_IT_IS):

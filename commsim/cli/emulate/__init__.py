@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
@@ -12,6 +13,7 @@ from commsim.report.answer import Answer, Facts, Part, Table, remarks
 from ..flags import Verb, WithJson, flag, repeated
 from ..flags.costs import TOPOLOGY, Costs
 from ..flags.faults import Faults
+from ..report import write_report
 
 if TYPE_CHECKING:
     from commsim.real.emulation.emulate import Emulation
@@ -53,28 +55,57 @@ class Config(WithJson, Faults, Costs):
     ranks_as: str = flag(
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
     )
+    report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
+    timeline: str | None = flag(metavar="FILE.json", help="write what each rank called when, for Perfetto")
 
 
 def run(config: Config) -> Answer:
     """Run the program, and report what it called."""
     from commsim.real.emulation.emulate import emulate
+    from commsim.report.emulated_program import study_of_program, write_calls
 
     program = config.program[config.program[:1] == ("--",) :]
     if not program:
         raise InputError("a program is needed after --, such as -- python prog.py")
+    _check_files(config)
     given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
-    found = emulate(program, config.topology, config.ranks, **given)
-    return Answer(_parts(found), _json_rows(found), {**config.flags("program"), "program": list(program)}, _more(found))
+    records = config.report is not None or config.timeline is not None
+    found = emulate(program, config.topology, config.ranks, records=records, **given)
+    parts, title = _parts(found), " ".join(program)
+    if config.timeline is not None:
+        parts += remarks([f"{config.timeline}: {write_calls(found, config.timeline)} events"])
+    if config.report is not None:
+        from commsim import __version__
+        from commsim.report.study import made_by
+
+        of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
+        parts += remarks(write_report(study_of_program(title, found, of), config.report))
+    flags = {**config.flags("program"), "program": list(program)}
+    return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
+
+
+def _check_files(config: Config) -> None:
+    """Refuse files that cannot be written, before the program runs."""
+    if config.report is not None:
+        from commsim.report.page.write import check_page
+
+        check_page(config.report)
+    if config.timeline is not None:
+        from commsim.files.whole_files import check_writable
+
+        if not config.timeline.endswith((".json", ".json.gz")):
+            raise InputError(f"--timeline must be a file .json or .json.gz, got {config.timeline!r}")
+        check_writable(Path(config.timeline))
 
 
 def _parts(found: Emulation) -> list[Part]:
     loads = found.link_bytes / found.network.bandwidth
     busiest = int(loads.argmax())
+    link = f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}"
     facts = {
         "time": format_time(found.time),
         "computing": f"{format_time(float(found.computed.max()))} of the rank that computed longest",
-        "busiest link": f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}, "
-        f"{format_time(float(loads[busiest]))} at its rate",
+        "busiest link": f"{link}, {format_time(float(loads[busiest]))} at its rate" if loads.any() else "none was used",
     }
     rows = [
         [row.operation, row.site or "-", row.algorithm or "-", str(row.n_ranks), format_size(row.n_bytes),
@@ -83,14 +114,6 @@ def _parts(found: Emulation) -> list[Part]:
     ]  # fmt: skip
     title = "calls of all ranks by site, with the mean time of one"
     return [*remarks(found.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
-
-
-def _json_rows(found: Emulation) -> list[dict[str, object]]:
-    return [
-        {"operation": row.operation, "site": row.site, "algorithm": row.algorithm, "n_ranks": row.n_ranks,
-         "size_B": row.n_bytes, "calls": row.n_calls, "time_s": row.seconds / row.n_calls}
-        for row in found.rows
-    ]  # fmt: skip
 
 
 def _more(found: Emulation) -> dict[str, object]:

@@ -101,7 +101,6 @@ def _empty(fabric: Fabric, row: int) -> None:
         packet["after"][p] = state["first_free"]
         state["first_free"] = p
     state["n_free"] += len(lost)
-    state["n_live"] -= len(lost)
     state["n_dropped"] += len(lost)
     state["n_lost"] += len(lost)
     link["n_dropped"] += len(lost)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
-from commsim.engine.packet.traffic_state import RECEIVER_ROW
+from commsim.engine.packet.packet_state import event_queue, zeros_on_lines
+from commsim.engine.packet.traffic_state import ADDED, RECEIVER_ROW
+from commsim.engine.packet.wheel_kernel import bucket_shift, schedule
 from commsim.routing.flaps import Flaps
 
 from . import fabric_state as tables
@@ -19,12 +21,14 @@ from .credit_kernel import INTERVAL
 from .fabric_flaps import FabricFlaps
 from .fabric_rules import RULES_ROW, rules_of
 from .fabric_state import CHANGE, DONE, FULL, NEVER, PS, STUCK, Fabric, Row, Rows
+from .host_kernel import begin_run
 from .host_kernel import run as run_kernel
 from .spraying import MOST_ENTROPIES, Messages, Spraying
 from .ways import Ways, ways_of
 from .work import Work, work_of
 
 SAMPLES = 1024  # at first
+MOST_NEEDED = 16  # packets that one event may make
 MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 
 
@@ -138,6 +142,7 @@ def run_fabric(fabric: Fabric, changes: FabricFlaps | None, *others: Stop) -> Fa
     for stop in stops:
         stop.begin(fabric)
     _set_stop(fabric, stops)
+    begin_run(fabric)
     while (why := run_kernel(fabric)) != DONE:
         if why == STUCK:
             raise RuntimeError("nothing is left that could happen, and messages are unfinished: a bug")
@@ -160,7 +165,9 @@ def run_fabric(fabric: Fabric, changes: FabricFlaps | None, *others: Stop) -> Fa
 def _set_stop(fabric: Fabric, stops: list[Stop]) -> None:
     """Let the run stop when something is due next."""
     when = min((stop.next for stop in stops), default=np.inf)
-    fabric.state["stop_at"] = round(when * PS) if np.isfinite(when) else NEVER
+    if np.isfinite(when):
+        queue = fabric.events
+        schedule(queue, len(queue.event) - 1, round(when * PS))
 
 
 def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabric:
@@ -182,15 +189,14 @@ def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabri
     """
     rate, n_hosts, n_switches = network.bandwidth[ways.links], len(ways.hosts), len(ways.switches)
     latency = np.round(network.latency[ways.links] * PS).astype(np.int64)
-    if latency.min(initial=1) < 1:
-        raise InputError("sprayed transports need links with some latency, at least 1 ps")
     rules = rules_of(network, ways, spraying)
     generator = np.random.default_rng(spraying.seed)
-    link = np.zeros(len(ways.links), tables.LINK_ROW)
+    link: Rows = zeros_on_lines(len(ways.links), tables.LINK_ROW)
     for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail"):
         link[name] = -1
     link["ps_per_byte"], link["latency"], link["to"] = PS / rate, latency, ways.to
     link["room"] = np.minimum(rules["queue"], network.buffer[ways.links])
+    longest = float((latency + (spraying.payload + spraying.header) * PS / rate).max(initial=1.0))
     link["loss"] = network.loss[ways.links] if spraying.loss is None else spraying.loss
     link["first_time"] = np.rint(network.overhead[network.src[ways.links]] * PS)
     link["last_time"] = np.rint(network.recv_overhead[network.dst[ways.links]] * PS)
@@ -201,13 +207,12 @@ def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabri
     for name in ("ecn_min", "ecn_max"):
         link[name] = np.where(marks, rules[name], 0)
     flow, ring = _flows(work, spraying, rules, generator)
-    host, flow_of = _hosts(work, n_hosts, rules, generator)
+    host = _hosts(n_hosts, rules, generator)
     state = np.zeros((), tables.STATE_ROW)
-    state["span"], state["draws"] = latency.min(), generator.integers(1 << 62)
+    state["draws"] = generator.integers(1 << 62)
     state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max()) + 1
-    state["n_unfinished"], state["first_free"], state["woken_head"] = len(flow), -1, -1
-    fastest = PS / rate.max() * spraying.header
-    state["most_needed"] = 4 * int(state["span"] / fastest) + 4 * int(host["n_flows"].max(initial=0)) + 64
+    state["n_unfinished"], state["first_free"] = len(flow), -1
+    state["most_needed"] = MOST_NEEDED
     learns = spraying.balancing in ("bitmap", "reps", "mixed")
     let = np.zeros(n_switches * tables.N_FLOWLETS if spraying.balancing == "flowlet" else 1, tables.FLOWLET_ROW)
     let["link"] = -1
@@ -218,18 +223,19 @@ def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabri
     state["sample_every"], state["sample_at"] = every, every or NEVER
     watched = np.arange(len(link) if every else 0, dtype=np.int32)
     width = tables.N_COUNTED + 2 * len(watched)
+    # hosts send, pace and reconsider; packets arrive; flows have timers; links change
+    n_events = 3 * n_hosts + len(link) + (ADDED + 1) * len(flow) + 1
     notes = int(rules["n_notes"])
     noted = np.zeros(notes * len(flow), tables.NOTE_ROW)
     noted["link"] = -1
     fabric = Fabric(
-        _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.inlet, ways.inlets, ways.way,
-        ways.ways, ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), flow_of,
-        _receivers(work), work.message, work.queue, *work.successors, work.adding,
-        np.zeros(n_hosts if work.adding.size else 0, np.int64),
+        _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.way, ways.ways,
+        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
+        work.message, work.queue, *work.successors, work.adding, np.zeros(n_hosts if work.adding.size else 0, np.int64),
         np.zeros(work.n_jobs * len(link) if work.n_jobs > 1 else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
         np.zeros(len(flow) * spraying.entropies, np.uint8),
-        np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, np.full(2 * tables.N_BINS, -1, np.int32),
+        np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, event_queue(n_events, bucket_shift(longest)),
         np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
     )  # fmt: skip
     return _grown(fabric)
@@ -244,7 +250,7 @@ def _row(table: NDArray[np.void]) -> Row:
 def _grown(fabric: Fabric) -> Fabric:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
-    new = _in_lines(max(2 * len(old), int(2 * state["most_needed"])))
+    new = _in_lines(max(2 * len(old), 1024))
     new[: len(old)] = old
     new["after"][len(old) : -1] = np.arange(len(old) + 1, len(new))
     new["after"][-1] = state["first_free"]
@@ -266,7 +272,7 @@ def _in_lines(n: int) -> Rows:
 def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: np.random.Generator) -> tuple[Rows, int]:
     """Fill the flows' table; return it with the length of their rings in all."""
     n = len(work.src)
-    flow = np.zeros(n, tables.FLOW_ROW)
+    flow: Rows = zeros_on_lines(n, tables.FLOW_ROW)
     flow["message"], flow["end"] = work.of_flow[:-1], work.of_flow[1:]
     count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
     flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
@@ -286,7 +292,7 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
     flow["decayed_at"] = flow["notified_at"] = -1
     flow["marked"] = 1.0 if rules["transport"] == tables.DCQCN else 0.0
     flow["latest"] = -1
-    for name in ("next_ready", "next_pull", "next_idle", "next_woken", "next_adding"):
+    for name in ("next_ready", "next_pull", "next_idle"):
         flow[name] = -1
     flow["flip"] = generator.integers(spraying.entropies, size=n)
     flow["upper"] = generator.integers(MOST_ENTROPIES // spraying.entropies, size=n) * spraying.entropies
@@ -304,24 +310,17 @@ def _receivers(work: Work) -> Rows:
     return receiver
 
 
-def _hosts(
-    work: Work, n_hosts: int, rules: dict[str, float], generator: np.random.Generator
-) -> tuple[Rows, NDArray[np.int32]]:
-    """Fill the hosts' table; return it with the flows by sender."""
+def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator) -> Rows:
+    """Fill the hosts' table."""
     host = np.zeros(n_hosts, tables.HOST_ROW)
-    flow_of = np.argsort(work.src, kind="stable").astype(np.int32)
-    host["first_flow"] = np.searchsorted(work.src[flow_of], np.arange(n_hosts))
-    host["n_flows"] = np.bincount(work.src, minlength=n_hosts)
     host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
-    for name in ("control_head", "ready_head", "pull_head", "idle_head", "adding_head"):
+    for name in ("control_head", "ready_head", "pull_head", "idle_head"):
         host[name] = -1
-    host["timer"] = host["pacer"] = host["rate_at"] = host["wake"] = host["added_at"] = NEVER
-    first = np.full(n_hosts, NEVER)
-    np.minimum.at(first, work.src, np.round(work.ready * PS).astype(np.int64))
-    host["timer"], host["rate"] = first, 1.0
+    host["pacer"] = host["rate_at"] = NEVER
+    host["rate"] = 1.0
     if rules["least_rate"] < 1.0:
         host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
-    return host, flow_of
+    return host
 
 
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:

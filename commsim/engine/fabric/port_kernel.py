@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.wheel_kernel import schedule
 
 from .fabric_state import DATA, LAST, LAST_HOP, MARKED, TRIMMED, Fabric
 
@@ -32,7 +33,6 @@ def take_packet(fabric: Fabric) -> int:
     p = state["first_free"]
     state["first_free"] = fabric.packet[p]["after"]
     state["n_free"] -= 1
-    state["n_live"] += 1
     return int(p)
 
 
@@ -43,7 +43,6 @@ def free_packet(fabric: Fabric, p: int) -> None:
     fabric.packet[p]["after"] = state["first_free"]
     state["first_free"] = p
     state["n_free"] += 1
-    state["n_live"] -= 1
 
 
 @njit_norefcount
@@ -166,6 +165,21 @@ def start(fabric: Fabric, i: int, now: int) -> None:
         link["done"] = now + int(packet[p]["size"] * link["ps_per_byte"])
         if packet[p]["kind"] == DATA and packet[p]["flags"] & LAST:
             link["done"] += link["last_time"]
+        await_arrival(fabric, i)
+
+
+@njit_norefcount
+def await_arrival(fabric: Fabric, i: int) -> None:
+    """Set the event at which the first packet of a link arrives, on its way or being sent, unless it is set."""
+    link = fabric.link[i]
+    if link["awaited"]:
+        return
+    if link["pipe_head"] >= 0:
+        link["awaited"] = True
+        schedule(fabric.events, fabric.state["n_hosts"] + i, fabric.packet[link["pipe_head"]]["when"])
+    elif link["serving"] >= 0:
+        link["awaited"] = True
+        schedule(fabric.events, fabric.state["n_hosts"] + i, link["done"] + link["latency"])
 
 
 @njit_norefcount

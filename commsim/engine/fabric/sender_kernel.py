@@ -6,6 +6,8 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.message_kernel import message_of
+from commsim.engine.packet.traffic_state import TIMEOUT
+from commsim.engine.packet.wheel_kernel import schedule
 
 from .control_kernel import on_news, on_trimming, pace
 from .credit_kernel import wanted
@@ -77,6 +79,16 @@ def may_send(fabric: Fabric, f: int) -> bool:
 
 
 @njit_norefcount
+def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
+    """Set a timer of a flow (GO, TIMEOUT or ADDED), unless it is set."""
+    flow = fabric.flow[f]
+    if not flow["pending"] & (1 << kind):
+        flow["pending"] |= 1 << kind
+        first = fabric.state["n_hosts"] + len(fabric.link)
+        schedule(fabric.events, first + kind * len(fabric.flow) + f, when)
+
+
+@njit_norefcount
 def get_ready(fabric: Fabric, f: int) -> None:
     """Get a message that may send in line for its host's link."""
     flow = fabric.flow[f]
@@ -113,7 +125,8 @@ def send(fabric: Fabric, f: int, now: int) -> int:
     fabric.sent_at[place] = now // NS & CLOCK
     flow["in_flight"] += size
     if flow["give_up"] == NEVER:
-        _set_timer(fabric, f, now + rules["give_up"])
+        flow["give_up"] = now + rules["give_up"]
+        arm(fabric, f, TIMEOUT, flow["give_up"])
     p = take_packet(fabric)
     packet = fabric.packet[p]
     left = backlog(fabric, f)
@@ -255,14 +268,6 @@ def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
         while mark[flow["ring"] + (number & flow["ring_mask"])] & SENDER_BITS != TO_RESEND:
             number += 1
         flow["first_resend"] = number
-
-
-@njit_norefcount
-def _set_timer(fabric: Fabric, f: int, when: int) -> None:
-    flow = fabric.flow[f]
-    flow["give_up"] = when
-    host = fabric.host[flow["src"]]
-    host["timer"] = min(host["timer"], when)
 
 
 @njit_norefcount

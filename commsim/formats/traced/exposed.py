@@ -86,5 +86,19 @@ def rows_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[
     return sorted(rows, key=lambda row: (-float(row["exposed_s"]), str(row["group"]), str(row["operation"])))
 
 
+def calls_of(traced: TracedGraph, timeline: Timeline, waits: Waits) -> list[dict[str, Any]]:
+    """One row for each exchange that the rank takes part in, in the order of their starts."""
+    rows = []
+    for i, (task, name) in enumerate(zip(traced.graph.tasks, traced.group_of, strict=True)):
+        if task.operation and waits.rank in task.group:
+            start, label = float(timeline.start[i]), traced.groups.get(name, Group(name)).label
+            rows.append({
+                "collective": f"{label} {task.operation}", "operation": task.operation, "n_ranks": len(task.group),
+                "size_B": task.size, "start_s": start, "time_s": float(timeline.end[i]) - start,
+                "exposed_s": waits.by_task.get(i, 0.0),
+            })  # fmt: skip
+    return sorted(rows, key=lambda row: float(row["start_s"]))
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)

@@ -6,6 +6,7 @@ step together. Computation of a rank is one line, whatever the streams; exchange
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -109,8 +110,9 @@ def _add_rank(
     times = [time for call, wait in zip(step.calls, step.waits, strict=True) for time in (call.issued, wait.resume)]
     progress = step.computed(times)
     for i in range(len(step.calls)):
-        cuts.append((progress[2 * i], times[2 * i], i, "issue"))
-        cuts.append((progress[2 * i + 1], times[2 * i + 1], i, "wait"))
+        issued = progress[2 * i], times[2 * i]
+        cuts.append((*issued, i, "issue"))
+        cuts.append((*max(issued, (progress[2 * i + 1], times[2 * i + 1])), i, "wait"))
     cuts.sort(key=lambda cut: (cut[0], cut[1], cut[3] == "wait", cut[2]))
     exchange: dict[int, int] = {}
     before, at, needed = None, 0.0, set[int]()
@@ -181,5 +183,9 @@ def members_of(group: Group, rank: int, world: int, said: dict[str, None]) -> tu
         raise InputError(f"the ranks of process group {group.label!r:.60} are not known: its size is in no profile")
     if size < world:
         said[f"the ranks of process group {group.label} are not listed; {size} neighbours are assumed"] = None
-    first = rank // size * size if size < world else 0
+    return _neighbours(rank // size * size if size < world else 0, size)
+
+
+@functools.lru_cache(maxsize=1024)
+def _neighbours(first: int, size: int) -> tuple[int, ...]:
     return tuple(range(first, first + size))

@@ -25,6 +25,8 @@ NOT_DATA = ("tensor", "tp", "pipeline", "pp", "expert", "ep", "context", "cp", "
 SHARDED = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "reduce")
 PER_RANK = ("gather", "scatter")
 MAX_FACTOR = 4096
+# Tasks of all ranks together, and ranks in all groups that differ.
+MAX_TASKS = 1_000_000
 MAX_MEMBERS = 2**24
 
 
@@ -43,9 +45,11 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     InputError
         If a name is that of no group, or it is not clear which group is data parallel.
     """
-    used = {
-        name: traced.groups.get(name, Group(name)) for name in dict.fromkeys(traced.group_of) if _sends(traced, name)
-    }
+    of_name: dict[str, list[Task]] = {}
+    for task, name in zip(traced.graph.tasks, traced.group_of, strict=True):
+        if task.operation and len(task.group) > 1:
+            of_name.setdefault(name, []).append(task)
+    used = {name: traced.groups.get(name, Group(name)) for name in of_name}
     if named:
         found: set[str] = set()
         for word in named:
@@ -57,17 +61,12 @@ def growing_groups(traced: TracedGraph, named: Collection[str]) -> tuple[frozens
     data = [name for name, group in used.items() if _is_data(group)]
     if not data and len(used) == 1:
         data = list(used)
-    sharded = [name for name in data if _only_shards(traced, name)]
-    kinds = {(len(_members(traced, name)), _words(used[name])) for name in sharded}
+    sharded = [name for name in data if all(task.operation in SHARDED for task in of_name[name])]
+    kinds = {(len(of_name[name][0].group), _words(used[name])) for name in sharded}
     if len(kinds) != 1:
         raise InputError(f"it is not clear which process group is data parallel; name it with --grow: {_listed(used)}")
     label = used[sharded[0]].label
     return frozenset(sharded), [f"the ranks of process group {label} are data parallel, and grow"]
-
-
-def _sends(traced: TracedGraph, name: str) -> bool:
-    return any(task.operation and group == name and len(task.group) > 1
-               for task, group in zip(traced.graph.tasks, traced.group_of, strict=True))  # fmt: skip
 
 
 def _words(group: Group) -> str:
@@ -78,15 +77,6 @@ def _is_data(group: Group) -> bool:
     words = _words(group).split()
     parts = {*words, " ".join(words)}
     return bool(parts & set(DATA)) and not parts & set(NOT_DATA)
-
-
-def _members(traced: TracedGraph, name: str) -> tuple[int, ...]:
-    return next(task.group for task, group in zip(traced.graph.tasks, traced.group_of, strict=True) if group == name)
-
-
-def _only_shards(traced: TracedGraph, name: str) -> bool:
-    rows = zip(traced.graph.tasks, traced.group_of, strict=True)
-    return all(task.operation in SHARDED for task, group in rows if group == name and task.operation)
 
 
 def _listed(groups: dict[str, Group]) -> str:
@@ -111,23 +101,21 @@ def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedG
         If there would be too many ranks in all exchanges together.
     """
     images = _images(traced)
+    alike: dict[tuple[str, tuple[int, ...]], list[tuple[int, ...]]] = {}
+    total = 0
+    for key in zip(traced.group_of, (task.group for task in traced.graph.tasks), strict=True):
+        if key not in alike:
+            groups = [key[1], *images.get(key, ())] if key[1] else [()]
+            alike[key] = _repeated(groups, factor if key[1] else 1, traced.world, key[0] in growing)
+        total += len(alike[key])
+    if total > MAX_TASKS:
+        raise InputError(f"a step of {traced.world * factor} ranks has too many exchanges; take fewer ranks")
     tasks: list[Task] = []
     names: list[str] = []
     place: list[tuple[int, ...]] = []  # of each task of the profile, those that its followers wait for
-    total = 0
     for task, group in zip(traced.graph.tasks, traced.group_of, strict=True):
         after = tuple(sorted({k for j in task.after for k in place[j]}))
-        found = [task.group]
-        if task.operation:
-            found = [task.group, *images.get((group, task.group), ())]
-            blocks = [k * traced.world for k in range(factor)]
-            if group in growing:
-                found = [tuple(rank + b for b in blocks for rank in one) for one in found]
-            else:
-                found = [tuple(rank + b for rank in one) for b in blocks for one in found]
-        total += sum(map(len, found))
-        if total > MAX_MEMBERS:
-            raise InputError(f"the exchanges of a step have more than {MAX_MEMBERS} ranks in all; take fewer ranks")
+        found = alike[group, task.group]
         size = task.size * (factor if task.operation in PER_RANK and group in growing else 1)
         place.append(tuple(range(len(tasks), len(tasks) + len(found))))
         for k, members in enumerate(found):
@@ -135,6 +123,16 @@ def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedG
             tasks.append(dataclasses.replace(task, after=after, group=members, size=size, resources=resources))
             names.append(group)
     return dataclasses.replace(traced, graph=Graph(tuple(tasks)), group_of=tuple(names), world=traced.world * factor)
+
+
+def _repeated(groups: list[tuple[int, ...]], factor: int, world: int, grows: bool) -> list[tuple[int, ...]]:
+    """Return groups with the ranks of all blocks, or once for each block."""
+    if factor * sum(map(len, groups)) > MAX_MEMBERS:
+        raise InputError(f"groups of {world * factor} ranks are too many or too large; take fewer ranks")
+    blocks = [k * world for k in range(factor)]
+    if grows:
+        return [tuple(rank + b for b in blocks for rank in one) for one in groups]
+    return [tuple(rank + b for rank in one) for b in blocks for one in groups]
 
 
 def _images(traced: TracedGraph) -> dict[tuple[str, tuple[int, ...]], list[tuple[int, ...]]]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 
 MAX_RANKS = 2**20
+# What gloo does in place of an operation, and calls it.
+DONE_AS = {"reduce_scatter": "all_reduce"}
 
 
 @dataclass(frozen=True, slots=True)

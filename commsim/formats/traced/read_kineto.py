@@ -7,8 +7,9 @@ operation is that of the n-th call.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,8 @@ from commsim.formats.kineto import collective_call, step_times
 
 from .events import Events, largest_tensor
 from .kernel_names import KernelNames
-from .rank import Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
+from .rank import DONE_AS, MAX_RANKS, Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
 
-# What gloo does in place of an operation, and calls it.
-DONE_AS = {"reduce_scatter": "all_reduce"}
 EXPERTS = ("expert", "ep", "moe")
 
 
@@ -55,6 +54,8 @@ def rank_of_kineto(
     about = tree.get("distributedInfo")
     about = about if isinstance(about, dict) else {}
     rank, world = (about.get(key) for key in ("rank", "world_size"))
+    rank = rank if isinstance(rank, int) and 0 <= rank < MAX_RANKS else None
+    world = world if isinstance(world, int) and 0 < world <= MAX_RANKS else None
     groups = groups_of(about.get("pg_config"))
     notes: list[str] = []
     if events.has_gpu:
@@ -65,13 +66,15 @@ def rank_of_kineto(
     calls = [_sized(call, groups, sizes) for call in calls]
     require_calls(calls, str(path), notes)
     return TracedRank(
-        str(path), rank if isinstance(rank, int) else None, world if isinstance(world, int) else None, groups,
+        str(path), rank, world, groups,
         union_of(spans), tuple(sorted(calls, key=lambda call: (call.issued, call.start))),
         tuple(step_times(tree, path)), tuple(sorted(events.updates)), events.has_gpu, tuple(notes),
     )  # fmt: skip
 
 
 def _sized(call: TracedCall, groups: Mapping[str, Group], sizes: list[tuple[str, float]]) -> TracedCall:
+    if call.operation == "barrier":  # of no bytes
+        return call
     group = groups.get(call.group, Group(call.group))
     words = (call.kernel, call.operation, group.name, group.description)
     size = next((size for name, size in sizes if any(name in word for word in words)), call.size)
@@ -79,23 +82,23 @@ def _sized(call: TracedCall, groups: Mapping[str, Group], sizes: list[tuple[str,
 
 
 def _calls_of_kernels(
-    events: Events, names: KernelNames, groups: dict[str, Group], rank: object, path: Path, notes: list[str]
+    events: Events, names: KernelNames, groups: dict[str, Group], rank: int | None, path: Path, notes: list[str]
 ) -> list[TracedCall]:
     spans, launched = events.kernels()
-    order = np.argsort(launched, kind="stable")  # those of which nothing is known come last
-    known = int(np.isfinite(launched).sum())
-    ends = np.maximum.accumulate(spans[order[:known], 1]) if known else np.empty(0)
+    order = np.argsort(launched, kind="stable")  # what is not known comes last, and is left out
+    order = order[: int(np.isfinite(launched).sum())]
+    ends, launches = np.maximum.accumulate(spans[order, 1]), launched[order]
     waited = _waited(events, spans, launched)
     found, left_out = [], Counter[str]()
     for event in events.exchanges:
-        call = _call(event, names, groups, rank if isinstance(rank, int) else None, events)
+        call = _call(event, names, groups, rank, events)
         if isinstance(call, str):
             left_out[call] += 1
             continue
         number = event["args"].get("correlation")
         issued = events.launched.get(number) if isinstance(number, int) else None
         if issued is not None:
-            before = int(np.searchsorted(launched[order[:known]], issued))
+            before = int(np.searchsorted(launches, issued))
             issued = max(issued, float(ends[before - 1]) if before else issued)
         found.append(
             dataclasses.replace(
@@ -117,6 +120,8 @@ def _waited(events: Events, spans: NDArray[np.float64], launched: NDArray[np.flo
         row.sort(key=lambda pair: pair[0])
     found: dict[object, float] = {}
     order = np.argsort(launched, kind="stable")
+    order = order[: int(np.isfinite(launched).sum())]
+    launches = launched[order]
     for wait in events.waits:
         arguments = wait["args"]
         if arguments.get("stream") in on_stream:  # no computation waits
@@ -124,11 +129,11 @@ def _waited(events: Events, spans: NDArray[np.float64], launched: NDArray[np.flo
         recorded = events.launched.get(arguments.get("wait_on_cuda_event_record_corr_id", -1))
         asked = events.launched.get(arguments.get("correlation", -1), wait["begin"])
         row = on_stream.get(arguments.get("wait_on_stream"), [])
-        before = [number for time, number in row if recorded is not None and time <= recorded]
-        after = int(np.searchsorted(launched[order], asked))
-        if before and after < len(order) and np.isfinite(launched[order[after]]):
-            begins = float(spans[order[after], 0])
-            found[before[-1]] = min(begins, found.get(before[-1], np.inf))
+        before = 0 if recorded is None else bisect.bisect_right(row, recorded, key=lambda pair: pair[0])
+        after = int(np.searchsorted(launches, asked))
+        if before and after < len(order):
+            number, begins = row[before - 1][1], float(spans[order[after], 0])
+            found[number] = min(begins, found.get(number, np.inf))
     return found
 
 
@@ -189,21 +194,26 @@ def _named_group(word: str, groups: dict[str, Group], n_ranks: int | None) -> st
 def _calls_of_operators(events: Events, groups: Mapping[str, Group]) -> list[TracedCall]:
     """Pair what the program issued with what threads of the backend did, which take calls in turn."""
     largest = max(groups.values(), key=lambda group: group.size, default=Group(""))
-    waiting = sorted(events.works, key=lambda work: float(work["begin"]))
-    n_threads = len({work["args"]["stream"] for work in events.works}) or 1
+    works: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
+    for work in sorted(events.works, key=lambda work: float(work["begin"])):
+        works[_done_as(work["name"])].append(work)
+    n_threads = len(events.threads) or 1
     found = []
     for i, issue in enumerate(sorted(events.issues, key=lambda issue: float(issue["begin"]))):
-        operation = operation_of(issue["name"])
+        operation, waiting = operation_of(issue["name"]), works[_done_as(issue["name"])]
         while waiting and waiting[0]["begin"] < issue["begin"]:  # of a call before the profile began
-            waiting.pop(0)
-        done_as = {operation, DONE_AS.get(operation, operation)}
-        place = next((k for k, work in enumerate(waiting) if operation_of(work["name"]) in done_as), None)
-        work = issue if place is None else waiting.pop(place)
+            waiting.popleft()
+        work = waiting.popleft() if waiting else issue
         found.append(TracedCall(
             operation, 0.0 if operation == "barrier" else _bytes(issue, work), largest.name,
-            f"thread{i % n_threads}", issue["begin"], work["begin"], work["end"], issue["end"],
+            f"thread{i % n_threads}", min(issue["end"], work["begin"]), work["begin"], work["end"], issue["end"],
         ))  # fmt: skip
     return found
+
+
+def _done_as(name: str) -> str:
+    operation = operation_of(name)
+    return DONE_AS.get(operation, operation)
 
 
 def _bytes(issue: dict[str, Any], work: dict[str, Any]) -> float | None:

@@ -6,8 +6,8 @@ the system, which the trace has too.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,13 @@ from commsim.formats.profiles import flight_recorder_calls, record_rank
 from .events import Events
 from .graph_of_ranks import TracedGraph, graph_of_steps
 from .kernel_names import KernelNames, sizes_by_name
-from .rank import TracedCall, TracedRank, groups_of, require_calls
+from .rank import DONE_AS, MAX_RANKS, TracedCall, TracedRank, groups_of, require_calls
 from .read_chakra import graph_of_files
 from .read_kineto import rank_of_kineto
-from .step import Step, last_step
+from .step import Step, last_steps
 
-# A call of the trace is the one of the record whose time of issue is this near; calls are more than microseconds apart.
-NEAR = 2e-3
+# A call of the trace is the one of the record that was issued nearest to it, and not further from it than this, s.
+NEAR = 20e-3
 MAX_FILES = 4096
 
 
@@ -129,9 +129,9 @@ def _record(path: Path, notes: list[str]) -> _Record:
     issued: list[int] = []
     calls = flight_recorder_calls(tree, path, notes, issued)
     require_calls(calls, str(path), notes)
-    return _Record(
-        str(path), record_rank(tree, path), tuple(zip(calls, issued, strict=True)), groups_of(tree.get("pg_config"))
-    )
+    rank = record_rank(tree, path)
+    rank = rank if rank is not None and 0 <= rank < MAX_RANKS else None
+    return _Record(str(path), rank, tuple(zip(calls, issued, strict=True)), groups_of(tree.get("pg_config")))
 
 
 def _alone(record: _Record) -> TracedRank:
@@ -152,22 +152,22 @@ def _alone(record: _Record) -> TracedRank:
 
 def _with_record(rank: TracedRank, base: int, record: _Record) -> TracedRank:
     """Give the calls of a trace the sizes and groups of those in the record that were issued at the same time."""
-    issued: dict[str, list[tuple[float, Call]]] = defaultdict(list)
-    for noted, at in record.calls:
-        issued[noted.operation].append(((at - base) * 1e-9, noted))
+    noted = sorted(((at - base) * 1e-9, i) for i, (_, at) in enumerate(record.calls))
+    times, used = [time for time, _ in noted], set[int]()
     found = []
     for call in rank.calls:
-        row = issued.get(call.operation, [])
-        near = [
-            (abs(at - call.issued), -i)
-            for i, (at, _) in enumerate(row)
-            if call.issued - NEAR <= at <= call.start + NEAR
-        ]
-        if near:
-            known = row.pop(-min(near)[1])[1]
-            size = known.size if call.size is None else call.size
-            call = dataclasses.replace(call, size=size, group=known.group)
-        found.append(call)
+        names = {call.operation, DONE_AS.get(call.operation, call.operation)}
+        near = range(bisect.bisect_left(times, call.issued - NEAR), bisect.bisect_right(times, call.issued + NEAR))
+        fitting = [k for k in near if k not in used and record.calls[noted[k][1]][0].operation in names]
+        if not fitting:
+            found.append(call)
+            continue
+        k = min(fitting, key=lambda k: abs(times[k] - call.issued))
+        used.add(k)
+        known = record.calls[noted[k][1]][0]
+        size = known.size if call.size is None else call.size
+        at = min(times[k], call.start)
+        found.append(dataclasses.replace(call, size=size, group=known.group, issued=at))
     groups = {**rank.groups, **{name: group for name, group in record.groups.items() if name not in rank.groups}}
     return dataclasses.replace(rank, calls=tuple(found), groups=groups)
 
@@ -198,5 +198,5 @@ def traced_graph(
     if Path(paths[0]).suffix == SUFFIX:
         return graph_of_files(paths), []
     ranks = read_ranks(paths, KernelNames(kernels), sizes_by_name(sizes), notes)
-    steps = [last_step(rank, period) for rank in ranks]
+    steps = last_steps(ranks, period)
     return graph_of_steps(steps), steps

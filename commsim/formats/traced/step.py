@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,10 @@ from commsim.core.errors import InputError
 from commsim.formats.one_iteration import repeat_length
 
 from .rank import TracedCall, TracedRank, union_of
-from .waits import Wait, find_waits
+from .waits import Wait, find_waits, usual_places
+
+# Steps of each rank in which places of waiting are compared.
+MAX_COMPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +72,57 @@ class Step:
         return np.clip(union_of(np.array(rows, np.float64).reshape(-1, 2)), self.begin, self.end)
 
 
-def last_step(rank: TracedRank, period: float | None) -> Step:
-    """Cut the last whole step out of what a rank did.
+def last_steps(ranks: Sequence[TracedRank], period: float | None) -> list[Step]:
+    """Cut the last whole step of each rank out of what it did.
 
     Parameters
     ----------
-    rank : TracedRank
-        What it did.
+    ranks : sequence of TracedRank
+        What they did.
     period : float, s, optional
-        Length of a step, for a profile in which nothing repeats.
+        Length of a step, for profiles in which nothing repeats.
 
     Raises
     ------
     InputError
         If it is not clear where a step begins and ends, or it has no calls.
     """
-    begin, end, n_seen = _window(rank, period)
+    windows = [_windows(rank, period) for rank in ranks]
+    alike: dict[tuple[str, ...], list[Sequence[Wait]]] = {}
+    for rank, mine in zip(ranks, windows, strict=True):
+        for begin, end in mine[-MAX_COMPARED:]:
+            if not any(begin <= call.issued < end for call in rank.calls):
+                continue
+            step = _step(rank, begin, end, len(mine), None)
+            alike.setdefault(tuple(call.operation for call in step.calls), []).append(step.waits)
+    places = {what: usual_places(waits) for what, waits in alike.items()}
+    return [_step(rank, *mine[-1], len(mine), places) for rank, mine in zip(ranks, windows, strict=True)]
+
+
+def _step(
+    rank: TracedRank, begin: float, end: float, n_seen: int, places: dict[tuple[str, ...], list[int]] | None
+) -> Step:
     calls = [call for call in rank.calls if begin <= call.issued < end]
     if not calls:
         raise InputError(f"{rank.source}: the last step has no collective calls")
-    waits = find_waits(rank, calls, begin, end)
+    where = None if places is None else places[tuple(call.operation for call in calls)]
+    waits = find_waits(rank, calls, begin, end, where)
     step = Step(rank, begin, end, tuple(calls), tuple(waits), 0.0, n_seen)
     return Step(rank, begin, end, tuple(calls), tuple(waits), step.computed([end])[0], n_seen)
 
 
-def _window(rank: TracedRank, period: float | None) -> tuple[float, float, int]:
+def _windows(rank: TracedRank, period: float | None) -> list[tuple[float, float]]:
+    """Begin and end of each whole step, in order."""
     if len(rank.steps) >= 2:
-        return rank.steps[-2], rank.steps[-1], len(rank.steps) - 1
-    signatures = [(call.operation, call.size, call.group, call.kernel) for call in rank.calls]
-    p = repeat_length(signatures)
+        return list(itertools.pairwise(rank.steps))
+    p = repeat_length([(call.operation, call.size, call.group, call.kernel) for call in rank.calls])
     if p and period is None:
-        issued = [call.issued for call in rank.calls]
-        return issued[-2 * p], issued[-p], len(issued) // p
+        starts = [call.issued for call in rank.calls][::-1][p - 1 :: p][::-1]
+        return list(itertools.pairwise(starts))
     if period is None:
         raise InputError(
             f"{rank.source}: the calls do not repeat and no steps are marked, so the iteration time is unknown;"
             " give it, as in --period 200ms"
         )
     last = max(rank.calls[-1].end, float(rank.busy[-1, 1]) if len(rank.busy) else 0.0)
-    return last - period, last, 1
+    return [(last - period, last)]

@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import CommsimError
-from commsim.core.operations import OPERATIONS
+import numpy as np
 
 from .clock import Ticks
 from .collective_results import results_of
+from .failures import deadlock, require_alike
 from .matching import Envelope, Mailboxes
-from .network_traffic import Flowing, Message, Traffic
-from .rank_calls import Call, Collective, Operation, Send
+from .network_traffic import Traffic
+from .rank_calls import Call, Collective, Operation, Receive, Send
+from .rank_clock import RankClock
+from .under_way import Flowing, Message
 
 # Function of (operation, size, number of ranks, root) to the collective that a library runs.
 Choice = Callable[[str, float, int, int], str]
-__all__ = ["Choice", "Coordinator", "ProgramError"]
-
-
-class ProgramError(CommsimError, RuntimeError):
-    """The emulated program cannot go on: it is deadlocked, or ranks call what does not fit together."""
+# Groups whose places are kept: those of processes come anew with each call.
+MAX_KEPT = 1024
+__all__ = ["Choice", "Coordinator"]
 
 
 @dataclass(slots=True, eq=False)
@@ -39,49 +39,10 @@ class _Meeting:
     operations: list[Operation | None]
     flowing: Flowing | None = None
     n_results: int = -1
+    n_entered: int = 0
     results: Sequence[Any] = ()
     spec: str = ""
     n_left: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Clock:
-    """One rank.
-
-    Parameters
-    ----------
-    now, computed : int, ticks
-        Its virtual time, and the part of it in which it computed.
-    waits : sequence of Operation, optional
-        What it waits for; None while it runs.
-    every : bool
-        Whether it waits for all of them.
-    polls : bool
-        Whether it only asks.
-    idle_polls : int
-        How often it has asked in vain, and done nothing else.
-    has_ended : bool
-        Whether its program has ended.
-    n_calls, n_met : int, dict
-        Calls so far, and collectives of each group and context.
-    """
-
-    now: Ticks = 0
-    computed: Ticks = 0
-    waits: Sequence[Operation] | None = None
-    every: bool = True
-    polls: bool = False
-    idle_polls: int = 0
-    has_ended: bool = False
-    n_calls: int = 0
-    n_met: dict[Hashable, int] = field(default_factory=dict)
-
-    @property
-    def satisfied(self) -> bool:
-        """Whether what it waits for is there."""
-        waits = self.waits or ()
-        ready = (operation.end is not None for operation in waits)
-        return all(ready) if self.every or not waits else any(ready)
 
 
 class Coordinator:
@@ -108,18 +69,20 @@ class Coordinator:
     ) -> None:
         self.traffic, self.choose, self.eager, self.finished = traffic, choose, eager, finished
         self.now: Ticks = 0
-        self.clocks = [_Clock() for _ in traffic.nodes]
+        self.clocks = [RankClock() for _ in traffic.nodes]
         self._pending: list[tuple[Ticks, int, int, Operation]] = []
         self._meetings: dict[tuple[Hashable, int], _Meeting] = {}
         self._of_flowing: dict[Flowing, _Meeting] = {}
         self._of_message: dict[Message, Envelope] = {}
+        self._kept_places: dict[int, tuple[tuple[int, ...], dict[int, int]]] = {}  # by id, with what has the id
         self._mail = Mailboxes(self._match)
 
     def post(self, rank: int, call: Call) -> Operation:
         """Let a rank ask for something at its time."""
         clock = self.clocks[rank]
         clock.n_calls += 1
-        clock.idle_polls = 0
+        if not (isinstance(call, Receive) and call.keep):
+            clock.idle_polls = 0
         operation = Operation(rank, clock.n_calls, call, clock.now)
         heapq.heappush(self._pending, (clock.now, rank, clock.n_calls, operation))
         return operation
@@ -188,19 +151,20 @@ class Coordinator:
                 return [(rank, False) for rank in asked]
             self.now = self._next_moment()
 
-    def _may_go_on(self, clock: _Clock) -> bool:
+    def _may_go_on(self, clock: RankClock) -> bool:
         return clock.waits is not None and clock.now <= self.now and clock.satisfied
 
-    def _hears_no(self, clock: _Clock) -> bool:
+    def _hears_no(self, clock: RankClock) -> bool:
         """Whether a rank that only asks is told no: at once, and if it asks again, when something has happened."""
         if clock.waits is None or not clock.polls or clock.now > self.now:
             return False
         return not clock.idle_polls or clock.now < self.now
 
-    def _free(self, clock: _Clock) -> None:
+    def _free(self, clock: RankClock) -> None:
         ends = [op.end for op in clock.waits or () if op.end is not None]
         clock.now = max(clock.now, max(ends)) if ends and clock.every else max(clock.now, min(ends, default=0))
-        clock.waits, clock.idle_polls = None, 0
+        clock.idle_polls = 0 if clock.waits else clock.idle_polls  # to wait for nothing is to do nothing
+        clock.waits = None
 
     def _next_moment(self) -> Ticks:
         ahead = [clock.now for clock in self.clocks if clock.waits is not None and clock.now > self.now]
@@ -210,21 +174,9 @@ class Coordinator:
         if end is not None:
             ahead.append(end)
         if not ahead:
-            raise ProgramError(self._deadlock())
+            ended = [rank for rank, clock in enumerate(self.clocks) if clock.has_ended]
+            raise deadlock({rank: clock.waits for rank, clock in enumerate(self.clocks) if clock.waits}, ended)
         return max(self.now, min(ahead))
-
-    def _deadlock(self) -> str:
-        """Say what each rank waits for, ranks that wait for the same together."""
-        waiting: dict[str, list[int]] = {}
-        for rank, clock in enumerate(self.clocks):
-            if clock.waits is not None:
-                open_ones = [str(op) for op in clock.waits if op.end is None]
-                text = open_ones[0] + (f" and {len(open_ones) - 1} more" if len(open_ones) > 1 else "")
-                waiting.setdefault(text, []).append(rank)
-        ended = [rank for rank, clock in enumerate(self.clocks) if clock.has_ended]
-        said = [f"{_ranks(ranks)}: {text}" for text, ranks in waiting.items()]
-        said += [f"{_ranks(ended)}: ended"] if ended else []
-        return f"deadlock: nothing is under way, and all wait; {'; '.join(said)}"
 
     def _take(self, until: Ticks) -> None:
         """Let all happen that does until a moment: first what ends, then what begins, ordered by rank."""
@@ -259,17 +211,19 @@ class Coordinator:
         meeting = self._meetings.get((group, number))
         if meeting is None:
             meeting = self._meetings[group, number] = _Meeting(call, [None] * len(call.members))
-        _require_alike(meeting.call, call, operation.rank, meeting.operations)
-        place = call.members.index(operation.rank)
+        require_alike(meeting.call, call, operation.rank, meeting.operations)
+        place = self._places(call.members)[operation.rank]
         meeting.operations[place] = operation
+        meeting.n_entered += 1
         operation.source = number
         if len(call.members) == 1:
             del self._meetings[group, number]
             self._finish(meeting, 0, at)
             return
-        if meeting.flowing is None and (not _needs_all(call) or None not in meeting.operations):
-            spec = meeting.spec = call.algorithm or self._chosen(meeting)
-            meeting.flowing = self.traffic.begin(call.members, spec, call.n_bytes, at)
+        if meeting.flowing is None and (not _needs_all(call) or meeting.n_entered == len(call.members)):
+            spec, size = self._chosen(meeting)
+            meeting.spec = spec
+            meeting.flowing = self.traffic.begin(call.members, spec, size, at)
             self._of_flowing[meeting.flowing] = meeting
             for other, entered in enumerate(meeting.operations):
                 if entered is not None and entered is not operation:
@@ -277,14 +231,31 @@ class Coordinator:
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
 
-    def _chosen(self, meeting: _Meeting) -> str:
+    def _places(self, members: tuple[int, ...]) -> dict[int, int]:
+        """Return the place of each world rank in a group, found once for each group."""
+        kept = self._kept_places.get(id(members))
+        if kept is None:
+            if len(self._kept_places) >= MAX_KEPT:
+                self._kept_places.clear()
+            kept = self._kept_places[id(members)] = members, {rank: place for place, rank in enumerate(members)}
+        return kept[1]
+
+    def _chosen(self, meeting: _Meeting) -> tuple[str, float]:
+        """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
         call = meeting.call
-        spec = self.choose(call.operation, call.n_bytes, len(call.members), call.root)
-        if not _needs_all(call):
-            return spec
+        operation, n_ranks = call.operation, len(call.members)
         rows = [op.call.counts for op in meeting.operations if op is not None]
-        counts = rows[0] if call.operation == "all_gather_v" else [n for row in rows for n in row]
-        return f"{spec}{',' if ':' in spec else ':'}counts={'x'.join(map(str, counts))}"
+        if not call.counts or not any(map(any, rows)):  # without any bytes all blocks are equal
+            operation = operation.removesuffix("_v")
+        spec = call.algorithm or self.choose(operation, call.n_bytes, n_ranks, call.root)
+        if not operation.endswith("_v"):
+            return spec, call.n_bytes
+        counts = np.array(rows if operation == "all_to_all_v" else [call.counts])
+        part = int(np.gcd.reduce(counts, axis=None))
+        counts //= part
+        shown = "x".join(map(str, counts.ravel().tolist()))
+        blocks = max(counts.sum(axis=0).max(), counts.sum(axis=1).max())
+        return f"{spec}{',' if ':' in spec else ':'}counts={shown}", float(blocks * part)
 
     def _left(self, meeting: _Meeting, place: int, at: Ticks) -> None:
         """Let a rank leave a collective."""
@@ -299,11 +270,11 @@ class Coordinator:
 
     def _finish(self, meeting: _Meeting, place: int, at: Ticks) -> None:
         """Give a rank its result."""
-        entered = [op for op in meeting.operations if op is not None]
-        if meeting.n_results < len(entered):
-            schedule = meeting.flowing.plan.at(meeting.call.n_bytes).schedule if meeting.flowing is not None else None
+        if meeting.n_results < meeting.n_entered:
+            flowing = meeting.flowing
+            schedule = flowing.plan.at(flowing.n_bytes).schedule if flowing is not None else None
             meeting.results = results_of(meeting.operations, schedule)
-            meeting.n_results = len(entered)
+            meeting.n_results = meeting.n_entered
         operation = meeting.operations[place]
         assert operation is not None
         operation.result = meeting.results[place]
@@ -361,21 +332,4 @@ class Coordinator:
 
 def _needs_all(call: Collective) -> bool:
     """Whether a collective can only be planned when every rank has said how many bytes it sends."""
-    return call.operation == "all_to_all_v" and not call.algorithm
-
-
-def _require_alike(first: Collective, call: Collective, rank: int, operations: Sequence[Operation | None]) -> None:
-    """Raise if ranks of a group call different things."""
-    other = next((op.rank for op in operations if op is not None), rank)
-    for name in ("operation", "n_bytes", "root"):
-        ours, theirs = getattr(call, name), getattr(first, name)
-        if ours != theirs and not (name == "root" and not OPERATIONS[call.operation].has_root) and not _needs_all(call):
-            raise ProgramError(
-                f"rank {rank} calls {call.operation} with {name} {ours!r} where rank {other} calls {first.operation} "
-                f"with {name} {theirs!r}{f' ({call.site})' if call.site else ''}"
-            )
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+    return call.operation == "all_to_all_v"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from commsim.core.errors import BackendError
 
+from .rank import Rank
+
 _of_thread = threading.local()
-_of_process: list[Any] = []
+_of_process: list[Rank] = []
 __all__ = ["current_rank", "set_process_rank", "set_thread_rank"]
 
 
-def current_rank() -> Any:
+def current_rank() -> Rank:
     """Return the :class:`~commsim.real.emulation.rank.Rank` of the thread, or that of the process.
 
     Raises
@@ -20,7 +21,7 @@ def current_rank() -> Any:
     BackendError
         If this is neither, such as a thread that a rank started which is a thread itself.
     """
-    rank = getattr(_of_thread, "rank", None)
+    rank: Rank | None = getattr(_of_thread, "rank", None)
     if rank is None:
         if not _of_process:
             raise BackendError(
@@ -31,11 +32,11 @@ def current_rank() -> Any:
     return rank
 
 
-def set_thread_rank(rank: Any) -> None:
+def set_thread_rank(rank: Rank) -> None:
     """Make this thread a rank."""
     _of_thread.rank = rank
 
 
-def set_process_rank(rank: Any) -> None:
+def set_process_rank(rank: Rank) -> None:
     """Make this process a rank."""
     _of_process[:] = [rank]

@@ -50,10 +50,8 @@ class SiteRow:
         Ranks of the group, and calls of all ranks together.
     n_bytes : float, bytes
         Size of one call.
-    seconds : float, s
+    ticks : int
         From each call until it was complete, all ranks and calls together.
-    last : float, s
-        Time of the last one that was complete, from the last rank's call.
     """
 
     operation: str
@@ -68,6 +66,13 @@ class SiteRow:
     def seconds(self) -> float:
         """From call to completion, all calls together, s."""
         return seconds_of(self.ticks)
+
+    def columns(self) -> dict[str, object]:
+        """Return it as a row for programs, with the mean time of a call."""
+        return {
+            "operation": self.operation, "site": self.site, "algorithm": self.algorithm, "n_ranks": self.n_ranks,
+            "size_B": self.n_bytes, "calls": self.n_calls, "time_s": self.seconds / self.n_calls,
+        }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -85,7 +90,8 @@ class Ledger:
     records: list[CallRecord] = field(default_factory=list)
 
     def add(self, operation: Operation, algorithm: str) -> None:
-        """Add a call that is complete."""
+        """Add a call that is complete, with the collective that it ran; counts of unequal blocks are not kept."""
+        algorithm = algorithm.partition(":counts=")[0].partition(",counts=")[0]
         call = operation.call
         if isinstance(call, Collective):
             name, n_ranks, n_bytes = call.operation, len(call.members), call.n_bytes

@@ -33,65 +33,11 @@ from commsim.scenario.together.job_costs import framed, shared_job
 from commsim.scenario.together.shared_run import shared_network
 
 from .clock import Ticks, seconds_of, ticks_of
+from .under_way import Flowing, Message
 
 # Results of simulations that are kept, in all.
 MAX_KEPT = 4096
-__all__ = ["Flowing", "Message", "Traffic"]
-
-
-@dataclass(slots=True, eq=False)
-class Flowing:
-    """A collective under way.
-
-    Parameters
-    ----------
-    plan : Plan
-        Its plan, of its size.
-    key : tuple
-        What it is, the same for all that are alike.
-    n_bytes : float, bytes
-        Size, as nccl-tests counts it.
-    starts, ends : list of int, ticks
-        When each rank entered, and left; None before.
-    """
-
-    plan: Plan
-    key: tuple[Any, ...]
-    n_bytes: float
-    starts: list[Ticks | None]
-    ends: list[Ticks | None]
-
-    def relative(self, begin: Ticks) -> Any:
-        """When its ranks entered, after `begin`: one number where all did at once."""
-        first = self.starts[0]
-        if first is not None and self.starts.count(first) == len(self.starts):
-            return first - begin
-        return tuple(None if start is None else start - begin for start in self.starts)
-
-
-@dataclass(slots=True, eq=False)
-class Message:
-    """A message under way: from one rank to another; messages of one chain wait for each other at the sender.
-
-    Parameters
-    ----------
-    src, dst : int
-        World ranks.
-    n_bytes : float, bytes
-        Payload.
-    start, sent, done : int, ticks
-        When it begins, has left, and has arrived; None before.
-    chain : int
-        Number among the chains of the two ranks.
-    """
-
-    src: int
-    dst: int
-    n_bytes: float
-    start: Ticks
-    chain: int = 0
-    sent: Ticks | None = None
-    done: Ticks | None = None
+__all__ = ["Traffic"]
 
 
 @dataclass(slots=True, eq=False)
@@ -207,7 +153,8 @@ class Traffic:
             else:
                 flowing = self._running[number]
                 flowing.ends[which] = at
-                self._n_open -= None not in flowing.ends
+                flowing.n_left += 1
+                self._n_open -= flowing.n_left == len(flowing.ends)
                 ended.append((at, flowing, which))
         if not self._n_open and (self._running or self._messages):
             self._close()

@@ -12,7 +12,8 @@ from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any
 
-from .coordinator import Coordinator, ProgramError
+from .coordinator import Coordinator
+from .failures import ProgramError
 from .rank import FACTOR, NUMBER, SIZE, SOCKET
 from .rank_calls import Operation
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .coordinator import ProgramError
 from .current import set_thread_rank
+from .failures import ProgramError, RankError
 from .settings import SETTINGS
 from .stand_ins import StandIns
 from .start_process import raised_at
-from .thread_ranks import RankError, ThreadRank, ThreadRanks
+from .thread_rank import ThreadRank
+from .thread_ranks import ThreadRanks
 
 # Stack of a thread: deep enough for Python's own limit of recursion.
 STACK_BYTES = 16 << 20

@@ -24,7 +24,11 @@ class Rank(Protocol):
     ----------
     number, n_ranks : int
         World rank and world size.
+    kept : dict
+        What stand-ins keep for this rank, as long as its program runs.
     """
+
+    kept: dict[Any, Any]
 
     @property
     def number(self) -> int: ...  # noqa: D102
@@ -67,6 +71,7 @@ class ProcessRank:
 
     def __init__(self, address: str, number: int, n_ranks: int, factor: float | None) -> None:
         self.number, self.n_ranks = number, n_ranks
+        self.kept: dict[Any, Any] = {}
         self._factor, self._cpu = factor, time.process_time()
         self._now: Ticks = 0
         self._n_calls = 0

@@ -15,7 +15,6 @@ from typing import Any
 STAND_INS: Mapping[str, str] = {
     "mpi4py": "commsim.real.emulation.mpi.package",
     "mpi4py.MPI": "commsim.real.emulation.mpi.module",
-    "mpi4py.rc": "commsim.real.emulation.mpi.settings",
 }  # fmt: skip
 __all__ = ["StandIns"]
 
@@ -53,7 +52,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the module of ours, which keeps its own name."""
         ours = importlib.import_module(STAND_INS[spec.name])
         module = ModuleType(spec.name, ours.__doc__)
-        module.__dict__.update({key: value for key, value in vars(ours).items() if not key.startswith("__")})
+        vars(module).update(getattr(ours, "NAMES"))  # noqa: B009 - a module of ours is of any kind
+        vars(module)["__getattr__"] = vars(ours)["__getattr__"]
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -17,9 +17,8 @@ from .stand_ins import StandIns
 START_FILE = """\
 import os, sys
 if os.environ.get({socket!r}):
-    from commsim.real.emulation.start_process import begin
-    begin()
-    del begin
+    import importlib
+    getattr(importlib.import_module({module!r}), {begin!r})()
 sys.path[:] = [path for path in sys.path if path != {folder!r}]
 from importlib import util
 from importlib.machinery import PathFinder
@@ -27,12 +26,13 @@ own = PathFinder.find_spec("sitecustomize", sys.path)
 if own is not None:
     own.loader.exec_module(util.module_from_spec(own))
 """
+BEGINS = {"module": "commsim.real.emulation.start_process", "begin": "begin"}
 __all__ = ["begin", "raised_at", "write_start_file"]
 
 
 def write_start_file(folder: Path) -> None:
     """Write the file that Python imports when a rank starts, into a folder that is first on its path."""
-    (folder / "sitecustomize.py").write_text(START_FILE.format(socket=SOCKET, folder=str(folder)), "utf-8")
+    (folder / "sitecustomize.py").write_text(START_FILE.format(socket=SOCKET, folder=str(folder), **BEGINS), "utf-8")
 
 
 def begin() -> None:
