@@ -33,9 +33,9 @@ LOW_COMBINE = {"launch_us": 12.0, "group_us": 1.0, "message_us": 0.05, "copy_rat
 COPY = {"copy_us": 0.15, "copy_rate_GBps": 28.0}
 NORMAL = {"launch_us": 30.0, "fill_us": 12.0, "fill_after_us": 25.0, "nvlink": 0.85}
 BETWEEN = {"between": 1.3}
-NVL72 = {"launch_us": 11.0, "peer_us": 0.5, "token_us": 0.01, "nvlink": 0.9}
+NVL72 = {"launch_us": 11.0, "peer_us": 0.5, "local_rate_GBps": 2500.0, "nvlink": 0.9}
 PAIR = {"pair_us": 0.03, "pair_rate_GBps": 900.0}
-ONLY_LAUNCH = {"launch_us": 11.0, "peer_us": 0.3, "token_us": 0.007}
+ONLY_LAUNCH = {"launch_us": 11.0, "peer_us": 0.3, "local_us": 0.0009}
 # SMs of a kernel where the user gives none: those of the GPU, or DeepEP's usual number.
 SMS = {"h100": 132, "h200": 132, "b200": 148, "gb200": 152}
 USUAL_SMS = 20
@@ -73,7 +73,7 @@ class Part:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
         self._nvlink = [links_of(row, 1.0, 1e3) for row in rows]
-        self._network = [links_of(row, 1e3, 1.0) if row.number["nodes"] > 1 else 0.0 for row in rows]
+        self._network = [links_of(row, 1e3, 1.0) if row.machines > 1 else 0.0 for row in rows]
         campaigns = Counter((row["system"], row["nodes"], row["ranks"]) for row in rows)
         self.weight = np.array([campaigns[row["system"], row["nodes"], row["ranks"]] ** -0.5 for row in rows])
         for row in rows:

@@ -38,16 +38,21 @@ many tokens come, and with the peers of a token. The pipeline of a normal kernel
 
 Routing: DeepEP's tables agree with experts drawn uniformly (of 8 experts on 8 ranks 5.25 ranks are different), NVL72's
 with experts that are as far apart as they can be. Precision: FP8 with scales one way and BF16 back, where a table does
-not say. One machine and several have the same constants; NICs of other GPUs have those that H100 shows.
+not say. One machine and several have the same constants; NICs of other GPUs have those that H100 shows. Racks of 72
+GPUs are one machine, whatever trays a table names. A system that is not known has the constants of the next GPU, and
+the row says so.
 
 ## What was fitted
 
 Low latency on one machine: 6 of 16 combinations of hidden size, experts of a token and experts. Normal: 256 experts
 with 4, 12, 20 and 24 SMs. Two machines: low latency all, normal the same SMs. NVL72: 2, 4 and 8 ranks. Nothing of 4
 machines, of 16 ranks of NVL72, of 384 experts in normal mode. A campaign (system, machines, ranks) counts as much as
-any other. Three decisions were made with the tables of 4 machines in sight: that notification in normal dispatch takes
-the time of each expert that the low-latency kernel has, that its NICs reach the same share, and how finely relays
-pipeline (32 pieces); their numbers come from 2 machines or from none.
+any other.
+
+Held back means that no number was fitted on a table; the form of the model was chosen with all tables in sight. What
+the tables of 4 machines decided: notification in normal dispatch takes the time of each expert that the low-latency
+kernel has, its NICs reach the same share, and relays pipeline finely (32 pieces). What 16 ranks of NVL72 decided: the
+channel of a pair is the same for all of a library's kernels. The numbers of all these come from the other tables.
 
 Known misses: one-machine dispatch on H100 took 26 us without tokens in one campaign and 37 us in the other, with one
 constant between them; combines of few tokens on 4 machines take 10 us longer than on 2, of which two machines say

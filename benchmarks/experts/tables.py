@@ -33,7 +33,11 @@ ALIKE = {
     "h200": ("H200", "H20"),
     "h100": ("H100", "H800"),
 }
-MACHINES = {"h100": "dgx-h100", "h200": "hgx-h200", "b200": "hgx-b200", "gb200": "gb200-nvl72"}
+# Machines by what a system's name contains, the first that fits; those of 72 GPUs are one machine, whatever the trays.
+MACHINES = {
+    "GB300": "gb300-nvl72", "GB200": "gb200-nvl72", "B300": "hgx-b300", "B200": "hgx-b200", "H800": "h800",
+    "H200": "hgx-h200", "": "dgx-h100",
+}  # fmt: skip
 WHOLE = ("nodes", "gpus_per_node", "ranks", "hidden", "top_k", "n_experts", "tokens_per_rank")
 
 
@@ -53,6 +57,17 @@ class Row:
         """Whose constants are taken; empty where none are of such a GPU."""
         name = self["system"].upper()
         return next((gpu for gpu, names in ALIKE.items() if any(one in name for one in names)), "")
+
+    @property
+    def machine(self) -> str:
+        """Preset of its machines."""
+        name = self["system"].upper()
+        return next(machine for text, machine in MACHINES.items() if text in name)
+
+    @property
+    def machines(self) -> int:
+        """How many they are: racks of 72 GPUs are one each."""
+        return -(-self.number["ranks"] // 72) if self.machine.endswith("nvl72") else self.number["nodes"]
 
     @property
     def operation(self) -> str:
@@ -142,30 +157,30 @@ def _row(line: dict[str, Any]) -> Row:
 
 
 @functools.cache
-def _network(gpu: str, nodes: int, per_node: int) -> Network:
-    """Machines of a GPU on one switch."""
-    machine = MACHINES.get(gpu, MACHINES["h100"])
-    if nodes == 1 and per_node > 8 and gpu != "gb200":
+def _network(machine: str, nodes: int, per_node: int) -> Network:
+    """Machines on one switch."""
+    if nodes == 1 and per_node > 8 and not machine.endswith("nvl72"):
         machine = f"{machine}:n_gpus={per_node},n_nics={per_node},n_pcie_switches={per_node}"
     return load_network(machine if nodes == 1 else f"{machine}@star:machines={nodes}")
 
 
-Question = tuple[str, str, int, int]  # collective, GPU, machines, ranks
+Question = tuple[str, str, int, int]  # collective, preset of machines, how many, ranks
 
 
 def question(row: Row) -> Question:
     """Return what is asked for a row, of ``DRAWN`` tokens, without a library's costs."""
     n, (_, mode, routing) = row.number, MODES[row["mode"]]
     operation = "dispatch" if row.operation == "prepare" else row.operation
+    n_experts = -(-n["n_experts"] // n["ranks"]) * n["ranks"]  # as many on every rank
     spec = (
-        f"ep_{operation}:tokens={DRAWN},top_k={n['top_k']},n_experts={n['n_experts']},mode={mode},routing={routing},"
+        f"ep_{operation}:tokens={DRAWN},top_k={n['top_k']},n_experts={n_experts},mode={mode},routing={routing},"
         f"precision={row.precision}"
     )
-    return spec, row.gpu, n["nodes"], n["ranks"]
+    return spec, row.machine, row.machines, n["ranks"]
 
 
 @functools.cache
-def planned(spec: str, gpu: str, nodes: int, ranks: int) -> ExpertPlan:
+def planned(spec: str, machine: str, nodes: int, ranks: int) -> ExpertPlan:
     """Return the plan of a question, as ``commsim run`` makes it.
 
     Raises
@@ -173,7 +188,7 @@ def planned(spec: str, gpu: str, nodes: int, ranks: int) -> ExpertPlan:
     InputError
         If the question asks for what cannot be.
     """
-    network = _network(gpu, nodes, ranks // nodes)
+    network = _network(machine, nodes, ranks // nodes)
     if nodes > 1 and ranks % nodes:
         raise InputError(f"{ranks} ranks do not divide by {nodes} machines")
     placed: Any = None
@@ -203,6 +218,9 @@ def predicted(row: Row, kernel: Kernel, links: float | None = None) -> float:
     """Return the time of a row, s; `links` are those of the kernel's shares, where they are known."""
     drawn, tokens = planned(*question(row)).work, row.number["tokens_per_rank"]
     of = tokens / drawn.tokens
-    work = replace(drawn, tokens=tokens, copies=drawn.copies * of, remote=drawn.remote * of, n_bytes=row.n_bytes)
+    local = tokens * (1 if row.operation == "dispatch" else row.number["top_k"])
+    work = replace(
+        drawn, tokens=tokens, local=local, copies=drawn.copies * of, remote=drawn.remote * of, n_bytes=row.n_bytes
+    )
     links = links_of(row, kernel.nvlink, kernel.network) if links is None else links
     return seconds(kernel, work, links, row.sms, per_expert=row.per_expert)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.steps.setups import Setup
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 from commsim.scenario.given import network_of
 from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import network_for, traffic_on
-from commsim.workload.steps.calibration import Calibration, calibration_for
+from commsim.workload.steps.calibration import Calibration, calibration_for, calibrations
 from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.step import Step, predict_step
+from commsim.workload.steps.predicted_step import Step, predict_step
 from commsim.workload.steps.step_setting import StepSetting
 from commsim.workload.steps.step_traffic import StepTraffic
 from commsim.workload.steps.transformer import transformer
@@ -44,8 +44,8 @@ class Predicted:
     fitted : bool
         Whether something was calibrated on the row.
     kind : str
-        What a prediction has to bridge to the row that it was calibrated on: setup, release, scale, parallelism, gpu,
-        model; or why there is none.
+        What differs from the row that was calibrated: release, scale, parallelism, precision, gpu, model; unseen where
+        the files do not have that row.
     told : tuple of str
         What was assumed.
     """
@@ -176,7 +176,7 @@ def _predicted(
     )
     try:
         step = done.get(question) or step_of(one, found.factor, by_kind=by_kind)
-    except InputError as error:
+    except CommsimError as error:
         return Predicted(replace(one, left_out=str(error)), 0.0, False, "left out", one.assumed)
     done[question] = step
     row = found.told.partition(": ")[2]
@@ -197,13 +197,33 @@ def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
         return {"software": "release", "precision": "precision", "gpu": "gpu"}.get(of, "model")
     base = next((other for other in setups if _named(other) == row), None)
     if base is None or base.layout is None or one.layout is None:
-        return "scale"
+        return "unseen"
     if one.frozen:
         return "adapters"
     if _parallelism(base) != _parallelism(one):
         return "parallelism"
     same = (base.layout.data, base.global_batch, base.sequence) == (one.layout.data, one.global_batch, one.sequence)
     return "release" if same else "scale"
+
+
+def other_gpus(rows: list[Predicted]) -> list[tuple[Setup, float]]:
+    """Predict each calibrated row as if its GPU had no calibration: with the factors of other GPUs for the model.
+
+    Returns
+    -------
+    list of (Setup, float)
+        Rows of models with calibrations of several GPUs, and the relative error of the time.
+    """
+    found = []
+    for one in rows:
+        if one.kind != "calibrated":
+            continue
+        model, name, precision, software = one.setup.key
+        others = tuple(c for c in calibrations() if c.gpu != name and c.model == model)
+        if others:
+            factor = calibration_for(model, name, precision, software, others).factor
+            found.append((one.setup, step_of(one.setup, factor).time / one.setup.measured - 1))
+    return found
 
 
 def _parallelism(one: Setup) -> tuple[Any, ...]:

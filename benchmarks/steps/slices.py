@@ -22,7 +22,7 @@ from commsim.scenario.given import network_of
 from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import traffic_on
 from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.step import predict_step
+from commsim.workload.steps.predicted_step import predict_step
 from commsim.workload.steps.step_setting import StepSetting
 from commsim.workload.steps.step_traffic import StepTraffic
 from commsim.workload.steps.transformer import known_transformers, transformer

@@ -61,7 +61,7 @@ def step_row(
     from commsim.scenario.given import network_of
     from commsim.software.gpus import gpu
     from commsim.workload.steps.ask import network_for, setting_of, traffic_on
-    from commsim.workload.steps.step import predict_step
+    from commsim.workload.steps.predicted_step import predict_step
     from commsim.workload.steps.step_setting import hidden_kinds
 
     given = {key: value for key, value in own.items() if key not in ("model", "gpu", "ranks", "expose")}

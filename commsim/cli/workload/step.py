@@ -11,7 +11,7 @@ from commsim.core.units import counted, format_time
 from commsim.report.answer import Answer, Facts, remarks
 
 if TYPE_CHECKING:
-    from commsim.workload.steps.step import Step
+    from commsim.workload.steps.predicted_step import Step
 
 
 class OnNetwork(Faults, WithJson):

@@ -32,6 +32,7 @@ _ARGUMENTS = (
     "Process Group Description", "Process Group Ranks", "Src Rank", "Dst Rank", "stream", "correlation", "External id",
     "Input Dims", "Input type",
 )  # fmt: skip
+_NUMBERS = ("stream", "correlation", "External id", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
 # Functional collectives issue these too.
 _ISSUES = re.compile(r"c10d::\w+")
 _WORK = re.compile(r"(?:gloo|mpi|ucc):\w+")
@@ -55,6 +56,7 @@ class Events:
         self.works: list[dict[str, Any]] = []  # what a thread of a backend does for such a call
         self.waits: list[dict[str, Any]] = []  # waits of a stream for another
         self.updates: list[float] = []
+        self.threads = set[str]()  # of the backend
         self.launched: dict[int, float] = {}  # when the kernel of each correlation was launched, s
         self._kernels, self._correlations = array("d"), array("q")
         self._threads: dict[str, array[float]] = {}
@@ -80,7 +82,7 @@ class Events:
         if kind in ON_GPU:
             self._on_gpu(kind, name, arguments, begin, end)
         elif kind in LAUNCHES:
-            if isinstance(number := arguments.get("correlation"), int):
+            if (number := _number(arguments.get("correlation"))) >= 0:
                 self.launched[number] = begin
         elif kind == "cuda_sync":
             if "Stream Wait" in name:
@@ -96,8 +98,7 @@ class Events:
             self._keep(self.exchanges, name, arguments, begin, end)
             return
         self._kernels.extend((begin, end))
-        number = arguments.get("correlation")
-        self._correlations.append(number if isinstance(number, int) and abs(number) < 2**62 else -1)
+        self._correlations.append(_number(arguments.get("correlation")))
 
     def _on_processor(
         self, kind: str, name: str, arguments: dict[str, Any], span: tuple[float, float], thread: str
@@ -107,12 +108,13 @@ class Events:
         elif name.startswith(_UPDATE):
             self.updates.append(span[0])
         elif _WORK.match(name):
-            self._keep(self.works, name, {**arguments, "stream": thread}, *span)
+            self._keep(self.works, name, arguments, *span)
+            self.threads.add(thread)
         elif kind == "cpu_op":
             if _ISSUES.match(name) and operation_of(name):
                 self._keep(self.issues, name, arguments, *span)
             self._threads.setdefault(thread, array("d")).extend(span)
-            if isinstance(number := arguments.get("External id"), int) and "Input Dims" in arguments:
+            if (number := _number(arguments.get("External id"))) >= 0 and "Input Dims" in arguments:
                 self._shapes[number] = largest_tensor(arguments)
 
     def _keep(
@@ -122,6 +124,7 @@ class Events:
         if len(where) >= MAX_EXCHANGES:
             raise ValueError(f"more than {MAX_EXCHANGES} exchanges are to be kept")
         kept = {key: arguments[key] for key in (*_ARGUMENTS, *also) if key in arguments}
+        kept |= {key: _number(arguments.get(key)) for key in _NUMBERS if key in kept}
         where.append({"name": name[:512], "begin": begin, "end": end, "args": kept})
 
     @property
@@ -182,6 +185,13 @@ def _elements(shape: object, depth: int = 0) -> float:
         return sum(_elements(one, depth + 1) for one in shape)
     lengths = [one for one in shape if isinstance(one, int) and 0 <= one < 2**48]
     return float(np.prod(lengths, dtype=np.float64)) if len(lengths) == len(shape) else 0.0
+
+
+def _number(value: object) -> int:
+    """Return a number that names a stream, a launch or an operator; -1 for anything else."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
+        return int(value)
+    return value if isinstance(value, int) and 0 <= value < 2**62 else -1
 
 
 def _is_time(value: object) -> TypeGuard[float]:

@@ -110,8 +110,9 @@ def _add_rank(
     times = [time for call, wait in zip(step.calls, step.waits, strict=True) for time in (call.issued, wait.resume)]
     progress = step.computed(times)
     for i in range(len(step.calls)):
-        cuts.append((progress[2 * i], times[2 * i], i, "issue"))
-        cuts.append((progress[2 * i + 1], times[2 * i + 1], i, "wait"))
+        issued = progress[2 * i], times[2 * i]
+        cuts.append((*issued, i, "issue"))
+        cuts.append((*max(issued, (progress[2 * i + 1], times[2 * i + 1])), i, "wait"))
     cuts.sort(key=lambda cut: (cut[0], cut[1], cut[3] == "wait", cut[2]))
     exchange: dict[int, int] = {}
     before, at, needed = None, 0.0, set[int]()

@@ -25,6 +25,8 @@ NOT_DATA = ("tensor", "tp", "pipeline", "pp", "expert", "ep", "context", "cp", "
 SHARDED = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "reduce")
 PER_RANK = ("gather", "scatter")
 MAX_FACTOR = 4096
+# Tasks of all ranks together, and ranks in all groups that differ.
+MAX_TASKS = 1_000_000
 MAX_MEMBERS = 2**24
 
 
@@ -99,23 +101,21 @@ def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedG
         If there would be too many ranks in all exchanges together.
     """
     images = _images(traced)
+    alike: dict[tuple[str, tuple[int, ...]], list[tuple[int, ...]]] = {}
+    total = 0
+    for key in zip(traced.group_of, (task.group for task in traced.graph.tasks), strict=True):
+        if key not in alike:
+            groups = [key[1], *images.get(key, ())] if key[1] else [()]
+            alike[key] = _repeated(groups, factor if key[1] else 1, traced.world, key[0] in growing)
+        total += len(alike[key])
+    if total > MAX_TASKS:
+        raise InputError(f"a step of {traced.world * factor} ranks has too many exchanges; take fewer ranks")
     tasks: list[Task] = []
     names: list[str] = []
     place: list[tuple[int, ...]] = []  # of each task of the profile, those that its followers wait for
-    total = 0
     for task, group in zip(traced.graph.tasks, traced.group_of, strict=True):
         after = tuple(sorted({k for j in task.after for k in place[j]}))
-        found = [task.group]
-        if task.operation:
-            found = [task.group, *images.get((group, task.group), ())]
-            blocks = [k * traced.world for k in range(factor)]
-            if group in growing:
-                found = [tuple(rank + b for b in blocks for rank in one) for one in found]
-            else:
-                found = [tuple(rank + b for rank in one) for b in blocks for one in found]
-        total += sum(map(len, found))
-        if total > MAX_MEMBERS:
-            raise InputError(f"the exchanges of a step have more than {MAX_MEMBERS} ranks in all; take fewer ranks")
+        found = alike[group, task.group]
         size = task.size * (factor if task.operation in PER_RANK and group in growing else 1)
         place.append(tuple(range(len(tasks), len(tasks) + len(found))))
         for k, members in enumerate(found):
@@ -123,6 +123,16 @@ def grown(traced: TracedGraph, growing: Collection[str], factor: int) -> TracedG
             tasks.append(dataclasses.replace(task, after=after, group=members, size=size, resources=resources))
             names.append(group)
     return dataclasses.replace(traced, graph=Graph(tuple(tasks)), group_of=tuple(names), world=traced.world * factor)
+
+
+def _repeated(groups: list[tuple[int, ...]], factor: int, world: int, grows: bool) -> list[tuple[int, ...]]:
+    """Return groups with the ranks of all blocks, or once for each block."""
+    if factor * sum(map(len, groups)) > MAX_MEMBERS:
+        raise InputError(f"groups of {world * factor} ranks are too many or too large; take fewer ranks")
+    blocks = [k * world for k in range(factor)]
+    if grows:
+        return [tuple(rank + b for b in blocks for rank in one) for one in groups]
+    return [tuple(rank + b for rank in one) for b in blocks for one in groups]
 
 
 def _images(traced: TracedGraph) -> dict[tuple[str, tuple[int, ...]], list[tuple[int, ...]]]:

@@ -23,7 +23,7 @@ from commsim.formats.kineto import collective_call, step_times
 
 from .events import Events, largest_tensor
 from .kernel_names import KernelNames
-from .rank import DONE_AS, Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
+from .rank import DONE_AS, MAX_RANKS, Group, TracedCall, TracedRank, groups_of, ranks_of, require_calls, union_of
 
 EXPERTS = ("expert", "ep", "moe")
 
@@ -54,6 +54,8 @@ def rank_of_kineto(
     about = tree.get("distributedInfo")
     about = about if isinstance(about, dict) else {}
     rank, world = (about.get(key) for key in ("rank", "world_size"))
+    rank = rank if isinstance(rank, int) and 0 <= rank < MAX_RANKS else None
+    world = world if isinstance(world, int) and 0 < world <= MAX_RANKS else None
     groups = groups_of(about.get("pg_config"))
     notes: list[str] = []
     if events.has_gpu:
@@ -64,7 +66,7 @@ def rank_of_kineto(
     calls = [_sized(call, groups, sizes) for call in calls]
     require_calls(calls, str(path), notes)
     return TracedRank(
-        str(path), rank if isinstance(rank, int) else None, world if isinstance(world, int) else None, groups,
+        str(path), rank, world, groups,
         union_of(spans), tuple(sorted(calls, key=lambda call: (call.issued, call.start))),
         tuple(step_times(tree, path)), tuple(sorted(events.updates)), events.has_gpu, tuple(notes),
     )  # fmt: skip
@@ -80,7 +82,7 @@ def _sized(call: TracedCall, groups: Mapping[str, Group], sizes: list[tuple[str,
 
 
 def _calls_of_kernels(
-    events: Events, names: KernelNames, groups: dict[str, Group], rank: object, path: Path, notes: list[str]
+    events: Events, names: KernelNames, groups: dict[str, Group], rank: int | None, path: Path, notes: list[str]
 ) -> list[TracedCall]:
     spans, launched = events.kernels()
     order = np.argsort(launched, kind="stable")  # what is not known comes last, and is left out
@@ -89,7 +91,7 @@ def _calls_of_kernels(
     waited = _waited(events, spans, launched)
     found, left_out = [], Counter[str]()
     for event in events.exchanges:
-        call = _call(event, names, groups, rank if isinstance(rank, int) else None, events)
+        call = _call(event, names, groups, rank, events)
         if isinstance(call, str):
             left_out[call] += 1
             continue
@@ -195,7 +197,7 @@ def _calls_of_operators(events: Events, groups: Mapping[str, Group]) -> list[Tra
     works: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
     for work in sorted(events.works, key=lambda work: float(work["begin"])):
         works[_done_as(work["name"])].append(work)
-    n_threads = len({work["args"]["stream"] for work in events.works}) or 1
+    n_threads = len(events.threads) or 1
     found = []
     for i, issue in enumerate(sorted(events.issues, key=lambda issue: float(issue["begin"]))):
         operation, waiting = operation_of(issue["name"]), works[_done_as(issue["name"])]

@@ -26,7 +26,7 @@ from commsim.formats.profiles import flight_recorder_calls, record_rank
 from .events import Events
 from .graph_of_ranks import TracedGraph, graph_of_steps
 from .kernel_names import KernelNames, sizes_by_name
-from .rank import DONE_AS, TracedCall, TracedRank, groups_of, require_calls
+from .rank import DONE_AS, MAX_RANKS, TracedCall, TracedRank, groups_of, require_calls
 from .read_chakra import graph_of_files
 from .read_kineto import rank_of_kineto
 from .step import Step, last_steps
@@ -129,9 +129,9 @@ def _record(path: Path, notes: list[str]) -> _Record:
     issued: list[int] = []
     calls = flight_recorder_calls(tree, path, notes, issued)
     require_calls(calls, str(path), notes)
-    return _Record(
-        str(path), record_rank(tree, path), tuple(zip(calls, issued, strict=True)), groups_of(tree.get("pg_config"))
-    )
+    rank = record_rank(tree, path)
+    rank = rank if rank is not None and 0 <= rank < MAX_RANKS else None
+    return _Record(str(path), rank, tuple(zip(calls, issued, strict=True)), groups_of(tree.get("pg_config")))
 
 
 def _alone(record: _Record) -> TracedRank:

@@ -86,15 +86,16 @@ def plan_experts(asked: Asked) -> ExpertPlan:
     defaults = {name: p.default for name, p in entry.parameters.items() if name not in ("n_ranks", "blocking")}
     given: dict[str, Any] = {**defaults, **made.parameters}
     n_ranks, n_bytes = made.schedule.n_ranks, token_bytes(given["hidden"], given["precision"])
-    n_experts, _ = numbers_of_experts(n_ranks, given["n_experts"], given["top_k"])
+    n_experts, top_k = numbers_of_experts(n_ranks, given["n_experts"], given["top_k"])
     machines = given["machines"] or (tuple(range(n_ranks)),)
-    work = work_of(routing_of(given, n_ranks), n_ranks, machines, given["tokens"], n_experts, n_bytes)
+    what = entry.metadata["operation"].removeprefix("ep_")
+    local = given["tokens"] * (top_k if what == "combine" else 1)
+    work = work_of(routing_of(given, n_ranks), n_ranks, machines, given["tokens"], local, n_experts, n_bytes)
     plan = laid_out(made, asked)
     plan = dataclasses.replace(plan, parameters={**given, **plan.parameters}, sent=n_bytes * made.schedule.n_chunks)
     found = plan.as_kind(ExpertPlan, work=work, kernel=None)
     if given["library"] == "none":
         return found
-    what = entry.metadata["operation"].removeprefix("ep_")
     name = name_of(given["library"], given["mode"], what, given["precision"])
     kernel, said = kernel_for(name, gpu_of(asked.network))
     told = f"{entry.name}: costs of {name}, fitted on {kernel.fitted}"

@@ -37,8 +37,9 @@ class Kernel:
         Time of each expert in another machine, which is told how many tokens come, in low-latency kernels.
     peer : float, s
         Time of each other rank that a token goes to in the mean.
-    token : float, s
-        Time of each token outside of all copying.
+    local, local_rate : float, s and bytes/s
+        Time of each local access, after another: a dispatch reads each token, a combine adds what each of its experts
+        made, a preparation counts each of its experts; and the rate at which it does.
     read, read_rate : float, s and bytes/s
         Time of an SM for each token that it reads and casts, and the rate at which it does.
     copy, copy_rate : float, s and bytes/s
@@ -65,7 +66,8 @@ class Kernel:
     group: float = 0.0
     message: float = 0.0
     peer: float = 0.0
-    token: float = 0.0
+    local: float = 0.0
+    local_rate: float = math.inf
     read: float = 0.0
     read_rate: float = math.inf
     copy: float = 0.0
@@ -91,6 +93,8 @@ class Work:
     ----------
     tokens : float
         Tokens of a rank.
+    local : float
+        Local accesses: tokens of a dispatch, experts of all tokens of a combine.
     copies : float
         Copies that a rank moves: to ranks, and where there are several machines to machines, its own included.
     remote : float
@@ -102,6 +106,7 @@ class Work:
     """
 
     tokens: float
+    local: float
     copies: float
     remote: float
     n_ranks: int
@@ -137,7 +142,8 @@ def seconds(kernel: Kernel, work: Work, links: float, sms: int | None = None, *,
         sms = math.ceil(work.n_experts / groups)
     there = work.n_experts * (1 - 1 / work.n_machines)
     still = kernel.launch + kernel.group * (groups - 1) + kernel.message * there
-    still += kernel.peer * (work.remote / max(work.tokens, 1e-9)) + kernel.token * work.tokens
+    still += kernel.peer * (work.remote / max(work.tokens, 1e-9))
+    still += work.local * (kernel.local + work.n_bytes / kernel.local_rate)
     each = (kernel.copy + work.n_bytes / kernel.copy_rate) * (kernel.between if work.n_machines > 1 else 1.0)
     of_sms = work.copies * each + work.tokens * (kernel.read + work.n_bytes / kernel.read_rate)
     of_pair = work.remote / max(work.n_ranks - 1, 1) * (kernel.pair + work.n_bytes / kernel.pair_rate)

@@ -9,15 +9,17 @@ from collectives.experts.copies import Copies, Machines
 from .kernels import Work
 
 
-def work_of(made: Copies, n_ranks: int, machines: Machines, tokens: int, n_experts: int, n_bytes: float) -> Work:
+def work_of(
+    made: Copies, n_ranks: int, machines: Machines, tokens: int, local: int, n_experts: int, n_bytes: float
+) -> Work:
     """Count what the busiest rank does.
 
     Parameters
     ----------
     made : Copies
         Copies of all tokens.
-    n_ranks, tokens, n_experts : int
-        Ranks, tokens of each, and experts.
+    n_ranks, tokens, local, n_experts : int
+        Ranks, tokens of each, local accesses of each, and experts.
     machines : tuple of tuple of int
         Ranks of each machine.
     n_bytes : float
@@ -43,4 +45,4 @@ def work_of(made: Copies, n_ranks: int, machines: Machines, tokens: int, n_exper
             of = np.repeat(machine[block[:, 1]], block[:, 3])
             of_machines[sender] = len(np.unique(token * len(machines) + of))
     copies = float(np.maximum(sent + of_machines, got + of_machines).max())
-    return Work(tokens, copies, remote, n_ranks, len(machines), n_experts, n_bytes)
+    return Work(tokens, local, copies, remote, n_ranks, len(machines), n_experts, n_bytes)

@@ -16,7 +16,7 @@ from commsim.software.gpus import gpu as gpu_named
 
 from .calibration import calibration_for
 from .parallel_sizes import Layout
-from .step import Step, predict_step
+from .predicted_step import Step, predict_step
 from .step_setting import HIDDEN, StepSetting
 from .step_traffic import StepTraffic
 from .transformer import transformer

@@ -18,7 +18,7 @@ ROWS = {
     "an unknown GPU": ("NVIDIA X1000", 1, 8, 8, "normal", "dispatch", "", 7168, 8, 256, 64, "20/20", 50.0),
     "all of NVL72": ("GB300 NVL72", 1, 72, 64, "NVLink one-sided", "combine", "nvfp4", 7168, 8, 256, 64, "", 40.0),
     "an unknown mode": ("NVIDIA H100", 1, 8, 8, "telepathy", "dispatch", "", 7168, 8, 256, 64, "", 50.0),
-    "experts that do not divide": ("NVIDIA H100", 1, 8, 8, "normal", "dispatch", "", 7168, 8, 100, 64, "", 50.0),
+    "more of a token than there are": ("NVIDIA H100", 1, 8, 8, "normal", "dispatch", "", 7168, 300, 256, 64, "", 50.0),
     "no time": ("NVIDIA H100", 1, 8, 8, "normal", "dispatch", "", 7168, 8, 256, 64, "", "nan"),
 }
 GOOD = ("known", "between machines", "another size", "an unknown GPU", "all of NVL72")

@@ -21,7 +21,7 @@ from commsim.software.experts.kernels import (
 )
 from commsim.software.experts.work import work_of
 
-WORK = Work(tokens=100, copies=800, remote=700, n_ranks=8, n_machines=1, n_experts=8, n_bytes=1000.0)
+WORK = Work(tokens=100, local=100, copies=800, remote=700, n_ranks=8, n_machines=1, n_experts=8, n_bytes=1000.0)
 
 
 def test_a_low_latency_kernel_has_as_many_sms_at_work_as_experts_have_groups():
@@ -58,7 +58,7 @@ def test_a_kernel_slows_nvlinks_and_nics_and_no_link_of_the_fabric():
 def test_work_is_that_of_the_busiest_rank_with_copies_to_machines_counted_once():
     machines = ((0, 1), (2, 3))
     made = copies_for(4, 8, 4, 4, "normal", "uniform", 1.0, 0, 0, 0, False, machines)  # every token to every rank
-    work = work_of(made, 4, machines, 8, 4, 10.0)
+    work = work_of(made, 4, machines, 8, 8, 4, 10.0)
     assert (work.copies, work.remote) == (8 * (4 + 2), 8 * 3)
 
 
