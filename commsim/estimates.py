@@ -9,7 +9,8 @@ from typing import NamedTuple
 from commsim.api import predict
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.scenario.collective_names import known_operation, usual_collective
+from commsim.core.operations import operation as known_operation
+from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.inputs import load_network
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.

@@ -58,6 +58,10 @@ class Config(WithJson, Faults, Costs):
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
     )
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
+    phases: str | None = flag(
+        metavar="FILE.json",
+        help="with --compute roofline: write the last step as a job for `commsim place`: its phases",
+    )
     timeline: str | None = flag(
         metavar="FILE.json", help="write what each rank called when, or what its streams do, for Perfetto"
     )
@@ -74,6 +78,8 @@ def run(config: Config) -> Answer:
     _check_files(config)
     if config.compute.partition(":")[0] not in ("none", "measured"):
         return _alike(config, program)
+    if config.phases is not None:
+        raise InputError("--phases writes the last step of ranks that are alike: it needs --compute roofline:GPU")
     given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
     records = config.report is not None or config.timeline is not None
     found = emulate(program, config.topology, config.ranks, records=records, **given)
@@ -96,6 +102,10 @@ def _check_files(config: Config) -> None:
         from commsim.report.page.write import check_page
 
         check_page(config.report)
+    if config.phases is not None:
+        from commsim.files.whole_files import check_writable
+
+        check_writable(Path(config.phases))
     if config.timeline is not None:
         from commsim.files.whole_files import check_writable
 
@@ -115,7 +125,7 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
     named = dict(text.partition("=")[::2] for text in config.algorithm)
     options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
     found = run_alike(program, config.topology, config.ranks, compute, named, **options)
-    return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline)
+    return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
 
 
 def _parts(found: Emulation) -> list[Part]:

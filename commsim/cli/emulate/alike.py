@@ -15,8 +15,8 @@ COLUMNS = ["operation", "site", "collective", "size", "calls", "alone(us)", "exp
 MOST_OPERATORS = 8
 
 
-def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None) -> Answer:
-    """Show a run; write its timeline where one is asked for."""
+def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None, phases: str | None) -> Answer:
+    """Show a run; write its timeline and its phases where they are asked for."""
     rows = _rows(found)
     spent, gpu = found.host.spent, found.host.gpu
     exposed = sum(row["exposed_s"] * row["calls"] for row in rows)
@@ -43,6 +43,9 @@ def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None) -> A
     if timeline is not None:
         write_timeline(found, timeline)
         parts.append(Lines([f"{timeline}: written"]))
+    if phases is not None:
+        write_phases(found, phases)
+        parts.append(Lines([f"{phases}: written"]))
     links = found.link_bytes()
     more = {
         "time_s": found.time, "computed_s": [gpu.computing], "end_s": [found.time],
@@ -92,3 +95,25 @@ def write_timeline(found: AlikeRun, path: str) -> None:
 
 def _part(time: float, of: float) -> str:
     return f"{time / of if of else 0:.1%}"
+
+
+def write_phases(found: AlikeRun, path: str) -> None:
+    """Write the last step as a job for ``commsim place`` and ``cluster``: when a rank sends, and how much."""
+    from commsim.files.whole_files import write_json
+    from commsim.formats.calls import Call
+    from commsim.formats.one_iteration import Iteration, periodic_job
+
+    begin, _ = found.window
+    calls = tuple(
+        Call(
+            one.operation,
+            one.size,
+            one.n_ranks,
+            max(one.start or 0.0, begin),
+            (one.end or 0.0) - max(one.start or 0.0, begin),
+        )
+        for one in found.exchanges
+        if one.n_ranks > 1 and one.size
+    )
+    iteration = Iteration(calls, begin, found.step_time, len(found.steps))
+    write_json(path, [periodic_job(iteration, found.host.script.stem)])

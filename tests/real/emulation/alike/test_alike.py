@@ -100,19 +100,8 @@ def test_a_program_on_64_gpus_takes_the_longer_of_its_product_and_its_all_reduce
     pytest.importorskip("torch")
     path, out = tmp_path / "prog.py", tmp_path / "out.json"
     path.write_text(PROGRAM)
-    argv = [
-        "emulate",
-        "-n",
-        "64",
-        "--topology",
-        STAR,
-        "--compute",
-        "roofline:h100",
-        "--json",
-        str(out),
-        "--",
-        str(path),
-    ]
+    files = ["--json", str(out), "--phases", str(tmp_path / "job.json"), "--timeline", str(tmp_path / "time.json")]
+    argv = ["emulate", "-n", "64", "--topology", STAR, "--compute", "roofline:h100", *files, "--", str(path)]
     assert main(argv) == 2
     shown, error = capfd.readouterr()
     took, n, value = shown.split()
@@ -122,6 +111,9 @@ def test_a_program_on_64_gpus_takes_the_longer_of_its_product_and_its_all_reduce
     assert "prog.py:15: the program decides by the value of a tensor" in error
     path.write_text(PROGRAM[: PROGRAM.index("if w.sum")])
     assert main(argv) == 0
+    assert len(json.loads((tmp_path / "time.json").read_text())["traceEvents"]) > 8
+    (job,) = json.loads((tmp_path / "job.json").read_text())
+    assert job["gpus"] == 64
     row = json.loads(out.read_text())["results"][0]
     product = 2 * 4096**3 / (989.4e12 * 0.732)
     assert row["calls"] == 3
