@@ -39,7 +39,6 @@ def numbers_of_experts(n_ranks: int, n_experts: int | None, top_k: int | None) -
     return n_experts, min(TOP_K, n_experts) if top_k is None else top_k
 
 
-@functools.lru_cache(maxsize=4)
 def copies_for(
     n_ranks: int, tokens: int = 16, top_k: int | None = None, n_experts: int | None = None, mode: str = "normal",
     routing: str = "uniform", skew: float = 1.0, seed: int = 0, max_machines: int = 0, replicas: int = 0,
@@ -52,6 +51,18 @@ def copies_for(
     InputError
         If a number is out of range, or numbers do not fit each other.
     """
+    given = (n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines)
+    if routing.endswith(".csv"):  # the file may change
+        return _laid_out.__wrapped__(*given)
+    return _laid_out(*given)
+
+
+@functools.lru_cache(maxsize=4)
+def _laid_out(
+    n_ranks: int, tokens: int, top_k: int | None, n_experts: int | None, mode: str, routing: str, skew: float,
+    seed: int, max_machines: int, replicas: int, balance: bool, machines: Machines | None,
+) -> Copies:  # fmt: skip
+    """Return what is sent; drawn once for a dispatch, its combine and its bounds."""
     whole: Machines = (tuple(range(n_ranks)),)
     machines = machines or whole
     n_experts, top_k = numbers_of_experts(n_ranks, n_experts, top_k)
