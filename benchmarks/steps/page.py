@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.steps.predictions import Predicted, line_errors, step_of
+from benchmarks.steps.predictions import Predicted, line_errors, other_gpus, step_of
 from benchmarks.steps.pushes import Push
 from benchmarks.steps.slices import Slices
 from commsim.workload.steps.ask import training_step
@@ -49,12 +50,14 @@ racks (25 %); contexts of 131,072 tokens and more are attention, whose kernels h
 """
 ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "predicted s", "error",
        "line")  # fmt: skip
+# Models with experts.
+EXPERTS = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
 FAULTS = (
     ("", "non-blocking", ()),
     (",oversubscription=2", "oversubscription 2:1", ()),
     ("", "one dead uplink", ("link:leaf0->spine0",)),
 )
-FABRIC = "rail_optimized:n_hosts=64,preset=dgx-h100,hosts_per_group=8"
+FABRIC = "rail_optimized:n_hosts=64,preset=dgx-h100,hosts_per_group=4"
 
 
 def write_page(path: str, rows: Sequence[Predicted], slices: Sequence[Slices], pushes: Sequence[Push]) -> None:
@@ -68,6 +71,7 @@ def write_page(path: str, rows: Sequence[Predicted], slices: Sequence[Slices], p
         "## Without mixtures of experts",
         *_groups(_dense(rows), None),
     ]
+    parts += ["## A GPU without a calibration", *_gpus(rows)]
     parts += ["## Rows other than the calibrated ones", *_rows(rows, lines)]
     parts += [
         "## Where the network decides",
@@ -76,12 +80,16 @@ def write_page(path: str, rows: Sequence[Predicted], slices: Sequence[Slices], p
     ]
     parts += [*_faults(), "## TPU slices", *_slices(slices), "## KV caches, rails and weights", *_pushes(pushes)]
     parts += ["## Left out", *_left(rows)]
-    Path(path).write_text("\n".join(parts) + "\n", encoding="utf-8")
+    wrapped = [part if part[:1] in "|#-" else "\n".join(map(_wrapped, part.split("\n"))) for part in parts]
+    Path(path).write_text("\n".join(wrapped) + "\n", encoding="utf-8")
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, 120, break_on_hyphens=False, break_long_words=False)
 
 
 def _dense(rows: Sequence[Predicted]) -> list[Predicted]:
-    experts = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
-    return [one for one in rows if not one.setup.model.startswith(experts)]
+    return [one for one in rows if not one.setup.model.startswith(EXPERTS)]
 
 
 def _table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
@@ -101,6 +109,19 @@ def _groups(rows: Sequence[Predicted], lines: dict[int, float] | None) -> list[s
         cells.append([f"{kind}: {NOTES.get(kind, kind)}", file, str(len(members)), f"{np.median(errors):.1%}",
                       f"{max(errors):.1%}", f"{np.median(line):.1%}" if line else "-"])  # fmt: skip
     return _table(["what differs from the calibrated row", "file", "rows", "median", "worst", "line, median"], cells)
+
+
+def _gpus(rows: Sequence[Predicted]) -> list[str]:
+    found = other_gpus(list(rows))
+    dense = [abs(error) for one, error in found if not one.model.startswith(EXPERTS)]
+    every = [abs(error) for _, error in found]
+    text = (
+        "Each calibrated row predicted with the factor of other GPUs for its model, and with the peaks and shares of "
+        f"its own: median {np.median(dense):.1%}, worst {max(dense):.1%} of {len(dense)} rows without experts; median "
+        f"{np.median(every):.1%}, worst {max(every):.1%} of all {len(every)}."
+    )
+    cells = [[one.model, one.gpu, one.variant or one.precision, one.software, f"{error:+.1%}"] for one, error in found]
+    return [text, *_table(["model", "GPU", "precision", "release", "error"], cells)]
 
 
 def _rows(rows: Sequence[Predicted], lines: dict[int, float]) -> list[str]:
@@ -151,7 +172,7 @@ def _faults() -> list[str]:
         first = first or step.time
         shares = [f"{step.exposed[kind]:.3g} s" for kind in ("context", "pipeline", "data")]
         cells.append([name, f"{step.time:.4g} s", f"{step.time / first - 1:+.2%}", *shares])
-    text = f"`{FABRIC}`: 8 machines under the leaves of their rails, so data parallel rings cross the spines."
+    text = f"`{FABRIC}`: 4 machines under the leaves of their rails, so data parallel rings cross the spines."
     return [text, *_table(["network", "step", "against the first", "context", "pipeline", "data"], cells)]
 
 

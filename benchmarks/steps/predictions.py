@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.steps.setups import Setup
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 from commsim.scenario.given import network_of
 from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import network_for, traffic_on
-from commsim.workload.steps.calibration import Calibration, calibration_for
+from commsim.workload.steps.calibration import Calibration, calibration_for, calibrations
 from commsim.workload.steps.parallel_sizes import Layout
 from commsim.workload.steps.predicted_step import Step, predict_step
 from commsim.workload.steps.step_setting import StepSetting
@@ -176,7 +176,7 @@ def _predicted(
     )
     try:
         step = done.get(question) or step_of(one, found.factor, by_kind=by_kind)
-    except InputError as error:
+    except CommsimError as error:
         return Predicted(replace(one, left_out=str(error)), 0.0, False, "left out", one.assumed)
     done[question] = step
     row = found.told.partition(": ")[2]
@@ -204,6 +204,26 @@ def _bridged(one: Setup, of: str, row: str, setups: list[Setup]) -> str:
         return "parallelism"
     same = (base.layout.data, base.global_batch, base.sequence) == (one.layout.data, one.global_batch, one.sequence)
     return "release" if same else "scale"
+
+
+def other_gpus(rows: list[Predicted]) -> list[tuple[Setup, float]]:
+    """Predict each calibrated row as if its GPU had no calibration: with the factors of other GPUs for the model.
+
+    Returns
+    -------
+    list of (Setup, float)
+        Rows of models with calibrations of several GPUs, and the relative error of the time.
+    """
+    found = []
+    for one in rows:
+        if one.kind != "calibrated":
+            continue
+        model, name, precision, software = one.setup.key
+        others = tuple(c for c in calibrations() if c.gpu != name and c.model == model)
+        if others:
+            factor = calibration_for(model, name, precision, software, others).factor
+            found.append((one.setup, step_of(one.setup, factor).time / one.setup.measured - 1))
+    return found
 
 
 def _parallelism(one: Setup) -> tuple[Any, ...]:

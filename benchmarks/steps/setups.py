@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 from commsim.workload.steps.parallel_sizes import Layout
 from commsim.workload.steps.transformer import known_transformers, transformer
 
@@ -20,9 +21,13 @@ GPUS = ("GB300", "GB200", "B300", "B200", "H200", "H100", "H800", "H20", "A100",
 # Published names of models that differ from ours by more than signs.
 MODELS = {
     "llama31405b": "llama3-405b", "llama318b": "llama3-8b", "llama3170b": "llama3-70b", "gpt3": "gpt3-175b",
-    "405b": "llama3-405b", "qwen330ba3b": "qwen3-30b-a3b", "qwen3235ba22b": "qwen3-235b-a22b",
+    "405b": "llama3-405b", "llama270blora": "llama2-70b", "nemotron340b": "nemotron-4-340b",
+    "nemotron15b": "nemotron-4-15b", "nemotron4340b": "nemotron-4-340b", "nemotron415b": "nemotron-4-15b",
+    "qwen330ba3b": "qwen3-30b-a3b", "qwen3235ba22b": "qwen3-235b-a22b",
 }  # fmt: skip
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-cs": "fp8", "mxfp8": "fp8", "fp8-mx": "fp8", "nvfp4": "fp4"}
+# GPUs whose submissions to MLPerf 5.1 are taken as FP4; on B200 only those of Llama 3.1 8B.
+FP4 = ("gb200", "gb300")
 # Chunks of a stage where a row of a pipeline does not say them.
 CHUNKS = {"gpt3-175b": 6, "llama3-405b": 8}
 
@@ -118,8 +123,11 @@ def _mlperf(rows: list[dict[str, str]]) -> list[Setup]:
 def _guarded(one: Setup, row: dict[str, str], read: Callable[[Setup, dict[str, str]], Setup]) -> Setup:
     """Read a row; what is wrong with it is why it is left out."""
     try:
-        return read(one, row)
-    except (InputError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+        found = read(one, row)
+        if found.left_out or 0 < found.measured < math.inf:
+            return found
+        return replace(found, measured=0.0, left_out=f"the measured step must be above 0 s, got {found.measured}")
+    except (CommsimError, ValueError, AttributeError, OverflowError, KeyError, TypeError, ZeroDivisionError) as error:
         return replace(one, left_out=f"cannot be read: {error}")
 
 
@@ -154,22 +162,22 @@ def _of_mlperf(one: Setup, row: dict[str, str]) -> Setup:
         sizes["cp"], data = data // batch, batch
         assumed.append(f"cp {sizes['cp']}")
     precision = "bf16" if gpu in ("a100", "v100") else "fp8"
-    if "5.1" in one.software and gpu in ("gb200", "b200", "gb300", "b300"):
+    if "5.1" in one.software and (gpu in FP4 or (gpu in ("b200", "b300") and name == "llama3-8b")):
         precision = "fp4"
     assumed.append(f"precision {precision}")
     return replace(
         one, model=name, gpu=gpu, precision=precision, micro_batch=micro, global_batch=batch,
         layout=Layout(sizes["tp"], sizes["pp"], sizes["cp"], data, 1, chunks), sequence=int(float(row["sequence"])),
-        measured=measured, assumed=tuple(assumed),
+        measured=measured, frozen="lora" in row["benchmark"], assumed=tuple(assumed),
     )  # fmt: skip
 
 
 def _bridge(rows: list[dict[str, str]]) -> list[Setup]:
-    ratios: dict[tuple[str, str, str], float] = {}
+    ratios: dict[tuple[str, ...], float] = {}
     for row in rows:
         if row.get("metric") == "model_tflops_per_gpu":
-            value = _first(row.get("value", ""))
-            ratios[row["system"], row["setup"], row["source"]] = value * 1e12 if value else 0.0
+            value = _first(row.get("value") or "")
+            ratios[_named(row)] = value * 1e12 if value else 0.0
     found = []
     for row in rows:
         if row.get("metric") == "tokens_per_s_per_gpu":
@@ -180,9 +188,14 @@ def _bridge(rows: list[dict[str, str]]) -> list[Setup]:
                 row.get("source", ""),
                 given=dict(row),
             )
-            rate = ratios.get((row["system"], row["setup"], row["source"]), 0.0)
+            rate = ratios.get(_named(row), 0.0)
             found.append(_guarded(one, row | {"flops": str(rate)}, _of_bridge))
     return found
+
+
+def _named(row: dict[str, str]) -> tuple[str, ...]:
+    """Return what two metrics of one step have in common."""
+    return tuple(row.get(key) or "" for key in ("system", "setup", "source"))
 
 
 def _of_bridge(one: Setup, row: dict[str, str]) -> Setup:
