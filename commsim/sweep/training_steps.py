@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
+from .table import RESULTS
+
 if TYPE_CHECKING:
     from commsim.core.network import Network
 
@@ -42,7 +44,7 @@ def check_step(own: Mapping[str, Any], *, on_network: bool) -> None:
 def step_row(
     seed: int, parameters: Mapping[str, Any], own: Mapping[str, Any], network: Network | None
 ) -> dict[str, Any]:
-    """Compute one point; columns as ``commsim workload step`` has them.
+    """Compute one point; columns as ``commsim workload step`` has them, without what are parameters here.
 
     Parameters
     ----------
@@ -73,4 +75,4 @@ def step_row(
     )  # fmt: skip
     strategy, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
     traffic = traffic_on(built, setting.layout.n_ranks, strategy, seed, engine, damaged=damaged)
-    return predict_step(setting, traffic).row()
+    return {key: value for key, value in predict_step(setting, traffic).row().items() if key in RESULTS}

@@ -15,7 +15,7 @@ from commsim.software.gpus import Gpu
 from commsim.software.gpus import gpu as gpu_named
 
 from .calibration import calibration_for
-from .parallel_sizes import Layout
+from .parallel_sizes import MAX_RANKS, Layout
 from .predicted_step import Step, predict_step
 from .step_setting import HIDDEN, StepSetting
 from .step_traffic import StepTraffic
@@ -189,7 +189,15 @@ def traffic_on(
 
 
 def network_for(gpu: Gpu, n_ranks: int) -> str:
-    """Name the machines of a GPU behind one switch."""
+    """Name the machines of a GPU behind one switch.
+
+    Raises
+    ------
+    InputError
+        If there are too few or too many ranks.
+    """
+    if not 1 <= n_ranks <= MAX_RANKS:
+        raise InputError(f"ranks must be 1 to {MAX_RANKS}, got {n_ranks}")
     from topologies.presets import PRESETS
 
     machine = gpu.machine

@@ -33,6 +33,8 @@ from .transformer import ACTIVATION
 
 # Parts in which parameters of a model without a pipeline are gathered and reduced, one while another is computed.
 BUCKETS = 8
+# Share of a step below which a bubble is the rounding of sums.
+ROUNDING = 1e-9
 # Share of a data parallel exchange behind computation that the step takes longer for all that: both want the same
 # memory and processors. Fitted once for all models and GPUs, on MLPerf 3.1, GPT-3 on 4,096 H100 (eos-dfw_n512).
 INTERFERENCE = 0.4
@@ -101,7 +103,8 @@ def predict_step(setting: StepSetting, traffic: StepTraffic, *, by_kind: bool = 
         for kind in kinds:
             exposed[kind] = max(0.0, time - costs.step(frozenset(kinds) - {kind}))
         alone = costs.step(frozenset())
-    return Step(setting, time, compute, max(0.0, alone - compute), exposed, costs.notes())
+    bubble = alone - compute
+    return Step(setting, time, compute, bubble if bubble > ROUNDING * time else 0.0, exposed, costs.notes())
 
 
 def copies_of_token(top_k: int, n_machines: int) -> float:

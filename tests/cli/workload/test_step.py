@@ -1,5 +1,7 @@
 """``workload step``, ``kv`` and ``weights`` on the command line; the same step from Python and in a sweep."""
 
+import csv
+
 import pytest
 
 import commsim as cs
@@ -21,6 +23,16 @@ def test_the_command_python_and_a_sweep_give_the_same_step(commsim):
     assert row["step_s"] == step.time == swept["step_s"]
     assert row["exposed_tensor_s"] == step.exposed["tensor"] == swept["exposed_tensor_s"] > 0
     assert row["tokens_per_s_per_gpu"] == pytest.approx(16 * 8192 / step.time / 16)
+
+
+def test_the_rows_of_a_sweep_are_exported(commsim, tmp_path):
+    config, out = tmp_path / "sweep.toml", tmp_path / "rows.csv"
+    config.write_text('workload.model = "llama3-8b"\nworkload.gpu = "h100"\nworkload.global_batch = 16\n'
+                      f'workload.tp = [1, 2]\ntopology.name = "{FABRIC}"\n')  # fmt: skip
+    assert commsim("sweep", "run", config, "-o", tmp_path / "out", "--executor", "serial").code == 0, commsim.err
+    assert commsim("sweep", "export", tmp_path / "out", "-o", out).code == 0, commsim.err
+    rows = csv.DictReader(out.read_text().splitlines())
+    assert [float(row["exposed_tensor_s"]) > 0 for row in rows] == [False, True]
 
 
 def test_the_answer_names_the_calibrated_row_and_the_network_that_it_assumes(commsim):
