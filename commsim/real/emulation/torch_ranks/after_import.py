@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -15,15 +15,26 @@ __all__ = ["AfterImport"]
 
 
 class AfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder that lets the others load torch.distributed, and then changes it."""
+    """Finder that lets the others load torch.distributed, and then changes it; as a context only inside."""
 
     def __init__(self) -> None:
         self._loader: Any = None
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> AfterImport:
+        self.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for undo in self._undo:
+            undo()
 
     def install(self) -> None:
         """Change the module from now on; one that was imported before at once."""
         if MODULE in sys.modules:
-            _change()
+            self._change()
         else:
             sys.meta_path.insert(0, self)
 
@@ -45,10 +56,9 @@ class AfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute it, and change it."""
         self._loader.exec_module(module)
-        _change()
+        self._change()
 
+    def _change(self) -> None:
+        from .init import replace_init
 
-def _change() -> None:
-    from .init import replace_init
-
-    replace_init()
+        self._undo.append(replace_init())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from torch import distributed
@@ -19,8 +20,8 @@ ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "LOCAL_RANK": "0"
 __all__ = ["replace_init"]
 
 
-def replace_init() -> None:
-    """Register the backend, and let every ``init_process_group`` of the program use it."""
+def replace_init() -> Callable[[], None]:
+    """Register the backend, and let every ``init_process_group`` of the program use it; return what takes it back."""
     original = distributed_c10d.init_process_group
     distributed.Backend.register_backend(NAME, _create, devices=["cpu"])
     for name, value in ADDRESS.items():
@@ -37,9 +38,13 @@ def replace_init() -> None:
                 )
         original(NAME, store=distributed.HashStore(), rank=rank.number, world_size=rank.n_ranks)
 
-    for module in (distributed, distributed_c10d, sys.modules.get("torch.distributed.device_mesh")):
-        if module is not None and hasattr(module, "init_process_group"):
-            setattr(module, "init_process_group", init_process_group)  # noqa: B010 - not in torch's types
+    def put(function: Any) -> None:
+        for module in (distributed, distributed_c10d, sys.modules.get("torch.distributed.device_mesh")):
+            if module is not None and hasattr(module, "init_process_group"):
+                setattr(module, "init_process_group", function)  # noqa: B010 - not in torch's types
+
+    put(init_process_group)
+    return lambda: put(original)
 
 
 def _create(store: Any, rank: int, size: int, timeout: Any) -> EmulatedGroup:  # noqa: ARG001 - the interface of torch
