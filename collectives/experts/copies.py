@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .seats import Ranks
+from commsim.core.errors import InputError
+
+from .routing import MAX_EXPERTS, routed
+from .seats import Ranks, ranks_of_choices
 
 Numbers = NDArray[np.int64]
 Machines = tuple[tuple[int, ...], ...]
+# Experts that a token takes, and experts, where the user gives none.
+TOP_K, EXPERTS = 8, 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +94,59 @@ class Copies:
             begin = np.flatnonzero(np.diff(token, prepend=-2) != 1)
             runs += [(sender, dest, t, n) for t, n in zip(token[begin], np.diff(begin, append=count), strict=True)]
         return tuple(int(number) for run in runs for number in run)
+
+
+def numbers_of_experts(n_ranks: int, n_experts: int | None, top_k: int | None) -> tuple[int, int]:
+    """Return the experts, 256 where that divides by the ranks, else 8 of each rank; and the experts of a token."""
+    if n_experts is None:
+        n_experts = EXPERTS if EXPERTS % n_ranks == 0 else TOP_K * n_ranks
+    return n_experts, min(TOP_K, n_experts) if top_k is None else top_k
+
+
+def copies_for(
+    n_ranks: int, tokens: int = 16, top_k: int | None = None, n_experts: int | None = None, mode: str = "normal",
+    routing: str = "uniform", skew: float = 1.0, seed: int = 0, max_machines: int = 0, replicas: int = 0,
+    balance: bool = False, machines: Machines | None = None,
+) -> Copies:  # fmt: skip
+    """Return what is sent, the same for a dispatch and the combine after it; parameters as in ``ep_dispatch``.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or numbers do not fit each other.
+    """
+    given = (n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines)
+    if routing.endswith(".csv"):  # the file may change
+        return _laid_out.__wrapped__(*given)
+    return _laid_out(*given)
+
+
+@functools.lru_cache(maxsize=4)
+def _laid_out(
+    n_ranks: int, tokens: int, top_k: int | None, n_experts: int | None, mode: str, routing: str, skew: float,
+    seed: int, max_machines: int, replicas: int, balance: bool, machines: Machines | None,
+) -> Copies:  # fmt: skip
+    """Return what is sent; drawn once for a dispatch, its combine and its bounds."""
+    whole: Machines = (tuple(range(n_ranks)),)
+    machines = machines or whole
+    n_experts, top_k = numbers_of_experts(n_ranks, n_experts, top_k)
+    for name, value, low, high in (
+        ("tokens", tokens, 1, 2**20), ("n_experts", n_experts, 1, MAX_EXPERTS), ("top_k", top_k, 1, n_experts),
+        ("max_machines", max_machines, 0, len(machines)), ("seed", seed, 0, 2**63),
+    ):  # fmt: skip
+        if not low <= value <= high:
+            raise InputError(f"{name} must be {low} to {high}, got {value}")
+    if n_experts % n_ranks:
+        raise InputError(f"n_experts must be a multiple of {n_ranks} ranks, got {n_experts}")
+    limited = 0 < max_machines < len(machines)
+    if limited and (len({len(m) for m in machines}) > 1 or [r for m in machines for r in m] != [*range(n_ranks)]):
+        raise InputError("max_machines needs machines of as many ranks each, numbered machine by machine")
+    group = n_experts // len(machines) if limited else n_experts
+    if limited and group * max_machines < top_k:
+        raise InputError(f"max_machines={max_machines} machines have {group * max_machines} experts, got top_k={top_k}")
+    experts = routed(n_ranks * tokens, n_experts, top_k, routing, skew, seed, group, max_machines)
+    ranks = ranks_of_choices(experts, n_experts, machines if limited else whole, replicas, balance)
+    return copies_of(ranks, n_ranks, machines, per_expert=mode == "low_latency")
 
 
 def copies_of(ranks: Ranks, n_ranks: int, machines: Machines, per_expert: bool) -> Copies:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ MAX_EXPERTS = 2**16
 EACH = 4096
 
 
-@functools.lru_cache(maxsize=2)
 def routed(
     n_tokens: int, n_experts: int, top_k: int, routing: str, skew: float, seed: int, group: int, max_groups: int
 ) -> Experts:
@@ -136,10 +134,10 @@ def _numbers(path: str, rows: list[list[str]], kind: type[int] | type[float], wh
         for word in row:
             try:
                 good = math.isfinite(kind(word))
-            except ValueError:
+            except (ValueError, OverflowError):
                 good = False
             if not good:
-                raise InputError(f"{path}: line {number} must have {what}, got {word.strip()!r}")
+                raise InputError(f"{path}: line {number} must have {what}, got {word.strip()[:40]!r}")
     return np.array([[kind(word) for word in row] for row in rows], np.float64)
 
 
@@ -149,13 +147,14 @@ def _given(path: str, header: list[str], rows: list[list[str]], n_tokens: int, n
         raise InputError(f"{path}: must have {top_k} experts of each token, got {len(header) - 1}")
     if len(rows) != n_tokens:
         raise InputError(f"{path}: must have {n_tokens} tokens, those of all ranks, got {len(rows)}")
-    table = _numbers(path, rows, int, "whole numbers").astype(np.int64)
+    table = _numbers(path, rows, int, "whole numbers")
     if not np.array_equal(table[:, 0], np.arange(n_tokens)):
         wrong = int(np.flatnonzero(table[:, 0] != np.arange(n_tokens))[0])
-        raise InputError(f"{path}: line {wrong + 2} must be of token {wrong}, got {table[wrong, 0]}")
-    experts = table[:, 1:]
-    if experts.min() < 0 or experts.max() >= n_experts:
-        raise InputError(f"{path}: experts must be 0..{n_experts - 1}, got {experts.min()}..{experts.max()}")
+        raise InputError(f"{path}: line {wrong + 2} must be of token {wrong}, got {table[wrong, 0]:.0f}")
+    if table.min() < 0 or table[:, 1:].max() >= n_experts:
+        low, high = table[:, 1:].min(), table[:, 1:].max()
+        raise InputError(f"{path}: experts must be 0..{n_experts - 1}, got {low:.6g}..{high:.6g}")
+    experts = table[:, 1:].astype(np.int64)
     twice = np.flatnonzero((np.diff(np.sort(experts, axis=1), axis=1) == 0).any(axis=1))
     if twice.size:
         raise InputError(f"{path}: line {twice[0] + 2} must have different experts, got {experts[twice[0]].tolist()}")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collectives.experts.copies import Copies
-from collectives.experts.exchange import copies_for, numbers_of_experts, token_bytes
+from collectives.experts.copies import Copies, copies_for, numbers_of_experts
+from collectives.experts.exchange import token_bytes
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.result import Result

@@ -164,7 +164,9 @@ def test_what_makes_no_sense_is_one_line(tmp_path, capsys, arguments, told):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("bad", ["0,1,2\n1,3,nan\n", "0,1,2\n1,3,3\n", "0,1,2\n1,3,99\n", "0,1,2\n5,3,4\n"])
+@pytest.mark.parametrize(
+    "bad", ["0,1,2\n1,3,nan\n", "0,1,2\n1,3," + "9" * 400 + "\n", "0,1,2\n1,3,3\n", "0,1,2\n1,3,99\n", "0,1,2\n5,3,4\n"]
+)
 def test_a_routing_file_with_a_wrong_line_is_refused(tmp_path, bad):
     path = tmp_path / "two.csv"
     path.write_text("token,first,second\n" + bad)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from collectives.experts.exchange import copies_for
+from collectives.experts.copies import copies_for
 from commsim.core.errors import InputError
 from commsim.scenario.inputs import load_network
 from commsim.scenario.read import scenario_of
