@@ -40,7 +40,9 @@ class Push:
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row, with the columns of the file."""
-        return {**self.given, "file": "point_to_point.csv", "measured": self.measured, "predicted": self.predicted,
+        seconds = "rate" not in self.what
+        return {**self.given, "measured_s": self.measured if seconds else None,
+                "predicted_s": self.predicted if seconds else None, "file": "point_to_point.csv", "measured": self.measured, "predicted": self.predicted,
                 "fitted": self.fitted}  # fmt: skip
 
 
