@@ -12,6 +12,8 @@
     NCCL's measured tables beside our prediction, and the fit of its costs.
 ``peers``
     The same work put to other simulators.
+``one_gpu``
+    What one GPU does: products, attention, memory, launches, steps.
 ``real_gradients``
     Gradients of small models, predicted and reduced.
 ``scale``

@@ -16,6 +16,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_size, parse_time
 from commsim.scenario import checks
+from commsim.scenario.packet_presets import preset_options
 
 if TYPE_CHECKING:
     from commsim.engine.fabric.spraying import Spraying
@@ -36,20 +37,9 @@ NOT_SPRAYED = {
     "ack_every": "ack-every", "shared_buffer": "shared-buffer", "alpha": "buffer-alpha", "pause_at": "pause",
     "resume_at": "pause", "loss_burst": "loss-burst", "class_weights": "class-weights",
 }  # fmt: skip
-# What an engineer of a fabric would choose. Ultra Ethernet 1.0, 3.6.13 and 3.6.14 (NSCC and RCCC, trimming, spraying);
-# Zhu et al., SIGCOMM 2015 (DCQCN, PFC, a path for each message); the same with switches that choose the link of each
-# packet; Kumar et al., SIGCOMM 2020 (Swift, a path for each message).
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "uec": {"transport": "nscc", "balancing": "mixed"},
-    "uec-credit": {"transport": "rccc", "balancing": "mixed"},
-    "roce": {"transport": "dcqcn"},
-    "roce-adaptive": {"transport": "dcqcn", "balancing": "adaptive", "trimming": False},
-    "swift": {"transport": "swift", "balancing": "ecmp", "trimming": False},
-    "ideal": {"transport": "window"},
-}
 USUAL = "window"
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "PRESETS", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of"]
+__all__ = ["ALL", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of"]
 
 
 # How values of each kind are checked.
@@ -92,9 +82,7 @@ def checked_packets(
             raise InputError(f"{twice[0]} is given in packets and by {name}={value!r}: leave one of the two out")
     if "preset" not in read:
         return read
-    if read["preset"] not in PRESETS:
-        raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {read['preset']!r}")
-    return {**PRESETS[read.pop("preset")], **read}
+    return {**preset_options(read.pop("preset")), **read}
 
 
 def _read(key: str, value: Any) -> Any:

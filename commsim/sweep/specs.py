@@ -49,7 +49,7 @@ KINDS = {
     "collective.size": "size",
     "placement.strategy": "text",
 }
-COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
+COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.ranks", "workload.iterations")
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:

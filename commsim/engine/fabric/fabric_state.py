@@ -185,6 +185,7 @@ FLOW_ROW = np.dtype(
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
         ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
         ("trimmed", np.bool_),  # since the window was last compared
         ("is_fast", np.bool_),
         # a rate that adapts

@@ -1,0 +1,1 @@
+"""What one GPU does: matrix products, attention, memory, launches, copies by few multiprocessors, training steps."""
