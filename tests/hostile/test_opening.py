@@ -22,6 +22,7 @@ OWN_FILES = {
     "commsim/core/compiling/kernel_cache.py",
     "commsim/opening.py",
     "commsim/core/registry.py",
+    "commsim/formats/traced/kernel_names.py",
     "commsim/software/experts/kernels.py",
     "commsim/software/nccl/gpu_costs.py",
     "commsim/report/page/write.py",
@@ -128,6 +129,11 @@ workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --to
 workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology star:n_hosts=4 --placement X.json
 workload share X.toml j.json
 calls X.json
+calls x.json --topology star:n_hosts=4 --kernels X.toml
+emulate -n 2 --topology X.toml -- python x.py
+emulate -n 2 --topology star:n_hosts=2 --placement X.json -- python x.py
+emulate -n 2 --topology star:n_hosts=2 --compute X.json -- python x.py
+emulate -n 2 --topology star:n_hosts=2 -- python X.py
 place rank X.toml j.json
 place score --capacity 1Gbps X.json
 place serve --cluster X.toml
@@ -161,6 +167,10 @@ schedule export --to msccl -o x.xml X.npz
 # Flags that come to the same reader as one above, but only with files or rights that are not made here.
 ELSEWHERE = {
     "calls --graph",
+    "calls --phases",
+    "calls --placement",
+    "calls --topology",
+    "emulate --phases",
     "cluster run --assume",
     "compare --collective",
     "compare --placement",

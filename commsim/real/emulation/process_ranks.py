@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any
 
+from commsim.opening import check_regular
+
 from .coordinator import Coordinator
 from .failures import ProgramError
 from .rank import FACTOR, NUMBER, SIZE, SOCKET
@@ -19,6 +21,7 @@ from .rank_calls import Operation
 
 # How often processes are looked at that have not connected, s; and what they have to end by themselves.
 LOOK_S, GRACE_S = 0.2, 2.0
+FLAGS = ("-u", "-B", "-O", "-s", "-E")  # of Python, that may stand before a program
 __all__ = ["ProcessRanks"]
 
 
@@ -186,6 +189,12 @@ def python_path(folder: Path) -> str:
 
 
 def interpreter(command: Sequence[str]) -> list[str]:
-    """Return the command with this Python in place of `python`."""
+    """Return the command with this Python in place of `python`; a program that is no file is refused."""
     first, *rest = command
+    if first.endswith(".py"):
+        first, rest = "python", list(command)
+    is_python = Path(first).name.rstrip("0123456789.") == "python"
+    program = next((word for word in rest if word not in FLAGS), "-")
+    if is_python and not program.startswith("-"):
+        check_regular(program)
     return [sys.executable if first in ("python", "python3") else first, *rest]

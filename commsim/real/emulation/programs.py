@@ -12,9 +12,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.opening import opening
 
 from .current import set_thread_rank
 from .failures import ProgramError, RankError
+from .process_ranks import FLAGS
 from .settings import SETTINGS
 from .stand_ins import StandIns
 from .start_process import raised_at
@@ -97,7 +99,7 @@ def _loaded(command: Sequence[str]) -> tuple[CodeType, str, str | None]:
         )
     if first.endswith(".py"):
         rest = [first, *rest]
-    while rest and rest[0] in ("-u", "-B", "-O", "-s", "-E"):
+    while rest and rest[0] in FLAGS:
         rest = rest[1:]
     if not rest or (rest[0].startswith("-") and (rest[0] not in ("-m", "-c") or len(rest) < 2)):
         raise InputError(f"a program must be FILE.py, -m MODULE or -c CODE, got {' '.join(rest) or 'nothing'!r}")
@@ -111,10 +113,8 @@ def _loaded(command: Sequence[str]) -> tuple[CodeType, str, str | None]:
         sys.argv = [spec.origin, *rest[2:]]
         return code, name, spec.origin
     path = Path(rest[0])
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    with opening(path) as file:
+        source = file.read()
     sys.argv = list(rest)
     sys.path.insert(0, str(path.resolve().parent))
     try:
