@@ -25,9 +25,9 @@ MODELS = {  # hidden, layers, heads, heads of keys and values, inner size, vocab
 class Block(nn.Module):
     """Attention and feed-forward network."""
 
-    def __init__(self, hidden: int, heads: int, kv_heads: int, inner: int) -> None:
+    def __init__(self, hidden: int, heads: int, kv_heads: int, inner: int, *, checkpointed: bool) -> None:
         super().__init__()
-        self.dim = hidden // heads
+        self.dim, self.checkpointed = hidden // heads, checkpointed
 
         def linear(n_in: int, n_out: int) -> nn.Linear:
             return nn.Linear(n_in, n_out, bias=False)
@@ -39,6 +39,13 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
         """Return the activations after this block."""
+        # within the block, so that parameters gathered and cast by FSDP are the same both times
+        if self.checkpointed:
+            return checkpoint(self.computed, x, turns, use_reentrant=False)
+        return self.computed(x, turns)
+
+    def computed(self, x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
+        """Compute them."""
         batch, length, hidden = x.shape
         y = self.norm(x)
         q, k, v = (f(y).view(batch, length, -1, self.dim) for f in (self.query, self.key, self.value))
@@ -65,18 +72,19 @@ class Llama(nn.Module):
         super().__init__()
         hidden, layers, heads, kv_heads, inner, vocabulary = shape
         self.embedding = nn.Embedding(vocabulary, hidden)
-        self.blocks = nn.ModuleList(Block(hidden, heads, kv_heads, inner) for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            Block(hidden, heads, kv_heads, inner, checkpointed=checkpointed) for _ in range(layers)
+        )
         self.norm, self.output = nn.RMSNorm(hidden), nn.Linear(hidden, vocabulary, bias=False)
         half = hidden // heads // 2
         angles = torch.outer(torch.arange(length), 500000 ** (-torch.arange(half) / half))
         self.register_buffer("turns", torch.stack((angles.cos(), angles.sin())).unsqueeze(2))
-        self.checkpointed = checkpointed
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the logits of the next tokens."""
         x = self.embedding(tokens)
         for block in self.blocks:
-            x = checkpoint(block, x, self.turns, use_reentrant=False) if self.checkpointed else block(x, self.turns)
+            x = block(x, self.turns)
         return self.output(self.norm(x))
 
 
