@@ -132,7 +132,7 @@ def plan(config: PlanConfig) -> Answer:
     from commsim.sweep.executors import processors
     from commsim.sweep.plan import plan_sweep
     from commsim.sweep.points import MAX_POINTS
-    from commsim.sweep.progress import duration
+    from commsim.core.work import duration
 
     jobs = processors(config.jobs)
     estimate = plan_sweep(read_config(config.config), config.max_points or MAX_POINTS)

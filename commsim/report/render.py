@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
+from commsim.core.work import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import write_answer, write_rows
@@ -69,6 +70,7 @@ def tell(text: str) -> None:
 
 def announce(text: str) -> None:
     """Show a remark at once, on standard output: what a server says before it serves."""
+    EXPECTED.is_shown = True
     print(f"# {printable(text)}", flush=True)
 
 

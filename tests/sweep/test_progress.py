@@ -1,5 +1,6 @@
 from commsim.sweep import Progress
-from commsim.sweep.progress import Lines, duration, line
+from commsim.core.work import duration
+from commsim.sweep.progress import Lines, line
 
 
 def test_a_line_says_what_is_known():
