@@ -1,6 +1,6 @@
 """What is sent: one function per algorithm, returning one immutable Schedule.
 
-To add one, write ``collectives/{dense,sparse,servers,in_network}/NAME.py`` with a function decorated by
+To add one, write ``collectives/{dense,sparse,servers,in_network,experts}/NAME.py`` with a function decorated by
 :func:`collective`, and its test.
 """
 

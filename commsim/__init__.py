@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from .questions import compare_with as compare_with
     from .questions import write_report as write_report
     from .real.comparison.comparison import Comparison as Comparison
+    from .real.emulation.emulate import Emulation as Emulation
+    from .real.emulation.emulate import emulate as emulate
     from .scenario.build import prepare as prepare
     from .scenario.inputs import load_network as load_network
     from .scenario.inputs import load_placement as load_placement
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from .testing import fake_nccl_tests as fake_nccl_tests
     from .testing import fake_osu as fake_osu
     from .workload.sharing.periodic import read_jobs as read_jobs
+    from .workload.steps.ask import training_step as training_step
 
 __version__ = "0.2.0"
 
@@ -102,6 +105,7 @@ _MODULES = {
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
+    "commsim.real.emulation.emulate": ("Emulation", "emulate"),
     "commsim.optimum": ("lower_bound", "over_bound", "synthesize"),
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",
@@ -112,6 +116,7 @@ _MODULES = {
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
     "commsim.testing": ("fake_nccl_tests", "fake_osu"),
     "commsim.workload.sharing.periodic": ("read_jobs",),
+    "commsim.workload.steps.ask": ("training_step",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,6 +1,7 @@
 """Rules that keep the tree readable: one subject per file, sizes, names, layers, users of modules, typed kernels."""
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -13,8 +14,11 @@ import pytest
 from benchmarks.house import glue, rules, wording
 from benchmarks.house.sources import ROOT, Source, sources
 
-FILES = sources()
-PACKAGES = {".".join(f.path.parent.parts) for f in FILES if f.path.name == "__init__.py"}
+
+@functools.cache
+def files() -> list[Source]:
+    """Read the shipped tree: in the process that tests it, not in each that collects."""
+    return sources()
 
 
 def written(text, path="commsim/x.py"):
@@ -23,7 +27,7 @@ def written(text, path="commsim/x.py"):
 
 
 def test_no_module_is_two_glued_together():
-    assert glue.glued(FILES) == []
+    assert glue.glued(files()) == []
 
 
 @pytest.mark.parametrize(
@@ -58,24 +62,24 @@ def test_a_second_headline_is_told_from_a_sentence(paragraph, is_headline):
 
 
 def test_no_folder_is_too_full_to_be_read():
-    assert rules.full_folders(FILES) == {}
+    assert rules.full_folders(files()) == {}
 
 
 def test_no_name_of_a_file_stands_more_than_twice():
-    assert rules.common_names(FILES) == {}
+    assert rules.common_names(files()) == {}
 
 
 def test_no_file_is_too_long():
-    assert {str(f.path): f.n_lines for f in FILES if f.n_lines > rules.MAX_LINES} == {}
+    assert {str(f.path): f.n_lines for f in files() if f.n_lines > rules.MAX_LINES} == {}
 
 
 def test_every_shipped_module_has_a_shipped_user():
-    assert rules.unused_modules(FILES) == []
+    assert rules.unused_modules(files()) == []
 
 
 def test_every_shipped_definition_has_a_shipped_user():
     """What only tests need is in tests/oracles, and what only benchmarks need in benchmarks."""
-    assert rules.unused_definitions(FILES) == []
+    assert rules.unused_definitions(files()) == []
 
 
 @pytest.mark.parametrize(
@@ -113,9 +117,9 @@ def test_a_definition_is_used_where_another_module_names_it(user):
 
 
 def test_kernels_have_types_and_few_arguments():
-    assert rules.untyped_kernels(FILES) == []
-    assert rules.long_signatures(FILES) == []
-    assert len(list(rules.kernels(FILES))) > 100  # that there is something to look at
+    assert rules.untyped_kernels(files()) == []
+    assert rules.long_signatures(files()) == []
+    assert len(list(rules.kernels(files()))) > 100  # that there is something to look at
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +140,7 @@ def test_a_simple_question_takes_a_short_way(walks, door, most):
 
 
 def test_docstrings_name_only_parameters_that_there_are():
-    assert rules.unknown_parameters(FILES) == []
+    assert rules.unknown_parameters(files()) == []
     text = 'def f(a):\n    """F.\n\n    Parameters\n    ----------\n    a, gone : int\n        X.\n    """\n'
     wrong = written(text)
     assert rules.unknown_parameters([wrong]) == ["commsim/x.py:1 f: gone"]
@@ -144,7 +148,7 @@ def test_docstrings_name_only_parameters_that_there_are():
 
 def test_few_parameters_are_described_by_a_fragment():
     """A description says what a parameter is: "Bandwidth of each link, one way.", not "Of every link"."""
-    found = list(wording.descriptions(FILES))
+    found = list(wording.descriptions(files()))
     fragments = [f"{one.path}:{one.line} {one.text}" for one in found if one.is_fragment]
     assert len(found) > 4000  # that there is something to look at
     assert len(fragments) <= wording.MAX_FRAGMENTS * len(found), fragments
@@ -213,7 +217,8 @@ def test_every_package_has_its_layer():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
     listed = {name for layer in layers for name in re.split(r"\s*[|:]\s*", layer)}
-    top = {p for p in PACKAGES if p.count(".") == (1 if p.startswith("commsim") else 0)} - {"commsim"}
+    packages = {".".join(f.path.parent.parts) for f in files() if f.path.name == "__init__.py"}
+    top = {p for p in packages if p.count(".") == (1 if p.startswith("commsim") else 0)} - {"commsim"}
     assert top == listed - {"commsim.api", "commsim.optimum", "commsim.questions"}  # modules
 
 
@@ -234,7 +239,7 @@ def test_lines_are_counted_by_kind(text, counts):
 
 def test_a_module_that_only_tests_import_is_found():
     lonely = written("x = 1\n", "commsim/lonely.py")
-    assert "commsim.lonely" in rules.unused_modules([*FILES, lonely])
+    assert "commsim.lonely" in rules.unused_modules([*files(), lonely])
 
 
 def test_an_untyped_kernel_is_found():

@@ -55,7 +55,8 @@ def answer_of(line: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("inputs").symlink_to(ANSWERS / "inputs")
         shutil.copytree(ANSWERS / "files_0_1", "files_0_1")  # some are gone on with
-        for words in (*before, [*last, "--json", "-"]):
+        at = last.index("--") if "--" in last else len(last)  # behind it are words of a program
+        for words in (*before, [*last[:at], "--json", "-", *last[at:]]):
             out.seek(0), out.truncate()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = commsim(words)

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "compare with reality": {
         "calibrate": "measure this machine under mpirun, and write it as a network",
         "validate": "run schedules for real under mpirun, beside the prediction",
+        "emulate": "run a program, unchanged, on a network that is not there",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
         "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
         "reproduce": "figures of papers: theirs beside ours, with the error and what was assumed or fitted",

@@ -1,4 +1,4 @@
-"""``commsim advise``: ways to all-reduce a tensor, ranked; with ``--sweep``, the cheapest topology of a sweep."""
+"""``commsim advise``: ways to all-reduce a tensor, or to send tokens to experts; the cheapest topology of a sweep."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients",
                  "overhead", "reduce_rate", "software")  # fmt: skip
 COSTS = ("overhead", "reduce_rate", "software")
 MAX_ROWS = 40
+OPERATIONS = ("all_reduce", "expert_exchange")
+# Flags that an exchange of experts has no use for.
+OF_TENSORS = ("size", "density", "block", "gradients", "servers", "lossy", "programmable")
 _COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
@@ -31,6 +34,10 @@ class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
+    operation: str = flag(default="all_reduce", choices=OPERATIONS, help="what advice is asked for")
+    exchange: str | None = flag(
+        metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"
+    )
     workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or the number of gradients)")
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
@@ -64,6 +71,10 @@ def run(config: Config) -> Answer:
     if config.topology is None or config.output is not None or config.jobs is not None:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
+    if config.operation == "expert_exchange":
+        return advise_exchange(config)
+    if config.exchange is not None:
+        raise InputError("--exchange goes with --operation expert_exchange")
     from commsim.report.tables_of_questions import parts_of_advice
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
@@ -80,6 +91,29 @@ def run(config: Config) -> Answer:
     parts = [*parts_of_advice(advice), *remarks((*crossover.remarks, *servers.remarks))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
     return Answer(parts, advice.rows(), config.flags("sweep", "output", "jobs"), more)
+
+
+def advise_exchange(config: Config) -> Answer:
+    """Compare the modes of an exchange of experts by tokens."""
+    from commsim.scenario.advice.expert_exchange import MODES, advise_expert_exchange
+    from commsim.scenario.inputs import load_network
+
+    if given := config.given(*OF_TENSORS):
+        raise InputError(f"{given[0]} is of a tensor, and cannot be used with --operation expert_exchange")
+    assert config.topology is not None
+    costs = {name: getattr(config, name) for name in COSTS}
+    found = advise_expert_exchange(
+        load_network(config.topology), config.exchange or "", n_ranks=config.workers, placement=config.placement,
+        routing=config.routing, seed=config.seed, fail=config.fail, scale=config.scale, **costs,
+    )  # fmt: skip
+    shown = [
+        [str(row["tokens"]), *(format_time(row[f"{mode}_s"]) for mode in MODES), row["best"].replace("_", " ")]
+        for row in found.rows
+    ]
+    title = "dispatch and combine together, by tokens of a rank"
+    table = Table(["tokens", "low latency", "normal", "faster"], shown, title)
+    more = {"left_out": [], "crossovers": {"tokens": found.normal_from}}
+    return Answer([table, *remarks(found.remarks)], list(found.rows), config.flags("sweep", "output", "jobs"), more)
 
 
 def _densities(text: str | None) -> tuple[float, ...]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import counted, microseconds, parse_time
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.core.work import EXPECTED
+from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
 from .flags import Verb, WithJson, flag, switched
@@ -29,6 +29,9 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    exchange: str | None = flag(
+        metavar="KEY=VALUE,...", help="with ep_dispatch and ep_combine: their parameters; the bound of this routing"
+    )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
     time_limit: str | None = flag(metavar="TIME", help="try nothing new after this time, such as 60s")
     max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
@@ -46,8 +49,12 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
 
 def run(config: Config) -> Answer:
     """Make schedules, and write them."""
-    sizes = config.sizes()
     op = operation(config.operation)
+    if op.layout == "runs":
+        return run_exchange(config)
+    if config.exchange is not None:
+        raise InputError(f"--exchange goes with ep_dispatch and ep_combine, got --operation {op.name}")
+    sizes = config.sizes()
     from commsim.synthesis.ready import NAME, operation_of
 
     operation_of(f"{NAME}_{op.name}")
@@ -92,6 +99,31 @@ def run(config: Config) -> Answer:
         "notes": list(found.notes),
     }
     return Answer(parts, [found.row(size) for size in found.candidates], more=more)
+
+
+def run_exchange(config: Config) -> Answer:
+    """Bound an exchange of experts of a given routing."""
+    from commsim.scenario.inputs import load_network
+    from commsim.scenario.read import scenario_of
+    from commsim.synthesis.expert_exchange import bound_of_routing
+
+    if config.output or config.msccl or config.running or config.tuner_csv:
+        raise InputError(f"{config.operation}: its bound is given, and no schedule is made or written")
+    given: dict[str, Any] = {name: getattr(config, name) for name in COSTS}
+    scenario = scenario_of(
+        "", load_network(config.topology), n_ranks=config.ranks, placement=config.placement, fail=config.fail,
+        scale=config.scale, seed=config.seed, **given,
+    )  # fmt: skip
+    found = bound_of_routing(scenario, config.operation, config.exchange or "")
+    cells = [
+        [mode, microseconds(time), microseconds(found.bound), f"{time / found.bound:.3f}x" if found.bound else "-"]
+        for mode, time in found.times.items()
+    ]
+    table = Table(["way", "time(us)", "bound(us)", "times bound"], cells, f"{config.operation}, links alone")
+    said = (f"limited by {found.why}", *found.notes)
+    return Answer(
+        [table, *remarks(said)], [found.row()], more={"cost_of_faults": [], "ranges": [], "notes": list(said)}
+    )
 
 
 def _table_of_faults(found: Synthesis) -> list[Part]:

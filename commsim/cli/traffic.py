@@ -32,6 +32,9 @@ class Config(WithJson):
     size: str = flag(default="1MB", metavar="SIZE", help="bytes of each message")
     peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
+    preset: str | None = flag(
+        metavar="NAME", help="transport, balancing and full queues: uec, uec-credit, roce, roce-adaptive, swift, ideal"
+    )
     transport: str = flag(
         default="nscc",
         metavar="NAME",
@@ -72,9 +75,9 @@ class Config(WithJson):
 def run(config: Config) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
     from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.fabric.ways import ways_of
+    from commsim.engine.traffic.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.scenario.inputs import load_network
 
     network = load_network(config.topology)
@@ -98,6 +101,8 @@ def run(config: Config) -> Answer:
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
         flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
     )  # fmt: skip
+    if config.preset is not None:
+        spraying = dataclasses.replace(spraying, **_chosen(config))
     bound = busiest_host(network, messages, spraying)
     found = simulate(network, messages, dataclasses.replace(spraying, sample=_sample(config, bound)), flaps)
     lost = {} if flaps is None else cost_of_flaps(network, messages, spraying, found)
@@ -106,7 +111,7 @@ def run(config: Config) -> Answer:
     counters = found.counters
     cells = [f"{len(times)}", *(microseconds(t) for t in shown)]
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
-    title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
+    title = f"{config.pattern} of {config.size} on {network.name}, {spraying.transport}"
     slower = slowdowns(network, messages, spraying, found)
     points = cumulative(slower)
     rules = found.rules
@@ -120,6 +125,10 @@ def run(config: Config) -> Answer:
         "bound: bytes of the busiest host, with headers, over its rate; completion is the last acknowledgement at the "
         "sender",
     ]
+    if config.preset is not None:
+        from commsim.scenario.packet_presets import preset_sources
+
+        said.append(f"preset {config.preset}: {preset_sources(config.preset)}")
     if lost:
         said.append(
             f"the flap costs {microseconds(lost['last_s'])} us of the last message, "
@@ -134,7 +143,7 @@ def run(config: Config) -> Answer:
         for i in range(len(messages.src))
     ]  # fmt: skip
     if config.timeline is not None:
-        from commsim.engine.fabric.queue_trace import write_queues
+        from commsim.engine.traffic.queue_trace import write_queues
 
         write_queues(config.timeline, network, messages, found)
     if config.report is not None:
@@ -147,6 +156,15 @@ def run(config: Config) -> Answer:
     more: dict[str, object] = {"flap_lost": lost} if lost else {}
     more = {"bound_s": bound, "counters": counters, "rules": rules, "slowdown_cdf": points, **more}
     return Answer(parts, rows, more=more)
+
+
+def _chosen(config: Config) -> dict[str, Any]:
+    """Return what the preset chooses and no flag says."""
+    from commsim.scenario.packet_presets import sprayed_preset
+
+    fields = {"buffer": ("queue", "queue"), "trimming": ("trims", "no_trimming")}
+    chosen = {fields.get(key, (key, key)): value for key, value in sprayed_preset(config.preset or "").items()}
+    return {field: value for (field, name), value in chosen.items() if not config.given(name)}
 
 
 def _flaps(config: Config, network: Network) -> Flaps | None:
@@ -169,7 +187,7 @@ def _sample(config: Config, bound: float) -> float:
 
 
 def _messages(config: Config, n_hosts: int, size: int) -> Any:
-    from commsim.engine.fabric.patterns import PATTERNS
+    from commsim.engine.traffic.patterns import PATTERNS
 
     if config.pattern not in PATTERNS:
         raise InputError(f"unknown pattern {config.pattern!r}; known: {', '.join(PATTERNS)}")

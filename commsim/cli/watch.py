@@ -85,7 +85,7 @@ def end_on_signals() -> None:
     threading.Thread(target=_wait, args=(reader,), daemon=True).start()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     HEARD.set()
     raise KeyboardInterrupt
 

@@ -11,6 +11,9 @@ tuple of whole numbers that a schedule carries. Which numbers, the operation say
     Chunks from rank i to rank j, row by row of i.
 ``grid``
     Sides of the grid that the ranks are numbered on, the last side fastest.
+``runs``
+    Runs of chunks, four numbers each: the rank that has them, the rank that they go to, the first chunk, how many. The
+    runs of a receiver lie in its buffer one behind the other, in the order of the layout.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 
 Layout = tuple[int, ...]
-LayoutKind = Literal["none", "ranks", "pairs", "grid"]
+LayoutKind = Literal["none", "ranks", "pairs", "grid", "runs"]
 Numbers = NDArray[np.int64]
 Moved = tuple[Numbers, Numbers, Numbers, Numbers]
 # From some ranks, the numbers of all ranks and of chunks and the layout to all chunks that end in these ranks' output:
@@ -38,7 +41,7 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
 
     Parameters
     ----------
-    kind : {"none", "ranks", "pairs", "grid"}
+    kind : {"none", "ranks", "pairs", "grid", "runs"}
         What the numbers of the layout mean.
     n_ranks : int
         Ranks.
@@ -58,6 +61,8 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
         if not layout or min(layout) < 1 or math.prod(layout) != n_ranks:
             raise InputError(f"dims must be sides of a grid of {n_ranks} ranks, got {_written(layout)}")
         return 2 * len(layout)
+    if kind == "runs":
+        return _chunks_of_runs(n_ranks, layout)
     wanted = n_ranks if kind == "ranks" else n_ranks**2
     if len(layout) != wanted or min(layout) < 0 or max(layout) < 1:
         per = "rank" if kind == "ranks" else "pair of ranks"
@@ -69,6 +74,17 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
         return sum(layout)
     counts = np.reshape(layout, (n_ranks, n_ranks))
     return int(max(counts.sum(axis=0).max(), counts.sum(axis=1).max()))
+
+
+def _chunks_of_runs(n_ranks: int, layout: Layout) -> int:
+    """Return the most chunks that a rank has or receives."""
+    if not layout or len(layout) % 4:
+        raise InputError(f"runs must be groups of four whole numbers, got {len(layout)} numbers")
+    src, dst, first, count = np.reshape(np.array(layout, np.int64), (-1, 4)).T
+    ends = np.concatenate((src, dst))
+    if ends.min() < 0 or ends.max() >= n_ranks or first.min() < 0 or count.min() < 1:
+        raise InputError(f"runs must be between ranks 0..{n_ranks - 1}, from chunk 0 on and of at least 1 chunk")
+    return int(max((first + count).max(), np.bincount(dst, count).max()))
 
 
 def home_of_chunks(n_ranks: int, n_chunks: int, layout: Layout = ()) -> Numbers:
@@ -122,6 +138,28 @@ def from_neighbours(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout)
     width = n_chunks // (2 * len(layout))
     block = chunk // width
     return rank, chunk, neighbour(rank, block, layout), (block ^ 1) * width + chunk % width
+
+
+def to_experts(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:  # noqa: ARG001
+    """Dispatch: the runs that go to a rank lie in its output one behind the other."""
+    src, dst, first, count = np.reshape(np.array(layout, np.int64), (-1, 4)).T
+    order = np.argsort(dst, kind="stable")
+    order = order[np.isin(dst[order], ranks)]
+    src, dst, first, count = src[order], dst[order], first[order], count[order]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    of_rank = np.bincount(dst, count, n_ranks).astype(np.int64)
+    begins = np.cumsum(of_rank) - of_rank
+    rank = np.repeat(dst, count)
+    chunk = np.arange(len(rank)) - begins[rank]
+    return rank, chunk, np.repeat(src, count), np.repeat(first, count) + within
+
+
+def from_experts(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:
+    """Combine, the way back: a chunk is the sum of all chunks that it was sent as; each has a row."""
+    expert, at, rank, chunk = to_experts(np.arange(n_ranks), n_ranks, n_chunks, layout)
+    order = np.lexsort((at, expert, chunk, rank))
+    order = order[np.isin(rank[order], ranks)]
+    return rank[order], chunk[order], expert[order], at[order]
 
 
 def neighbour(rank: Numbers, block: Numbers, dims: Layout) -> Numbers:

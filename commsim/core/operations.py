@@ -22,9 +22,11 @@ from .layouts import (
     Moves,
     from_every_rank,
     from_every_rank_v,
+    from_experts,
     from_neighbours,
     from_the_previous_rank,
     n_blocks,
+    to_experts,
 )
 
 Holder = Literal["all", "root", "home", "blocks"]
@@ -43,12 +45,13 @@ class Operation:
         the blocks that it sends to, or received from, each rank. Out of place (with `moves`) "all" hold chunks of their
         own.
     reduces : bool
-        Whether an ending chunk is the sum over all ranks that started with it.
+        Whether an ending chunk is the sum over all ranks that started with it, or of the chunks of `moves`.
     busbw_factor : callable
         Function from the number of ranks to busbw / algbw.
     moves : callable, optional
-        Function that says which chunk goes where, for an operation that is out of place.
-    layout : {"none", "ranks", "pairs", "grid"}
+        Function that says which chunk goes where, for an operation that is out of place. With `reduces` a chunk may
+        have several rows, and is their sum.
+    layout : {"none", "ranks", "pairs", "grid", "runs"}
         What must be known about the blocks besides their number.
     signals : bool
         Whether it only counts that messages arrive: they may be empty, and how often a rank is heard is the same.
@@ -123,6 +126,8 @@ OPERATIONS = {
         Operation("neighbour_exchange", "all", "all", False, _one, from_neighbours, "grid"),
         Operation("all_gather_v", "home", "all", False, _share, layout="ranks"),
         Operation("all_to_all_v", "all", "all", False, _share, from_every_rank_v, "pairs"),
+        Operation("ep_dispatch", "all", "all", False, _share, to_experts, "runs"),
+        Operation("ep_combine", "all", "all", True, _share, from_experts, "runs"),
     )
 }
 

@@ -264,7 +264,7 @@ def _check_layout(schedule: Schedule) -> None:
         least = postcondition.least_chunks(schedule.n_ranks, schedule.layout)
     except InputError as error:
         raise ScheduleError(f"{schedule.name}: {error}") from None
-    if postcondition.layout in ("ranks", "pairs") and schedule.n_chunks != least:
+    if postcondition.layout in ("ranks", "pairs", "runs") and schedule.n_chunks != least:
         raise ScheduleError(
             f"{schedule.name}: the blocks of this layout make {least} chunks, got n_chunks={schedule.n_chunks}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import InputError
 from .units import format_time
@@ -90,10 +91,9 @@ def available_bytes() -> float:
 
     pages = os.sysconf("SC_PAGE_SIZE")
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        with open("/proc/self/statm", encoding="ascii") as line_of:
-            used = float(line_of.read().split()[0]) * pages
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        used = float(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * pages
     except (OSError, StopIteration, ValueError):  # no Linux
         return math.inf
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -7,6 +7,7 @@ never once per hop. Alone it takes o + bytes/B + L, and gamma * bytes more when 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,7 @@ from commsim.routing.flaps import Flaps
 from .flow_plan import FlowPlan
 from .flow_state import FlowState, allocate_state
 from .flow_times import FlowTimes
-from .message_costs import measured_costs, started
+from .message_costs import MessageCosts, measured_costs, started
 from .physics import check_physics
 from .results import chunk_bytes, job_results, not_negative
 from .trace_files import TraceFile, keep_trace
@@ -55,15 +56,48 @@ def simulate_plan(
     PhysicsError
         If the result contradicts capacity or causality. This is a bug in commsim.
     """
+    starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
+    played = play(plan, n_bytes, starts=starts, framing=framing, kernel=kernel)
+    t, times, costs = played.state, played.times, played.costs
+    left = len(plan.connection_of) - int(t.counter["n_done"])
+    if left:
+        stuck = int(np.flatnonzero(t.waiting > 0)[0])
+        raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
+    check_physics(plan, times, costs)
+    return times
+
+
+class Played(NamedTuple):
+    """What the kernel leaves: its state, the times, and the costs of a network with measured curves."""
+
+    state: FlowState
+    times: FlowTimes
+    costs: MessageCosts | None
+
+
+def play(
+    plan: FlowPlan,
+    n_bytes: ArrayLike,
+    *,
+    starts: ArrayLike = 0.0,
+    ready: ArrayLike = 0.0,
+    framing: Framing | None = None,
+    kernel: Callable[[FlowState], None] | None = None,
+) -> Played:
+    """Simulate the plan once, and check nothing: a participant may start at infinity, so that its messages never do.
+
+    The parameters are those of :func:`simulate_plan`, and `ready`: float64[n_connections], s, before which none sends.
+    Times of what has not happened are infinite.
+    """
     from .flow_kernel import simulate
 
     on_wire = (framing or Framing()).on_wire(not_negative("payload", n_bytes))
     on_wire = np.array(np.broadcast_to(on_wire, len(plan.connection_of)))
     transfers = plan.connection_of, plan.op, on_wire, plan.waiting
     connections = plan.connection.copy()
-    starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     costs = measured_costs(plan, transfers[2])
-    connections["ready"] = started(plan, starts, costs)
+    entered = started(plan, np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants), costs)
+    connections["ready"] = np.maximum(entered, ready)
     flight = None
     if costs is not None and plan.network.curves is not None:  # work in place of bytes: what a link at full rate takes
         transfers = *transfers[:2], costs.occupancy * plan.network.curves.bandwidth, transfers[3]
@@ -71,17 +105,14 @@ def simulate_plan(
     several = len({job.priority for job in plan.jobs}) > 1
     shared = connections, plan.flow, plan.flow_link, plan.resource
     t = allocate_state(transfers, shared, plan.queue, plan.successors, flight=flight)
+    for moments in (t.start, t.sent, t.done):
+        moments[:] = np.inf
     if kernel is None:
         simulate(t, several)
     else:
         kernel(t)
-    left = len(plan.connection_of) - int(t.counter["n_done"])
-    if left:
-        stuck = int(np.flatnonzero(t.waiting > 0)[0])
-        raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
     times = FlowTimes(on_wire, t.start, t.sent, t.done, connections["ready"], int(t.counter["n_events"]))
-    check_physics(plan, times, costs)
-    return times
+    return Played(t, times, costs)
 
 
 def simulate_flows(

@@ -89,14 +89,28 @@ class LinkWatch:
         link = tables.links.link
         shared = tables.links.buffer["total"][link["shared"]]
         room = np.where(link["shared"] >= 0, shared, link["buffer"])
-        self._seen, self._room = [], np.where(room >= ENDLESS, np.inf, room)
+        self.open(np.where(room >= ENDLESS, np.inf, room))
         self.make(tables)
+
+    def open(self, room: NDArray[np.float64]) -> None:
+        """Begin a run, before anything is sent.
+
+        Parameters
+        ----------
+        room : float64[n_links], bytes
+            Capacity of each queue.
+        """
+        self._seen, self._room = [], room
+
+    def note(self, queued: Numbers, sent: Numbers, counts: Numbers) -> None:
+        """Note what queues before each link and what it has sent, in bytes, and the counts of ``COUNTED``."""
+        self._seen.append((queued, sent, counts))
 
     def make(self, tables: Tables) -> Tables:
         """Look."""
         link, state = tables.links.link, tables.links.state
         counts = np.array([sum(int(state[name]) for name in names) for names in COUNTED.values()])
-        self._seen.append((link["queued"].copy(), link["n_bytes"].copy(), counts))
+        self.note(link["queued"].copy(), link["n_bytes"].copy(), counts)
         return tables
 
     def finish(self, tables: Tables) -> None:

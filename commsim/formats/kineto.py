@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
             continue
         kind = str(event.get("cat", "")).lower()
         if event.get("ph") == "X" and kind in by_kind:
-            call = _call(event, arguments, rank)
+            call = collective_call(event, arguments, rank)
             if isinstance(call, Call):
                 by_kind[kind].append(call)
             else:
@@ -83,8 +83,15 @@ def is_kineto(text: str) -> bool:
     return text.lstrip()[:1] == "[" or f'"{EVENTS}"' in text[:_LOOKED_AT]
 
 
-def kineto_tree(text: str) -> dict[str, Any]:
+def kineto_tree(text: str, also: Callable[[Mapping[str, Any]], None] | None = None) -> dict[str, Any]:
     """Decode a trace, and keep of its events only those that are read here: most are not about collectives.
+
+    Parameters
+    ----------
+    text : str
+        The whole text.
+    also : callable, optional
+        Looks at each event as soon as it is decoded.
 
     Raises
     ------
@@ -99,6 +106,8 @@ def kineto_tree(text: str) -> dict[str, Any]:
         fields = no_duplicates(pairs)
         if "ph" not in fields:
             return fields
+        if also is not None:
+            also(fields)
         event = _read(fields)
         n_kept += event is not _NOT_READ
         if n_kept > MAX_KEPT:
@@ -149,7 +158,8 @@ def _events(tree: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
     return [event for event in events if isinstance(event, dict)]
 
 
-def _call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank: int | None) -> Call | str:
+def collective_call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank: int | None) -> Call | str:
+    """Return the call of an event, or why it is left out."""
     name = str(arguments["Collective name"])
     operation = operation_of(name)
     if not operation:

@@ -29,7 +29,9 @@ MAX_ENTRIES = 1_000_000
 MAX_TENSOR_BYTES = 2**50
 
 
-def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
+def flight_recorder_calls(
+    tree: Mapping[str, Any], path: Path, notes: list[str], issued: list[int] | None = None
+) -> list[Call]:
     """Read the calls of a decoded record; unusable entries are reported, not refused, since records end anywhere.
 
     Parameters
@@ -40,6 +42,8 @@ def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str])
         Path of the file, whose name may contain the rank.
     notes : list of str
         Receives what was left out.
+    issued : list of int, optional
+        Receives when each call was issued, ns of the system's clock.
 
     Raises
     ------
@@ -50,15 +54,18 @@ def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str])
     if not isinstance(entries, (list, tuple)) or len(entries) > MAX_ENTRIES:
         raise InputError(f"{path}: entries must be a list of at most {MAX_ENTRIES}, got {type(entries).__name__}")
     groups = _groups(tree)
-    rank = _rank(tree, path)
+    rank = record_rank(tree, path)
     calls: list[Call] = []
     left_out: Counter[str] = Counter()
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict):
             raise InputError(f"{path}: entries[{i}] must be a table, got {type(entry).__name__}")
-        call = _call(Fields(_without_tuples(entry), path, ("entries", i)), groups, rank)
+        fields = Fields(_without_tuples(entry), path, ("entries", i))
+        call = _call(fields, groups, rank)
         if isinstance(call, Call):
             calls.append(call)
+            if issued is not None:
+                issued.append(fields.whole("time_created_ns", -(2**62), 2**62, 0) or round(call.start * 1e9))
         else:
             left_out[call] += 1
     notes += left_out_notes(path, left_out, "entries")
@@ -134,7 +141,7 @@ def _groups(tree: Mapping[str, Any]) -> dict[str, int]:
     return sizes
 
 
-def _rank(tree: Mapping[str, Any], path: Path) -> int | None:
+def record_rank(tree: Mapping[str, Any], path: Path) -> int | None:
     """Whose record it is: as it says, else the last number in the file's name."""
     if isinstance(tree.get("rank"), int):
         return int(tree["rank"])
@@ -146,7 +153,9 @@ def _without_tuples(entry: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
 
 
-def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[Call, ...], tuple[float, ...]]:
+def read_calls(
+    path: str | Path, notes: list[str] | None = None, *, required: bool = True
+) -> tuple[tuple[Call, ...], tuple[float, ...]]:
     """Read the collective calls of a profile.
 
     Parameters
@@ -155,6 +164,8 @@ def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[
         A record of the flight recorder (JSON or pickle), or a trace of Kineto; either may be packed with gzip.
     notes : list of str, optional
         Receives what was left out, and why.
+    required : bool
+        Whether a profile without calls is refused.
 
     Returns
     -------
@@ -169,7 +180,7 @@ def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[
     path, notes = Path(path), [] if notes is None else notes
     tree = _tree(path)
     calls = calls_of_tree(tree, path, notes)
-    if not calls:
+    if not calls and required:
         raise InputError(f"{path}: has no collective calls" + (f" ({notes[-1]})" if notes else ""))
     return tuple(calls), tuple(step_times(tree, path) if "traceEvents" in tree else ())
 

@@ -70,7 +70,9 @@ def expected(
     if postcondition.signals:
         return slice(0, 0), np.empty(0, dtype)
     if postcondition.moves is not None:
-        _, _, origins, chunks = postcondition.moves(np.array([rank]), n_ranks, n_chunks, layout)
+        _, ends, origins, chunks = postcondition.moves(np.array([rank]), n_ranks, n_chunks, layout)
+        if postcondition.reduces:
+            return _summed(ends, origins, chunks, bounds, dtype)
         runs = [fill(int(o), int(bounds[c]), int(bounds[c + 1]), dtype) for o, c in zip(origins, chunks, strict=True)]
         return slice(0, int(bounds[len(runs)])), np.concatenate([np.empty(0, dtype), *runs])
     blocks = chunk_bounds(n_elements, n_ranks).tolist()
@@ -87,6 +89,18 @@ def expected(
         return slice(first, end), fill(root, first, end, dtype)
     parts = [fill(r, max(first, blocks[r]), min(end, blocks[r + 1]), dtype) for r in range(n_ranks)]
     return slice(first, end), np.concatenate(parts)
+
+
+def _summed(
+    ends: NDArray[np.int64], origins: NDArray[np.int64], chunks: NDArray[np.int64], bounds: NDArray[np.int64],
+    dtype: str,
+) -> tuple[slice, NDArray[Any]]:  # fmt: skip
+    """Sum of the chunks that end in each chunk, where all are of one size and every chunk up to the last gets some."""
+    width = int(bounds[1])
+    total = np.zeros((int(ends.max(initial=-1)) + 1, width), dtype)
+    for end, origin, chunk in zip(ends, origins, chunks, strict=True):
+        total[end] += fill(int(origin), int(chunk) * width, (int(chunk) + 1) * width, dtype)
+    return slice(0, total.size), total.ravel()
 
 
 def _period(ranks: NDArray[Any]) -> NDArray[np.int64]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.network import Network
+from commsim.core.result import Result
 from commsim.core.schedule import REDUCE
 from commsim.core.units import format_time
 from commsim.report.fabric.figures_of_messages import said
@@ -25,7 +27,11 @@ MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 5_000
 
 def network(run: SimulatedRun) -> Figure:
     """Draw the network by tier, coloured by the load of the links over the whole run."""
-    net, result = run.prepared.network, run.result
+    return loads(run.prepared.network, run.result, run.name)
+
+
+def loads(net: Network, result: Result, name: str) -> Figure:
+    """Draw a network by tier, coloured by the load of its links over the whole time of a result."""
     picture, _ = draw_network(net, result)  # what was drawn as one box is said in the picture
     links = np.arange(net.n_links)
     table = Table.of((
@@ -36,7 +42,7 @@ def network(run: SimulatedRun) -> Figure:
     ))  # fmt: skip
     caption = "Load of each link, as a share of its capacity over the whole run."
     return Figure("network", "picture", "The network and its loads", caption, table,
-                  {"x": "link", "y": "load"}, picture=picture, of_run=run.name)  # fmt: skip
+                  {"x": "link", "y": "load"}, picture=picture, of_run=name)  # fmt: skip
 
 
 def links(run: SimulatedRun) -> Figure:

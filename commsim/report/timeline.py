@@ -57,7 +57,7 @@ class Slices:
 def sends(run: SimulatedRun, transfers: Numbers) -> Slices:
     """Every transfer on its sender, from its start until its last byte has left."""
     sender = run.prepared.plan.ends[run.prepared.plan.connection_of[transfers], 0].astype(np.int64)
-    return _in_lanes(sender, run.trace.start[transfers], run.trace.sent[transfers], transfers)
+    return in_lanes(sender, run.trace.start[transfers], run.trace.sent[transfers], transfers)
 
 
 def receives(run: SimulatedRun, transfers: Numbers) -> Slices:
@@ -66,7 +66,7 @@ def receives(run: SimulatedRun, transfers: Numbers) -> Slices:
     receiver = run.prepared.plan.ends[wire, 1].astype(np.int64)
     done = run.trace.done[transfers]
     begin = np.minimum(run.trace.start[transfers] + run.prepared.plan.routes.latency[wire], done)
-    return _in_lanes(receiver, begin, done, transfers)
+    return in_lanes(receiver, begin, done, transfers)
 
 
 def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None) -> Slices:
@@ -88,7 +88,7 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
     parts = [(transfer[wanted[link]], link[wanted[link]]) for transfer, link, _ in run.on_links(transfers)]
     transfer = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, np.int64)
     link = np.concatenate([part[1] for part in parts]).astype(np.int64) if parts else np.empty(0, np.int64)
-    return _in_lanes(link, run.trace.start[transfer], run.trace.sent[transfer], transfer)
+    return in_lanes(link, run.trace.start[transfer], run.trace.sent[transfer], transfer)
 
 
 def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
@@ -125,7 +125,16 @@ def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: 
     return np.unique(np.concatenate((first, spread)))
 
 
-def _in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers) -> Slices:
+def in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers) -> Slices:
+    """Put intervals on lanes of their tracks, so that none overlap.
+
+    Parameters
+    ----------
+    track, transfer : int64[n]
+        Track of each interval, and its number.
+    start, end : float64[n], s
+        When each begins and ends.
+    """
     from commsim.report.interval_kernel import fill_lanes
 
     if len(end) and not end.max() <= MAX_TIME:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
-import itertools
 from collections import Counter, deque
 from dataclasses import dataclass
 

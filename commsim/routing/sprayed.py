@@ -4,8 +4,9 @@ Each of E values hashes to one of the shortest paths, and every message puts an 
 Parts meet on links by chance, so that some links get more than others, by about 1/sqrt(E) of the mean.
 
 A sender that adapts (NSCC, DCTCP) slows down until the fullest of its links carries what it gets: flows over these
-shares. One that has credit of its receiver (RCCC, EQDS, NDP) goes on at the rate of its link; what a link cannot carry
-is trimmed to headers, and sent again over some other value. That costs the sender's link, and not the fullest link of
+shares. Marks and trimming keep it off slower paths, so a value counts in proportion to the slowest link of its path.
+One that has credit of its receiver (RCCC, EQDS, NDP) goes on at the rate of its link; what a link cannot carry is
+trimmed to headers, and sent again over some other value. That costs the sender's link, and not the fullest link of
 the fabric: with `trims`, shares count what is sent again. A message then takes 1 / (delivered part of what is sent) of
 its time without others.
 """
@@ -61,9 +62,10 @@ def sprayed(
     length = np.diff(routes.first)
     owner = np.repeat(np.repeat(np.arange(n), entropies), length)
     depth = np.arange(len(routes.link)) - np.repeat(routes.first[:-1], length)
-    part = np.full(len(owner), 1.0 / entropies)
     if trims:
         part = _sent_again(network, src, dst, routes, (owner, depth), entropies)
+    else:
+        part = np.repeat(_parts(network, routes, entropies), length)
     key, place = np.unique(owner * network.n_links + routes.link, return_inverse=True)
     share = np.bincount(place, part, len(key)).astype(np.float64)
     nearest = np.full(len(key), 2**31)
@@ -73,6 +75,14 @@ def sprayed(
     latency = routes.latency.reshape(n, entropies).max(axis=1, initial=0.0)
     link = (key % network.n_links)[order].astype(np.int32)
     return Routes(first.astype(np.int64), link, share[order], latency)
+
+
+def _parts(network: Network, routes: Routes, entropies: int) -> Floats:
+    """Part of its message that each value carries, in proportion to the slowest link of its path."""
+    slowest = np.full(len(routes.first) - 1, np.inf)
+    np.minimum.at(slowest, np.repeat(np.arange(len(slowest)), np.diff(routes.first)), network.bandwidth[routes.link])
+    weight = np.where(np.isinf(slowest), 1.0, slowest).reshape(-1, entropies)
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True)).ravel()
 
 
 def _sent_again(

@@ -36,6 +36,8 @@ from commsim.scenario.scenario import Scenario
 
 # How the name of what is synthesized for an operation begins.
 SYNTHESIZED = "synthesized_"
+# Parameter of exchanges of experts, whose library costs time.
+LIBRARY = "library"
 # Needs of collectives whose number of servers follows from the network; the number of ranks stays as it is.
 SERVING = frozenset({"servers", "aggregators"})
 __all__ = ["COLLECTIVE", "Asked", "Built", "built", "laid_out", "plan_collective", "prepare"]
@@ -163,7 +165,7 @@ def prepare(
         entry, raw = collective_entry(collective)
         asked = Asked(entry, raw, network, n_ranks, placement, routing, seed, assume_programmable)
         has = {*entry.metadata["needs"], *(key for key, value in entry.metadata.items() if value)}
-        has |= {PARTITIONS} & entry.parameters.keys()
+        has |= {PARTITIONS, LIBRARY} & entry.parameters.keys()
         ready = next((plan for mark, plan in KINDS.items() if mark in has), _dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
@@ -202,6 +204,12 @@ def _sparse(asked: Asked) -> Plan:
     return plan_sparse(asked)
 
 
+def _of_experts(asked: Asked) -> Plan:
+    from commsim.scenario.plans.experts import plan_experts
+
+    return plan_experts(asked)
+
+
 def _in_pieces(asked: Asked) -> Plan:
     from commsim.scenario.plans.cut_by_size import plan_pieces
 
@@ -218,10 +226,11 @@ def _dense(asked: Asked) -> Plan:
     return laid_out(built(asked), asked)
 
 
-# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or partitions), and
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
 # what plans it. The first that fits is taken, else the collective is dense.
 KINDS: Mapping[str, Callable[[Asked], Plan]] = {
-    "nccl": _of_nccl, "systems": _in_switches, "sparse": _sparse, "pieces": _in_pieces, PARTITIONS: _in_partitions,
+    "nccl": _of_nccl, "systems": _in_switches, "sparse": _sparse, LIBRARY: _of_experts,
+    "pieces": _in_pieces, PARTITIONS: _in_partitions,
 }  # fmt: skip
 
 

@@ -165,9 +165,10 @@ def _real(given: Any) -> float:
 
 
 def _transports() -> tuple[type, ...]:
+    from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.packet.transport import TRANSPORTS
 
-    return tuple(TRANSPORTS.values())
+    return (*TRANSPORTS.values(), Spraying)
 
 
 def _fabrics() -> tuple[type, ...]:

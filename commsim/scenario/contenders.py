@@ -100,14 +100,30 @@ def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     return names
 
 
+def require_blocks(operation: str) -> None:
+    """Refuse an operation whose bytes follow from a routing, where an algorithm is asked for at some size.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, or an exchange of experts.
+    """
+    if known_operation(operation).layout == "runs":
+        raise InputError(
+            f"{operation}: its bytes follow from a routing; use synthesize --operation {operation} for its bound, "
+            "advise --operation expert_exchange to compare its modes, or run --collective"
+        )
+
+
 def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[str]]:
     """Return the sizes that an operation can have, in ascending order, and what to say where it has none.
 
     Raises
     ------
     InputError
-        If the operation is unknown, or no size is given.
+        If the operation is unknown, its bytes follow from a routing, or no size is given.
     """
+    require_blocks(operation)
     if not sizes:
         raise InputError("sizes must name at least one size, such as '64MiB'")
     if known_operation(operation).signals:

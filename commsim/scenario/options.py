@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
+    from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.packet.transport import Fabric, Transport
     from commsim.scenario.given import PlacementLike
     from commsim.scenario.together.composition import Composition
@@ -74,7 +75,7 @@ class PlacedOptions(NetworkOptions, total=False):
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
-    transport : str or Transport
+    transport : str, Transport or Spraying
         Transport of the packet engine, by name or as a value.
     fabric : Fabric
         Switches of the packet engine.
@@ -87,7 +88,7 @@ class PlacedOptions(NetworkOptions, total=False):
     routing: str | None
     seed: int | None
     engine: str
-    transport: str | Transport | None
+    transport: str | Transport | Spraying | None
     fabric: Fabric | None
     packets: Mapping[str, Any] | None
 

@@ -1,4 +1,9 @@
-"""Options of the packet engine, as every door has them: framing, transport, queues, marks, pauses and losses."""
+"""Options of the packet engine, as every door has them: framing, transport, balancing, queues, marks and losses.
+
+A message goes over one path with the transports of :mod:`commsim.engine.packet.transport`, and over many with those of
+:mod:`commsim.engine.fabric.transports`. The names ``window``, ``dctcp`` and ``dcqcn`` are of both: the message goes
+over many paths where an option of ``SPRAYING`` is given.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +14,51 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.units import parse_size
+from commsim.core.units import parse_size, parse_time
 from commsim.scenario import checks
+from commsim.scenario.packet_presets import preset_options
 
 if TYPE_CHECKING:
+    from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.packet.transport import Fabric, Transport
 
-# Keys of the transport, and those of queues and losses, with the kind of each.
+# Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
 FABRIC = {
     "buffer": "size", "shared_buffer": "size", "alpha": "number", "ecn_min": "size", "ecn_max": "size",
     "ecn_probability": "number", "pause_at": "size", "resume_at": "size", "loss": "number", "loss_burst": "number",
     "class_weights": "list",
 }  # fmt: skip
+# Keys of messages over many paths.
+SPRAYING = {"balancing": "text", "entropies": "whole", "flowlet_gap": "time", "trimming": "truth"}
+ALL = {"preset": "text"} | TRANSPORT | SPRAYING | FABRIC
+# Keys of switches that sprayed packets do not meet.
+NOT_SPRAYED = {
+    "ack_every": "ack-every", "shared_buffer": "shared-buffer", "alpha": "buffer-alpha", "pause_at": "pause",
+    "resume_at": "pause", "loss_burst": "loss-burst", "class_weights": "class-weights",
+}  # fmt: skip
 USUAL = "window"
-__all__ = ["FABRIC", "TRANSPORT", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of"]
+PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
+__all__ = ["ALL", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of"]
 
 
 # How values of each kind are checked.
 CHECKS = {
     "text": checks.text("dctcp"), "size": checks.quantity("64KiB"), "whole": checks.whole(1),
-    "number": checks.part("1%"), "list": checks.numbers_of("[3, 1]"),
+    "number": checks.part("1%"), "list": checks.numbers_of("[3, 1]"), "time": checks.quantity("2us"),
+    "truth": checks.flag(),
 }  # fmt: skip
 
 
 def checked_packets(
-    given: Mapping[str, Any], transport: Transport | str | None, fabric: Fabric | None
+    given: Mapping[str, Any], transport: Transport | Spraying | str | None, fabric: Fabric | None
 ) -> dict[str, Any]:
     """Return the options of packets in SI units; None is the same as not given.
 
     Parameters
     ----------
     given : mapping of str to value
-        Values of some keys of ``TRANSPORT`` and ``FABRIC``.
+        Values of some keys of ``ALL``.
     transport, fabric
         What is given beside them, and must not contradict them.
 
@@ -50,24 +67,29 @@ def checked_packets(
     InputError
         If there is no such option, a value is wrong, or something is given twice.
     """
-    kinds = TRANSPORT | FABRIC
+    kinds = ALL
     given = {key: value for key, value in given.items() if value is not None}
     if unknown := given.keys() - kinds.keys():
         raise InputError(f"the packet engine has no option {min(unknown)}; known: {', '.join(kinds)}")
     read = {key: _read(key, CHECKS[kinds[key]](key, value)) for key, value in given.items()}
-    for name, value, keys in (("transport", transport, TRANSPORT), ("fabric", fabric, FABRIC)):
+    for name, value, keys in (("transport", transport, TRANSPORT | SPRAYING), ("fabric", fabric, FABRIC)):
         twice = [key for key in keys if key in read and value is not None]
+        if name == "fabric" and is_sprayed(transport if not isinstance(transport, str) else None):
+            twice, value = [key for key in keys if key in read], transport
         if isinstance(value, str):
             twice = [key for key in twice if key == name and read[key] != value]
         if twice:
             raise InputError(f"{twice[0]} is given in packets and by {name}={value!r}: leave one of the two out")
-    return read
+    if "preset" not in read:
+        return read
+    return {**preset_options(read.pop("preset")), **read}
 
 
 def _read(key: str, value: Any) -> Any:
     """Return an option in SI units."""
-    if (TRANSPORT | FABRIC)[key] == "size" and isinstance(value, str):
-        value = parse_size(value, key)
+    parse = {"size": parse_size, "time": parse_time}.get(ALL[key])
+    if parse is not None and isinstance(value, str):
+        value = parse(value, key)
     if key == "window" and not value > 0:
         raise InputError(f"window must be above 0, got {value:g}")
     return value
@@ -97,13 +119,13 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
     return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
-def packets_of(given: Mapping[str, Any], network: Network) -> tuple[Transport, Fabric]:
-    """Return the transport and what packets meet.
+def packets_of(given: Mapping[str, Any], network: Network) -> tuple[Transport | Spraying, Fabric | None]:
+    """Return the transport and what packets meet; None where the transport says that, too.
 
     Parameters
     ----------
     given : mapping of str to value
-        Values of some keys of ``TRANSPORT`` and ``FABRIC``, in SI units.
+        Values of some keys of ``ALL`` but for the preset, in SI units.
     network : Network
         Network whose fastest link decides the usual marks.
 
@@ -115,8 +137,8 @@ def packets_of(given: Mapping[str, Any], network: Network) -> tuple[Transport, F
     from commsim.engine.packet.transport import TRANSPORTS
 
     name = given.get("transport", USUAL)
-    if name not in TRANSPORTS:
-        raise InputError(f"engine.transport must be one of {', '.join(TRANSPORTS)}, got {name!r}")
+    if name not in TRANSPORTS or SPRAYING.keys() & given.keys():
+        return _sprayed(name, given), None
     options = {key: given[key] for key in TRANSPORT if key in given and key != "transport"}
     known = {field.name for field in dataclasses.fields(TRANSPORTS[name])}
     for key in options.keys() - known:
@@ -128,7 +150,32 @@ def packets_of(given: Mapping[str, Any], network: Network) -> tuple[Transport, F
     return transport, dataclasses.replace(fabric, **{key: given[key] for key in FABRIC if key in given})
 
 
-def name_of(transport: Transport | None) -> str:
+def _sprayed(name: str, given: Mapping[str, Any]) -> Spraying:
+    """Return how messages are sent over many paths."""
+    from commsim.engine.fabric.spraying import Spraying
+
+    for key, flag in NOT_SPRAYED.items():
+        if key in given:
+            raise InputError(f"--{flag} is of transports with one path; leave it out with {name} over many paths")
+    more = {key: given[key] for key in ("balancing", "entropies", "flowlet_gap", "window", "loss") if key in given}
+    if "buffer" in given:
+        more["queue"] = given["buffer"]
+    if "ecn_min" in given or "ecn_max" in given:
+        low = given.get("ecn_min", 0.0)
+        more["ecn"] = (low, given.get("ecn_max", low), given.get("ecn_probability", 1.0))
+    if "flowlet_gap" in given and given.get("balancing") != "flowlet":
+        raise InputError("flowlet_gap changes nothing without the balancing flowlet")
+    return Spraying(name, trims=given.get("trimming", True), **more)
+
+
+def is_sprayed(transport: Transport | Spraying | None) -> bool:
+    """Tell whether a transport sends messages over many paths."""
+    from commsim.engine.fabric.spraying import Spraying
+
+    return isinstance(transport, Spraying)
+
+
+def name_of(transport: Transport | Spraying | None) -> str:
     """Return the name of a transport; the usual one where none is given."""
     from commsim.engine.packet.transport import TRANSPORTS
 
@@ -138,12 +185,15 @@ def name_of(transport: Transport | None) -> str:
 def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]:
     """Describe what was assumed of packets, and which options change nothing."""
     lines = []
-    if framing is None:
+    sprays = bool(SPRAYING.keys() & given.keys()) or given.get("transport", USUAL) not in PATHS
+    if framing is None and sprays:
+        lines.append("packets: 4096 bytes of payload and 64 of headers; payload and header change that")
+    elif framing is None:
         lines.append(
             "packets, but those of switches that aggregate: 4096 bytes of payload and 82 of RoCE and Ethernet; "
             "payload and header change that"
         )
-    if "ecn_min" in given and given.get("transport", USUAL) == USUAL:
+    if "ecn_min" in given and given.get("transport", USUAL) == USUAL and not sprays:
         lines.append("--ecn: no effect, the transport `window` ignores marks")
     if "alpha" in given and "shared_buffer" not in given:
         lines.append("--buffer-alpha: no effect without --shared-buffer")

@@ -13,6 +13,7 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
+    from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.link_samples import LinkWatch
     from commsim.engine.packet.transport import Fabric, Transport
     from commsim.routing.flaps import Flaps
@@ -41,7 +42,7 @@ class Wish:
         Packets that messages are cut into. Default: those of the collective's switch system or protocol, or none.
     trace : bool
         Whether the result keeps the times of every transfer.
-    transport, fabric : Transport, Fabric, optional
+    transport, fabric : Transport or Spraying, Fabric, optional
         Senders and switches of the packet engine.
     method : str
         Way by which the flow engine computes, one of ``commsim.engine.flow_paths.METHODS``.
@@ -64,7 +65,7 @@ class Wish:
     seed: int = 0
     framing: Framing | None = None
     trace: bool = False
-    transport: Transport | None = None
+    transport: Transport | Spraying | None = None
     fabric: Fabric | None = None
     method: str = AUTO
     flaps: Flaps | None = None
@@ -81,12 +82,25 @@ class Wish:
         is_packet = self.transport is not None or self.fabric is not None
         if is_packet and self.engine not in ("packet", AUTO):
             raise InputError(f"transports and queues are the packet engine's, got engine {self.engine}")
+        if self.fabric is not None and self.sprays:
+            raise InputError("a fabric is of transports with one path; sprayed ones have queues and marks of their own")
+        if self.engine == AUTO and self.sprays:
+            raise InputError("engine auto knows errors of window, dctcp and dcqcn over one path; use engine packet")
         if self.engine == AUTO and self.tolerance is None:
             raise InputError("engine auto needs a tolerance, such as 10%")
         if self.engine != AUTO and self.tolerance is not None:
             raise InputError(f"tolerance goes with engine auto, got engine {self.engine}")
         if not 0 <= self.start_jitter < float("inf"):
             raise InputError(f"start jitter must be 0 or more and finite, got {self.start_jitter}")
+
+    @property
+    def sprays(self) -> bool:
+        """Whether messages go over many paths."""
+        if self.transport is None:
+            return False
+        from commsim.scenario.packet_options import is_sprayed
+
+        return is_sprayed(self.transport)
 
     def with_engine(self, engine: str) -> Wish:
         """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
+from .profiled_step import ProfiledStep
 from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
+from .training_steps import KINDS as STEP_KINDS
+from .training_steps import check_step, step_row
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -24,13 +27,15 @@ ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broad
 KINDS = {
     f"workload.{key}": kind
     for key, kind in {
-        "trace": "text", "graph": "text", "workers": "whole", "policy": "text", "batch_time": "time",
+        "trace": "text", "graph": "text", "profile": "text", "ranks": "whole", "grow": "text", "kernels": "text",
+        "workers": "whole", "policy": "text", "batch_time": "time",
         "compression": "number", "add_rate": "bandwidth", "value_bytes": "whole", "straggler": "number",
         "jitter": "number", "iterations": "whole", "bandwidth": "bandwidth", "latency": "time",
         **dict.fromkeys(ALGORITHMS, "text"),
     }.items()
-}  # fmt: skip
+} | STEP_KINDS  # fmt: skip
 
+_ONLY_PROFILE = ("ranks", "grow", "kernels")
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
 _ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")
 
@@ -44,14 +49,21 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
         Naming them.
     """
     own = {name.partition(".")[2] for name in parameters if name.startswith("workload.")}
-    if len(own & {"trace", "graph"}) != 1:
-        raise InputError("workload needs a trace of gradients or the graph of an iteration: workload.trace = FILE.csv")
+    if len(own & {"trace", "graph", "profile", "model"}) != 1:
+        raise InputError(
+            "workload needs one of a trace of gradients, the graph of an iteration, the profile of a program and a"
+            " model: workload.trace = FILE.csv"
+        )
     if "trace" in own and "workers" not in own:
         raise InputError("workload.trace needs workload.workers")
-    if "graph" in own and own & set(_ONLY_TRACE):
+    if not own & {"trace", "model"} and own & set(_ONLY_TRACE):
         raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} needs workload.trace")
+    if not own & {"profile", "model"} and own & set(_ONLY_PROFILE):
+        raise InputError(f"workload.{min(own & set(_ONLY_PROFILE))} needs workload.profile")
     on_network = "topology.name" in parameters
-    if on_network == ("bandwidth" in own):
+    if "model" in own:
+        check_step({name: parameters[f"workload.{name}"] for name in own}, on_network=on_network)
+    elif on_network == ("bandwidth" in own):
         raise InputError(
             "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
         )
@@ -75,6 +87,7 @@ class Trainer:
 
     def __init__(self) -> None:
         self._costs: tuple[Any, Callable[[Task], float]] | None = None
+        self._profile = ProfiledStep()
 
     def row(self, seed: int, parameters: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
         """Compute one point; columns as ``commsim workload run`` has them.
@@ -95,6 +108,12 @@ class Trainer:
         """
         check_workload(parameters)
         own = {name.partition(".")[2]: v for name, v in parameters.items() if name.startswith("workload.")}
+        if "profile" in own:
+            whole, notes = self._profile.whole(own)
+            costs = self._costs_of(seed, parameters, {**own, "workers": whole.world}, network)
+            return self._profile.row(whole, costs, notes)
+        if "model" in own:
+            return step_row(seed, parameters, own, network)
         costs = self._costs_of(seed, parameters, own, network)
         return _graph(own, costs) if "graph" in own else _train(seed, own, costs)
 
@@ -142,9 +161,12 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
+    from commsim.workload.cost_of import NetworkCosts
+    from commsim.workload.exchanges import ExchangesOnLinks
     from commsim.workload.task_graph import read_graph, simulate_graph
 
-    timeline = simulate_graph(read_graph(own["graph"]), costs)
+    links = ExchangesOnLinks(costs) if isinstance(costs, NetworkCosts) else None
+    timeline = simulate_graph(read_graph(own["graph"]), costs, links)
     time, exposed = timeline.iteration_time, timeline.exposed_communication
     return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": (time - exposed) / time if time else 1.0}
 
@@ -187,7 +209,8 @@ class Bench:
         """
         if any(name.startswith("workload.") for name in parameters):
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
-            return self._trainer.row(seed, parameters, network) | {"remarks": notes}
+            row = self._trainer.row(seed, parameters, network)
+            return row | {"remarks": [*row.get("remarks", ()), *notes]}
         solution = self._solved(seed, parameters)
         (result,) = solution.results
         row = result.row()

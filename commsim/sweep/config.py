@@ -16,6 +16,7 @@ from commsim.opening import opening
 
 from .axis import Axis, kind_in, read_axis
 from .expression import Expression
+from .profiled_step import files_of
 
 TABLES = ("topology", "collective", "engine", "placement", "workload")
 SAMPLES = ("grid", "latin_hypercube", "sobol")
@@ -188,7 +189,9 @@ def _speed(name: str) -> int:
 
 def _files(cases: tuple[Case, ...]) -> dict[str, str]:
     named = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
-    paths = {_file_in(text) for text in sorted(named)} - {None}
+    paths: set[Path | None] = {_file_in(text) for text in sorted(named)} - {None}
+    paths |= {path for case in cases for axis in case.axes if axis.name == "workload.profile"
+              for pattern in axis.values for path in files_of(str(pattern))}  # fmt: skip
     return {str(path): _hash_of(path) for path in paths if path is not None}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.spec import is_own_file, read_arguments, split_spec
-from commsim.scenario.packet_options import FABRIC, TRANSPORT
+from commsim.scenario.packet_options import ALL
 
 from .axis import Axis
 from .config import Case, Config
@@ -19,7 +19,7 @@ COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth"
 WIRE = {"payload": "size", "header": "size"}
 PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
          "tolerance": "number"}  # fmt: skip
-PACKETS = {key: kind for key, kind in {**TRANSPORT, **FABRIC}.items() if kind != "list"}
+PACKETS = {key: kind for key, kind in ALL.items() if kind != "list"}
 # Keys of ``[engine]``, and the kind of each.
 KNOWN = {**PLAIN, **COSTS, **WIRE, **PACKETS}
 # Keys of ``[topology]`` and ``[collective]`` that are no arguments of a topology or a collective.
@@ -49,7 +49,7 @@ KINDS = {
     "collective.size": "size",
     "placement.strategy": "text",
 }
-COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
+COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.ranks", "workload.iterations")
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.scenario.bounds.cuts import Cut
-from commsim.scenario.bounds.demand import Demand
+from commsim.scenario.bounds.demand import BY_PAIR, Demand
 from commsim.scenario.bounds.usable_links import Graph
 
 MAX_SEARCHES = 64
@@ -131,9 +131,9 @@ def _distance(graph: Graph, demand: Demand, overheads: float) -> tuple[str, floa
 def _needs(demand: Demand, budget: int) -> Iterator[tuple[int, NDArray[np.intp], str]]:
     """Return some ranks, and for each the ranks that it has something for ("to") or needs something of ("from")."""
     p = demand.n_ranks
-    if demand.kind == "pairs":
+    if demand.kind in BY_PAIR:
         for rank in _spaced(np.unique(demand.src), budget):
-            yield rank, demand.dst[demand.src == rank], "to"
+            yield rank, np.unique(demand.dst[demand.src == rank]), "to"
         return
     some = np.flatnonzero(demand.amount > 0) if demand.kind in ("spread", "collect") else np.arange(p)
     for rank in _spaced(some, budget):
@@ -145,7 +145,7 @@ def _spaced(some: NDArray[np.intp], budget: int) -> list[int]:
 
 
 def _reached(demand: Demand) -> int:
-    return demand.n_ranks if demand.kind != "pairs" else len(np.unique(np.concatenate((demand.src, demand.dst))))
+    return demand.n_ranks if demand.kind not in BY_PAIR else len(np.unique(np.concatenate((demand.src, demand.dst))))
 
 
 def _is_star(ends: NDArray[np.intp]) -> bool:

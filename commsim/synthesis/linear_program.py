@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.scenario.bounds.cuts import Cut
-from commsim.scenario.bounds.demand import Demand
+from commsim.scenario.bounds.demand import BY_PAIR, Demand
 from commsim.scenario.bounds.usable_links import Graph
 
 from .flow_program import FlowProgram, flow, on_links, send, unit
@@ -59,7 +59,7 @@ def program_bound(graph: Graph, demand: Demand) -> Cut | None:
 def n_variables(graph: Graph, demand: Demand) -> int:
     """Return the size of the program; 0 where cuts say all that there is to say."""
     p, m = demand.n_ranks, len(graph.link)
-    if p < 2 or demand.kind == "signals":
+    if p < 2 or demand.kind in ("signals", *BY_PAIR[1:]):
         return 0
     if demand.kind in ("pairs", "all_pairs"):
         return 1 + (len(np.unique(demand.src)) if demand.kind == "pairs" else p) * m

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.scenario.bounds.cuts import Cut, cuts_around
-from commsim.scenario.bounds.demand import Demand
+from commsim.scenario.bounds.demand import BY_PAIR, Demand
 from commsim.scenario.bounds.usable_links import Graph
 
 # Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
@@ -40,7 +40,7 @@ def min_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
     if demand.kind == "signals" or len(graph.link) > MAX_LINKS or not len(graph.link):
         return
     p = demand.n_ranks
-    if demand.kind in ("pairs", "all_pairs"):
+    if demand.kind in (*BY_PAIR, "all_pairs"):
         for sends in _halves(p):
             yield from _cut_between(graph, demand, sends)
         return

@@ -9,13 +9,12 @@ from typing import Any
 
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
-from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
-from commsim.scenario.contenders import legal_sizes, prepare_all, without_overhead
+from commsim.scenario.contenders import legal_sizes, prepare_all, require_blocks, without_overhead
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.ranking import contenders
 from commsim.scenario.scenario import Scenario
@@ -129,7 +128,7 @@ def bound_of(scenario: Scenario, operation: str, *, root: int = 0, anywhere: boo
     InputError
         If the operation is unknown, or the placement does not fit.
     """
-    known_operation(operation)
+    require_blocks(operation)
     where = placement_of_ranks(scenario.network, scenario.n_ranks, scenario.placement, scenario.seed)
     return lower_bound(operation, scenario.network, where.nodes, root=root, anywhere=anywhere)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -159,20 +161,59 @@ class NetworkCosts:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[float, tuple[int, ...]]] = {}
         self._told, self._chosen = told, list[str]()
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated once without others."""
+        return self.alone(task)[0] if task.operation else task.duration
+
+    def alone(self, task: Task) -> tuple[float, tuple[int, ...]]:
+        """Return the seconds of a communication without others, and the links that it uses."""
         from commsim.scenario.solve import solve
 
-        if not task.operation:
-            return task.duration
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
             scenario, plan = self._ready(task)
-            self._known[key] = solve(scenario, [self._size(task)], plan=plan).results[0].time
+            found = solve(scenario, [self._size(task)], plan=plan).results[0]
+            self._known[key] = found.time, tuple(np.flatnonzero(found.link_bytes).tolist())
         return self._known[key]
+
+    def together(self, begun: Sequence[tuple[Task, float]]) -> list[float]:
+        """Return the seconds of communications that share the network, each from its own start.
+
+        Parameters
+        ----------
+        begun : sequence of (Task, float)
+            Communications, and when all members of each begin, s.
+
+        Raises
+        ------
+        InputError
+            If what one sends depends on its tensors, or is compressed: such messages are simulated alone.
+        """
+        from commsim.scenario.plans.dense import Plan
+        from commsim.scenario.scenario import Wish
+        from commsim.scenario.together.background import Messages
+        from commsim.scenario.together.composition import JobEntry
+        from commsim.scenario.together.shared_run import SharedRun, shared_network
+
+        plans, entries = [], []
+        for k, (task, start) in enumerate(begun):
+            plan = self._ready(task)[1]
+            if not isinstance(plan, Plan) or task.parts:
+                raise InputError(f"task {task.name!r} overlaps others, and only dense collectives share links")
+            plans.append(plan)
+            entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self._size(task), start))
+        shared = SharedRun(
+            shared_network(self._network, plans), tuple(entries), tuple(plans), Messages.none(), None, self._seed
+        )
+        wish = Wish(engine="flow", framing=self._framing, seed=self._seed)
+        return [result.time for result in shared.checked(shared.shared(wish)[0])]
+
+    def n_transfers(self, task: Task) -> int:
+        """Return how many transfers a communication has."""
+        return int(self._ready(task)[1].schedules[0].n_transfers)
 
     def sent_by_each(self, task: Task) -> float:
         """Bytes that a member sends in the mean: what the schedule of a named algorithm sends, else the least."""

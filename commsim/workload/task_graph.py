@@ -32,7 +32,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree, write_tree
 
 from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from .exchanges import ExchangesOnLinks
 
 __all__ = ["Graph", "Task", "Timeline", "simulate_graph"]
 
@@ -127,7 +130,7 @@ class Graph:
         return max((max(task.group) for task in self.tasks if task.group), default=0) + 1
 
 
-def simulate_graph(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
+def simulate_graph(graph: Graph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None = None) -> Timeline:
     """Run the graph.
 
     Parameters
@@ -137,6 +140,8 @@ def simulate_graph(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
     time_of : callable
         Seconds that a communication costs; it comes on top of the task's `duration`, and is not asked for computations.
         :mod:`commsim.workload.cost_of` makes such functions.
+    links : ExchangesOnLinks, optional
+        Network on which communications that overlap share links. Default: each takes what it costs by itself.
 
     Returns
     -------
@@ -148,14 +153,14 @@ def simulate_graph(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
     InputError
         If a cost is negative or not finite.
     """
-    return _GraphRun(graph, time_of).run()
+    return _GraphRun(graph, time_of, links).run()
 
 
 class _GraphRun:
     """The state of one run: events by time, and per resource the tasks that wait for it."""
 
-    def __init__(self, graph: Graph, time_of: Callable[[Task], float]) -> None:
-        self._tasks, self._time_of, self._graph = graph.tasks, time_of, graph
+    def __init__(self, graph: Graph, time_of: Callable[[Task], float], links: ExchangesOnLinks | None) -> None:
+        self._tasks, self._time_of, self._graph, self._links = graph.tasks, time_of, graph, links
         self._missing = [len(set(task.after)) for task in graph.tasks]  # a task that is named twice ends once
         self._followers: list[list[int]] = [[] for _ in graph.tasks]
         for i, task in enumerate(graph.tasks):
@@ -171,12 +176,25 @@ class _GraphRun:
         for i in (i for i, missing in enumerate(self._missing) if not missing):
             self._offer(i)
         self._start_all(0.0)
-        while self._ends:
-            now = self._ends[0][0]
+        while (now := self._next_end()) < math.inf:
             while self._ends and self._ends[0][0] == now:  # all that ends at once frees before anything starts
                 self._finish(heapq.heappop(self._ends)[1])
+            for i in self._links.ended(now) if self._links is not None else ():
+                self._exchanged(i, now)
             self._start_all(now)
         return Timeline(self._graph, self._start, self._end)
+
+    def _next_end(self) -> float:
+        under_way = math.inf if self._links is None else self._links.next_end()
+        return min(under_way, self._ends[0][0] if self._ends else math.inf)
+
+    def _exchanged(self, i: int, now: float) -> None:
+        """End an exchange on shared links, or begin what the task does after it."""
+        self._end[i] = now + self._tasks[i].duration
+        if self._end[i] > now:
+            heapq.heappush(self._ends, (float(self._end[i]), i))
+        else:
+            self._finish(i)
 
     def _offer(self, i: int, waited_for: str = "") -> None:
         heapq.heappush(self._candidates, (self._tasks[i].priority, i, waited_for))
@@ -206,7 +224,11 @@ class _GraphRun:
                     self._offer_next(waited_for)
                 continue
             self._busy.update(task.resources)
-            self._start[i], self._end[i] = now, now + self._duration(task)
+            self._start[i] = now
+            if task.operation and self._links is not None:
+                self._links.begin(i, task, now)
+                continue
+            self._end[i] = now + self._duration(task)
             heapq.heappush(self._ends, (float(self._end[i]), i))
 
     def _duration(self, task: Task) -> float:

@@ -29,11 +29,12 @@ def test_without_timeouts_the_second_switchml_job_takes_what_flows_say():
     assert abs(patient.gap) < 0.01
 
 
-def test_half_of_atps_gap_is_packets_that_are_sent_again():
+def test_atps_gap_is_packets_that_are_sent_again():
     soon, late = (measure("atp_beside_dctcp", 4, name, 2)[0] for name in ("atp", "atp:rto=0.01"))
     assert soon.sent_again > 0
     assert late.sent_again == 0
-    assert 0 < late.gap < 0.7 * soon.gap
+    assert abs(late.gap) < 0.1  # flows have the window of 100 packets, too
+    assert soon.gap > 0.3
 
 
 def test_the_command_refuses_no_seeds(capsys):

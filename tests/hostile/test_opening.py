@@ -22,6 +22,7 @@ OWN_FILES = {
     "commsim/core/compiling/kernel_cache.py",
     "commsim/opening.py",
     "commsim/core/registry.py",
+    "commsim/software/experts/kernels.py",
     "commsim/software/nccl/gpu_costs.py",
     "commsim/report/page/write.py",
     "commsim/report/papers/paper.py",

@@ -58,7 +58,13 @@ def expected(name: str, inputs: ArrayLike, root: int = 0, layout: Layout = ()) -
     if promise.moves is not None:
         parts = []
         for r in range(n_ranks):
-            _, _, origin, chunk = promise.moves(np.array([r]), n_ranks, n_chunks, layout)
+            _, end, origin, chunk = promise.moves(np.array([r]), n_ranks, n_chunks, layout)
+            if promise.reduces:
+                sums = np.zeros((end.max(initial=-1) + 1, bounds[1]), inputs.dtype)
+                for e, o, c in zip(end, origin, chunk, strict=True):
+                    sums[e] += inputs[o, bounds[c] : bounds[c + 1]]
+                parts.append((slice(0, sums.size), sums.ravel()))
+                continue
             moved = [inputs[o, bounds[c] : bounds[c + 1]] for o, c in zip(origin, chunk, strict=True)]
             parts.append((slice(0, bounds[len(moved)]), np.concatenate([inputs[0, :0], *moved])))
         return parts

@@ -1,4 +1,4 @@
-"""A fabric with one queue of events, in plain Python: the slow oracle of the kernels that go span by span.
+"""A fabric of hosts and switches in plain Python, with a heap of events: the slow oracle of the kernels.
 
 Senders send all they have at line rate over paths of the same hash; receivers acknowledge every packet at once. Links
 serve answers before data, one packet at a time, and nothing is trimmed or marked.

@@ -51,6 +51,7 @@ def variants(n_ranks: int) -> list:
         build["grid_neighbour_exchange"](n_ranks, dims=(n_ranks // (2 - n_ranks % 2), 2 - n_ranks % 2)),
         build["torus_all_reduce"](n_ranks, dims=(1, n_ranks)),
         build["multi_ring_all_reduce"](n_ranks, 3, machines),
+        build["ep_dispatch"](n_ranks, tokens=5, machines=machines, pieces=2, in_order=True),
     ]
 
 

@@ -154,11 +154,15 @@ def test_what_is_expected_is_what_the_operation_gives_on_the_filled_inputs(
     operation: str, n_ranks: int, blocks: int, extra: int, data: st.DataObject
 ) -> None:
     promise = OPERATIONS[operation]
-    wanted = {"none": 0, "grid": 1, "ranks": n_ranks, "pairs": n_ranks**2}[promise.layout]
+    wanted = {"none": 0, "grid": 1, "ranks": n_ranks, "pairs": n_ranks**2, "runs": 0}[promise.layout]
     layout = tuple(
         data.draw(st.lists(st.integers(0, 3), min_size=wanted, max_size=wanted).filter(any)) if wanted else []
     )
     layout = (n_ranks,) if promise.layout == "grid" else layout
+    if promise.layout == "runs":
+        rank = st.integers(0, n_ranks - 1)
+        run = st.tuples(rank, rank, st.integers(0, 3), st.integers(1, 3))
+        layout = tuple(number for one in data.draw(st.lists(run, min_size=1, max_size=6)) for number in one)
     chunks = promise.least_chunks(n_ranks, layout)
     n = blocks * chunks + (0 if chunks > 1 else extra)
     root = data.draw(st.integers(0, n_ranks - 1))

@@ -1,5 +1,7 @@
 """Spraying over finite entropies: shares of links, and what they cost a permutation."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,15 @@ def test_one_entropy_is_one_path_and_many_are_all_equally():
     assert many.link.tolist() == all_paths.link.tolist()
     # binomial: 4096 values over 4 paths deviate by sqrt(3 / 4096) of a share, here within four of these
     np.testing.assert_allclose(many.share, all_paths.share, rtol=4 * np.sqrt(3 / 4096))
+
+
+def test_values_of_a_slower_path_count_as_much_less():
+    network = load_network(LEAF_SPINE)
+    slow = network.src == network.n_nodes - 1  # the last spine
+    network = dataclasses.replace(network, bandwidth=np.where(slow, 0.25, 1.0) * network.bandwidth)
+    routes = find_routes(network, [0], [5], routing="spray:entropies=4096")
+    down = routes.share[slow[routes.link]]
+    assert down == pytest.approx(0.25 / 3.25, rel=0.15)
 
 
 @pytest.mark.parametrize("entropies", [2, 7, 64])
@@ -84,8 +95,8 @@ def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
 def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
     from benchmarks.accuracy.fabrics import fabric, queue_of
     from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.patterns import permutation
     from commsim.engine.fabric.spraying import Spraying
+    from commsim.engine.traffic.patterns import permutation
 
     network, messages = fabric(hosts, 50e9, 1, 0), permutation(hosts, size, seed=2)
     queue = queue_of(50e9)

@@ -68,6 +68,13 @@ QUESTIONS = {
     "packets": Question("ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp"),
                         {"engine": "packet", "transport": "dctcp"},
                         {"engine.name": "packet", "engine.transport": "dctcp"}),
+    "sprayed packets": Question(
+        "ring_all_reduce", LEAF,
+        ("--engine", "packet", "--transport", "rccc", "--balancing", "reps", "--entropies", "16", "--seed", "4"),
+        {"engine": "packet", "transport": "rccc", "packets": {"balancing": "reps", "entropies": 16}, "seed": 4},
+        {"engine.name": "packet", "engine.transport": "rccc", "engine.balancing": "reps", "engine.entropies": 16,
+         "sweep.seed": 4},
+    ),
     "losses": Question(
         "ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp", "--loss", "0.001", "--seed", "5"),
         {"engine": "packet", "transport": "dctcp", "packets": {"loss": 0.001}, "seed": 5},
@@ -81,6 +88,11 @@ QUESTIONS = {
     "headers": Question("ring_all_reduce", STAR, ("--payload", "1KiB", "--header", "78B"),
                         {"payload": "1KiB", "header": "78B"}, {"engine.payload": "1KiB", "engine.header": "78B"}),
     "NCCL": Question("nccl_all_reduce", NCCL),
+    "experts": Question("ep_dispatch:tokens=16,max_machines=2,library=deepep", NCCL),
+    "experts, a dead uplink": Question(
+        "ep_combine:tokens=16,library=deepep", NCCL, ("--fail", "link:leaf0->spine0"), {"fail": ["link:leaf0->spine0"]},
+        {"topology.fail": "link:leaf0->spine0"},
+    ),
 }  # fmt: skip
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 
@@ -138,7 +150,7 @@ def exported(tmp_path, asked):
     name, _, arguments = asked.collective.partition(":")
     where, _, given = asked.network.partition(":")
     fabric = "@" in asked.network
-    tables = {"collective": {"name": asked.collective if fabric else name, "size": "1MiB"},
+    tables = {"collective": {"name": name, "size": "1MiB"},
               "topology": {"name": asked.network if fabric else where}}  # fmt: skip
     for table, text in (("collective", arguments), ("topology", "" if fabric else given)):
         for part in filter(None, text.split(",")):
@@ -306,12 +318,16 @@ DOORS = {
 OF_ALL_REDUCES = ("advice", "advise")
 # Measurements of nothing are left out.
 OF_BYTES = ("compare", "compare_with")
+# Rankings are at some size; that of an exchange of experts follows from its routing.
+OF_SIZES = ("rank", "operation")
 
 
 def can_express(door, asked):
     if door in OF_ALL_REDUCES and asked.operation != "all_reduce":
         return False
     if door in OF_BYTES and asked.operation == "barrier":
+        return False
+    if door in OF_SIZES and asked.operation.startswith("ep_"):
         return False
     return asked.keywords.keys() <= set(DOORS[door][1])
 

@@ -1,5 +1,5 @@
-from commsim.sweep import Progress
 from commsim.core.work import duration
+from commsim.sweep import Progress
 from commsim.sweep.progress import Lines, line
 
 

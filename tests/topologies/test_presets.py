@@ -11,7 +11,7 @@ from commsim.scenario.inputs import load_network
 from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
-SMALL = [name for name in PRESETS if name not in ("meta-24k", "tpu-v5p")]
+SMALL = [name for name in PRESETS if name not in ("meta-24k", "tpu-v4", "tpu-v5p")]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -117,7 +117,7 @@ def test_an_unknown_preset_lists_the_known_ones():
         PRESETS["x"]
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment"])
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment" and "tpu" not in name])
 def test_a_preset_of_a_machine_says_who_made_its_parts_and_a_fabric_keeps_it(name, tmp_path):
     from commsim.core.machines.hardware import maker_of, read_hardware
     from commsim.files.store import SUFFIXES, read_network, save

@@ -7,15 +7,29 @@ from typing import Any, ClassVar
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, share
 
-from . import Flags, flag
+from . import Flags, flag, switched
 
 PACKET_FLAGS = (
-    "transport", "window", "ack_every", "buffer", "shared_buffer", "buffer_alpha", "class_weights", "ecn", "pause",
+    "preset", "transport", "balancing", "entropies", "flowlet_gap", "no_trimming", "window", "ack_every", "buffer",
+    "shared_buffer", "buffer_alpha", "class_weights", "ecn", "pause",
     "loss", "loss_burst",
 )  # fmt: skip
 
 
-class Packets(Flags):
+class Spraying(Flags):
+    """How hosts spread the packets of a message over paths."""
+
+    TITLE: ClassVar[str] = "packets"
+    balancing: str | None = flag(
+        metavar="NAME",
+        help="ecmp, oblivious, bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
+    )
+    entropies: int | None = flag(metavar="E", help="paths that a message tries, a power of two (default: 128)")
+    flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
+    no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
+
+
+class Packets(Spraying):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "packets"
@@ -25,8 +39,13 @@ class Packets(Flags):
     )  # fmt: skip
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload")
+    preset: str | None = flag(
+        metavar="NAME", help="transport and balancing: uec, uec-credit, roce, roce-adaptive, swift or ideal"
+    )
     transport: str | None = flag(
-        choices=("window", "dctcp", "dcqcn"), help="ideal window, DCTCP, or RoCE with DCQCN (default: window)"
+        metavar="NAME",
+        help="window (ideal), dctcp, dcqcn over one path, over many with --balancing; nscc, rccc, eqds, ndp, swift, "
+        "hpcc, timely, patched_timely; NAME:key=value (default: window)",
     )
     window: str | None = flag(
         metavar="SIZE", help="payload outstanding per flow (default of window: 2 bandwidth-delay products)"
@@ -69,7 +88,10 @@ def packet_values(config: Packets) -> dict[str, Any]:
         given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
         if given:
             raise InputError(f"{given[0]} needs engine packet, got engine {config.engine or 'flow'}")
-    values: dict[str, Any] = {name: getattr(config, name) for name in ("transport", "ack_every", "loss", "loss_burst")}
+    plain = ("preset", "transport", "balancing", "entropies", "flowlet_gap", "ack_every", "loss", "loss_burst")
+    values: dict[str, Any] = {name: getattr(config, name) for name in plain}
+    if config.no_trimming:
+        values["trimming"] = False
     for name in ("window", "buffer", "shared_buffer"):
         if getattr(config, name) is not None:
             values[name] = parse_size(getattr(config, name), f"--{name.replace('_', '-')}")

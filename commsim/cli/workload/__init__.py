@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb, WithJson
 
-from . import parallel, share, systems, training
+from . import parallel, share, step, systems, training, transfers
 
 COMMANDS = {
     "workload run": Verb(
@@ -25,6 +25,21 @@ COMMANDS = {
         parallel.ReshardConfig,
         parallel.run_reshard,
         "move a piece of a tensor from one mesh to another: send-recv, all-gather, broadcast",
+    ),
+    "workload step": Verb(
+        step.StepConfig,
+        step.run_step,
+        "predict a training step of a transformer: tensor, pipeline, context, data and expert parallel traffic",
+    ),
+    "workload kv": Verb(
+        transfers.KvConfig,
+        transfers.run_kv,
+        "send a KV cache from prefill to decode ranks that divide heads in other ways",
+    ),
+    "workload weights": Verb(
+        transfers.WeightsConfig,
+        transfers.run_weights,
+        "push weights from trainer to inference ranks: directly, through chains, or as the best broadcast",
     ),
     "workload systems": Verb(
         systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"

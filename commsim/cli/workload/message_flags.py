@@ -13,6 +13,7 @@ from commsim.core.units import parse_bandwidth, parse_time
 from commsim.scenario.packet_options import framing_of
 
 if TYPE_CHECKING:
+    from commsim.workload.exchanges import ExchangesOnLinks
     from commsim.workload.task_graph import Task
 
 # Flags of what only a network has.
@@ -91,6 +92,19 @@ def notes_of(time_of: Callable[[Task], float]) -> tuple[str, ...]:
     from commsim.workload.cost_of import NetworkCosts
 
     return time_of.notes() if isinstance(time_of, NetworkCosts) else ()
+
+
+def exchanges_of(time_of: Callable[[Task], float]) -> ExchangesOnLinks | None:
+    """Return the links that exchanges on a network share; None without a network."""
+    from commsim.workload.cost_of import NetworkCosts
+    from commsim.workload.exchanges import ExchangesOnLinks
+
+    return ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
+
+
+def shared_note(links: ExchangesOnLinks | None) -> list[str]:
+    """Describe how many exchanges shared links, where some did."""
+    return [f"{links.n_shared} exchanges overlapped others on shared links"] if links and links.n_shared else []
 
 
 def _unknown(task: Task) -> float:

@@ -125,12 +125,18 @@ def _text(row: dict[str, Any]) -> list[str]:
 class MoeConfig(WithPhases):
     """All flags of ``commsim workload moe``."""
 
-    policy: tuple[str, ...] = repeated(metavar="NAME", help="fifo, priority, lina (default: all); repeatable")
+    policy: tuple[str, ...] = repeated(
+        metavar="NAME", help="fifo, priority, lina (default: these), two_micro_batches; repeatable"
+    )
     layers: int = flag(required=True, metavar="N", help="layers of attention and experts")
     ranks: int = flag(required=True, metavar="N", help="GPUs, among which the experts are divided")
     attention: str = flag(required=True, metavar="TIME", help="forward time of one layer without its experts")
     expert: str = flag(required=True, metavar="TIME", help="forward time of the experts of one GPU in one layer")
-    tokens: str = flag(required=True, metavar="SIZE", help="data of a GPU in one all-to-all, its own part included")
+    tokens: str | None = flag(metavar="SIZE", help="data of a GPU in one all-to-all, its own part included")
+    exchange: str | None = flag(
+        metavar="KEY=VALUE,...",
+        help="in place of --tokens: parameters of ep_dispatch and ep_combine, such as tokens=4096,library=deepep",
+    )
     gradients: str = flag(required=True, metavar="SIZE", help="gradients of one layer's weights that all GPUs hold")
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 
@@ -139,7 +145,7 @@ def run_moe(config: MoeConfig) -> Answer:
     """Simulate the policies."""
     from commsim.workload.parallel.layer_parallel import SENDING_POLICIES
 
-    names = config.policy or list(SENDING_POLICIES)
+    names = config.policy or ["fifo", "priority", "two_micro_batches" if config.exchange else "lina"]
     unknown = [name for name in names if name not in SENDING_POLICIES]
     if unknown:
         raise InputError(f"unknown --policy {unknown[0]!r}; known: {', '.join(SENDING_POLICIES)}")
@@ -149,9 +155,15 @@ def run_moe(config: MoeConfig) -> Answer:
     if config.micro_op is not None:
         micro_op = parse_size(config.micro_op, "--micro-op")
         policies = [replace(p, micro_op=micro_op) if p.name == "lina" else p for p in policies]
+    if (config.tokens is None) == (config.exchange is None):
+        raise InputError("moe needs --tokens SIZE, or --exchange with the parameters of ep_dispatch; one of them")
+    if config.exchange is not None and config.network is None:
+        raise InputError("--exchange goes with --network: bytes of a routing differ from rank to rank")
+    if config.exchange is not None and "lina" in names:
+        raise InputError("--policy lina cuts equal blocks; with --exchange use fifo, priority or two_micro_batches")
     config.check_phases()
-    time_of = costs(config, config.ranks)
-    runs = [_moe_run(config, policy, time_of) for policy in policies]
+    time_of = [costs(config, config.ranks, _exchanges(config, policy.micro_batches)) for policy in policies]
+    runs = [_moe_run(config, policy, of) for policy, of in zip(policies, time_of, strict=True)]
     rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{counted(config.layers, 'layer')} on {counted(config.ranks, 'GPU')}"
@@ -161,16 +173,38 @@ def run_moe(config: MoeConfig) -> Answer:
     )
     table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
     written = config.write_phases(runs[0][1], config.ranks, policies[0].name)
-    return Answer([table, *remarks([*notes_of(time_of), shared]), *written], rows)
+    return Answer(
+        [table, *remarks([*dict.fromkeys(note for of in time_of for note in notes_of(of)), shared]), *written], rows
+    )
+
+
+def _exchanges(config: MoeConfig, micro_batches: int) -> tuple[str, ...]:
+    """Return what a micro-batch's dispatch and combine are; a combine has a precision of its own."""
+    if config.exchange is None:
+        return ()
+    from commsim.core.spec import split_spec
+
+    _, given = split_spec(f"ep_dispatch:{config.exchange}")
+    text = given.get("tokens", "")
+    if not text.isdecimal() or int(text) < micro_batches:
+        raise InputError(f"--exchange needs tokens=N, at least {micro_batches}, got {text or 'none'}")
+    given["tokens"] = str(int(text) // micro_batches)
+    back = {key: value for key, value in given.items() if key != "precision"}
+    written = [",".join(f"{key}={value}" for key, value in one.items()) for one in (given, back)]
+    return tuple(f"{name}={name}:{one}" for name, one in zip(("ep_dispatch", "ep_combine"), written, strict=True))
 
 
 def _moe_run(
     config: MoeConfig, policy: SendingPolicy, time_of: Callable[[Task], float]
 ) -> tuple[dict[str, Any], Timeline]:
-    from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_row
+    from commsim.workload.parallel.layer_parallel import EQUAL_BLOCKS, ROUTED, ExpertLayer, expert_row
 
     times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
-    layer = ExpertLayer(*times, parse_size(config.tokens, "--tokens"), parse_size(config.gradients, "--gradients"))
+    tokens = 1.0 if config.tokens is None else parse_size(config.tokens, "--tokens")  # of a routing it has its own
+    layer = ExpertLayer(
+        *times, tokens, parse_size(config.gradients, "--gradients"),
+        exchange=EQUAL_BLOCKS if config.exchange is None else ROUTED,
+    )  # fmt: skip
     return expert_row(layer, config.layers, config.ranks, policy, time_of)
 
 

@@ -12,7 +12,7 @@ from commsim.core.units import counted, format_size, format_time, parse_bandwidt
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
-from .message_flags import costs, notes_of
+from .message_flags import costs, exchanges_of, notes_of, shared_note
 from .phases import WithPhases
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def run(config: Config) -> Answer:
         from commsim.workload.task_graph import read_graph, simulate_graph
 
         time_of = costs(config, None, config.algorithm)
-        timeline = simulate_graph(read_graph(config.graph), time_of)
-        parts = [*remarks(notes_of(time_of)), *_graph_parts(timeline, config.graph)]
+        links = exchanges_of(time_of)
+        timeline = simulate_graph(read_graph(config.graph), time_of, links)
+        parts = [*remarks((*notes_of(time_of), *shared_note(links))), *_graph_parts(timeline, config.graph)]
         parts += _write_files(config, timeline, timeline.graph.n_ranks, time_of)
         results = [timeline.row()]
     else:

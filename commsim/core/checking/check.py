@@ -115,6 +115,11 @@ def initial_state(schedule: Schedule, content: Content) -> tuple[Labels, NDArray
     rank, chunk = _holders(schedule, OPERATIONS[schedule.operation].starts)
     where = rank * schedule.n_addresses + chunk
     label[where] = chunk if schedule.in_place else rank * schedule.n_chunks + chunk
+    operation = OPERATIONS[schedule.operation]
+    if operation.moves is not None and operation.reduces:  # what is added to one chunk has its label
+        n, k = schedule.n_ranks, schedule.n_chunks
+        end, end_chunk, begin, begin_chunk = operation.moves(np.arange(n), n, k, schedule.layout)
+        label[begin * schedule.n_addresses + begin_chunk] = end * k + end_chunk
     held[where] = content.of(rank)
     return label, held
 
@@ -181,6 +186,11 @@ def _postcondition(
     n, k = schedule.n_ranks, schedule.n_chunks
     if operation.moves is not None:
         rank, chunk, origin, origin_chunk = operation.moves(np.arange(n), n, k, schedule.layout)
+        if operation.reduces:
+            ends, of_end = np.unique(rank * k + chunk, return_inverse=True)
+            total = content.zeros(len(ends))
+            content.add(total, of_end, content.of(origin))
+            return ends // k, ends % k, ends, total
         return rank, chunk, origin * k + origin_chunk, content.of(origin)
     rank, chunk = _holders(schedule, operation.ends)
     if operation.reduces:

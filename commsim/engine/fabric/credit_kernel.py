@@ -11,6 +11,8 @@ datacenter traffic" (EQDS), NSDI 2022; Handley et al., "NDP", SIGCOMM 2017.
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.traffic_state import ADDED
+from commsim.engine.packet.wheel_kernel import schedule
 
 from .fabric_state import NEVER, Fabric
 from .port_kernel import draw
@@ -69,6 +71,13 @@ def pull(fabric: Fabric, f: int, now: int) -> None:
     host["pull_tail"] = f
     if host["pacer"] == NEVER:
         host["pacer"] = max(now, host["pacer_free"])
+        schedule(fabric.events, _pacer_of(fabric, flow["dst"]), host["pacer"])
+
+
+@njit_norefcount
+def _pacer_of(fabric: Fabric, h: int) -> int:
+    """Event of a host's pacer."""
+    return int(fabric.state["n_hosts"] + len(fabric.link) + (ADDED + 1) * len(fabric.flow) + h)
 
 
 @njit_norefcount
@@ -100,6 +109,7 @@ def give(fabric: Fabric, h: int, now: int) -> int:
             _rest(fabric, h, f)
     wait = (credit if credit > 0 else LEAST_WAIT) * rules["ps_per_byte"] / (rules["pull_share"] * host["rate"])
     host["pacer"] = host["pacer_free"] = now + int(wait)
+    schedule(fabric.events, _pacer_of(fabric, h), host["pacer"])
     return int(f)
 
 

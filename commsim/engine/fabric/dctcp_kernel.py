@@ -1,6 +1,8 @@
-"""DCTCP: the window shrinks by the share of marked bytes, once a round trip, and else grows by a packet.
+"""DCTCP: the window shrinks by the share of marked bytes at the first mark of a round trip, and else grows by a packet.
 
-Source: Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010, equations 1 and 2.
+As with TCP, what was under way at a cut brings neither another cut nor growth. The share is of rounds of their own.
+
+Source: Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010, equations 1 and 2; RFC 8257, sections 3.3 and 3.4.
 """
 
 from __future__ import annotations
@@ -30,14 +32,16 @@ def on_ack(fabric: Fabric, f: int, number: int, marked: bool, n_bytes: int) -> N
     flow, mtu = fabric.flow[f], fabric.rules["mtu"]
     flow["round_bytes"] += n_bytes
     flow["round_marked"] += n_bytes if marked else 0
-    if not marked:
-        flow["window"] += mtu * n_bytes / flow["window"]
     if number >= flow["round_end"]:
         if flow["round_bytes"] > 0:
             flow["marked"] += GAIN * (flow["round_marked"] / flow["round_bytes"] - flow["marked"])
-        if flow["round_marked"] > 0:
-            flow["window"] *= 1.0 - flow["marked"] / 2.0
         flow["round_end"], flow["round_bytes"], flow["round_marked"] = flow["highest"], 0, 0
+    if number >= flow["cut_end"]:
+        if marked:
+            flow["window"] *= 1.0 - flow["marked"] / 2.0
+            flow["cut_end"] = flow["highest"]
+        else:
+            flow["window"] += mtu * n_bytes / flow["window"]
     flow["window"] = min(max(flow["window"], float(mtu)), flow["most"])
 
 

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.routing.flaps import Flaps
 
-from .fabric_state import NEVER, PS, Fabric
+from .fabric_state import Fabric
 from .ways import Ways, ways_around
 
 LISTS = ("low_head", "high_head", "pipe_head")
@@ -49,16 +49,21 @@ class FabricFlaps:
                 raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")
         self._network, self._ways, self._flaps = network, ways, flaps
         self._times = flaps.changes()
-        self._loss = network.loss[ways.links]
+        self._loss = network.loss[ways.links]  # of links that are up
         self._down = np.zeros(network.n_links, np.bool_)
         self._avoided = np.zeros(network.n_links, np.bool_)
 
+    @property
+    def next(self) -> float:
+        """When the next change is due."""
+        return self._times[0] if self._times else np.inf
+
     def begin(self, fabric: Fabric) -> None:
-        """Let the run stop at the first change."""
-        fabric.state["stop_at"] = round(self._times[0] * PS) if self._times else NEVER
+        """Note what the links lose when they are up."""
+        self._loss = fabric.link["loss"].copy()
 
     def make(self, fabric: Fabric) -> Fabric:
-        """Make the change that is due, and let the run stop at the next one."""
+        """Make the change that is due."""
         now = self._times.pop(0)
         down, avoided = self._flaps.down(self._network, now), self._flaps.avoided(self._network, now)
         for row in np.flatnonzero((down & ~self._down)[self._ways.links]):
@@ -69,7 +74,6 @@ class FabricFlaps:
             fabric = fabric._replace(way=way, ways=ways)
             fabric.flowlet["link"] = -1
         self._down, self._avoided = down, avoided
-        self.begin(fabric)
         return fabric
 
     def require_over(self, end: float) -> None:
@@ -97,8 +101,8 @@ def _empty(fabric: Fabric, row: int) -> None:
         packet["after"][p] = state["first_free"]
         state["first_free"] = p
     state["n_free"] += len(lost)
-    state["n_live"] -= len(lost)
     state["n_dropped"] += len(lost)
+    state["n_lost"] += len(lost)
     link["n_dropped"] += len(lost)
     link["low"] = link["high"] = 0
     for name in ENDS:

@@ -1,11 +1,6 @@
 """The tables that the kernels of sprayed fabrics work on, one row per thing; a row of each is a NumPy record.
 
-Time advances in *spans* no longer than the least latency of a link. What leaves a node within a span arrives elsewhere
-in a later span, so all that a node gets within a span is known when the span begins: nodes are simulated one after the
-other, each in the order of time, without a queue of events. That is the conservative synchronization of parallel
-simulation, with one processor; it is exact, and every link's memory is touched once per span.
-
-Source: B. Lubachevsky, "Efficient distributed event-driven simulations of multiple-loop networks", CACM 32(1), 1989.
+Events wait in the timing wheel of the packet engine; a packet makes one for each link, and one as it leaves its host.
 """
 
 from __future__ import annotations
@@ -15,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.engine.packet.packet_state import EventQueue
+
 Rows = NDArray[np.void]
 Row = np.void
 
 NEVER = np.iinfo(np.int64).max
 PS = 1e12  # picoseconds per second
-N_BINS = 1024  # that the arrivals at a switch within a span are sorted into
 N_FLOWLETS = 4096  # that a switch tells apart
 N_COUNTED = 4  # of a sample, before what is of links: its time, packets sent again, trimmed and marked
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
@@ -32,7 +28,7 @@ DONE, FULL, STUCK, CHANGE = range(4)
 DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
 
 # flags of a packet
-MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
+MARKED, LAST_HOP, ACK_NOW, RESENT, FIRST, LAST = 1, 2, 4, 8, 16, 32
 
 # state of a packet of a message at its sender; the bits above count how often it was sent again
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
@@ -64,31 +60,36 @@ PACKET_ROW = np.dtype(
     align=True,
 )
 
+# Two lines of cache have all that most packets need of a link; a row is three.
 LINK_ROW = np.dtype(
     [
-        ("ps_per_byte", np.float64),
-        ("latency", np.int64),  # ps
         ("done", np.int64),  # ps: the packet that is being sent has left
-        ("to", np.int32),  # node
+        ("latency", np.int64),  # ps
+        ("ps_per_byte", np.float64),
         ("serving", np.int32),  # packet, or -1
+        ("pipe_head", np.int32),  # on their way
+        ("pipe_tail", np.int32),
+        ("to", np.int32),  # node
         ("low_head", np.int32),  # data
         ("low_tail", np.int32),
         ("high_head", np.int32),  # what goes first
         ("high_tail", np.int32),
-        ("pipe_head", np.int32),  # on their way
-        ("pipe_tail", np.int32),
+        ("awaited", np.bool_),  # an arrival is scheduled
         ("low", np.int64),  # bytes queued, with those being sent
         ("high", np.int64),
         ("room", np.int64),  # bytes of data that the queue takes
+        ("peak", np.int64),  # bytes of data at most
         ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
         ("ecn_max", np.int64),  # 0 for never
-        ("loss", np.float64),  # share of packets that vanish
         ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
+        ("loss", np.float64),  # share of packets that vanish
+        ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
+        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-        ("peak", np.int64),  # bytes of data at most
+        ("unused", np.int64, (2,)),
     ],
     align=True,
 )
@@ -106,12 +107,8 @@ HOST_ROW = np.dtype(
         ("pull_tail", np.int32),
         ("idle_head", np.int32),  # and those that have what they asked for
         ("idle_tail", np.int32),
-        ("timer", np.int64),  # ps: a message starts or a packet is given up, at the earliest
-        ("wake", np.int64),  # ps: a message whose rate is limited may send its next packet
         ("pacer", np.int64),  # ps: credit may be given next; NEVER while nobody wants any
         ("pacer_free", np.int64),  # ps: and not before
-        ("first_flow", np.int32),  # of those that it sends, in `flow_of`
-        ("n_flows", np.int32),
         # the receiver's rate where the network is narrower than its hosts
         ("rate_at", np.int64),  # ps: it is reconsidered
         ("rate", np.float64),  # share of the link's
@@ -122,26 +119,56 @@ HOST_ROW = np.dtype(
     align=True,
 )
 
+# Two lines of cache have what a packet needs at its sender, and one what it needs at its receiver; a row is eight.
+# One flow: the messages of one sender to one receiver, whose packets are numbered from 0 through all of them.
 FLOW_ROW = np.dtype(
     [
+        # what every packet needs at its sender
         ("src", np.int32),
         ("dst", np.int32),
-        ("n_packets", np.int32),
-        ("last_size", np.int32),  # bytes on the wire of its last packet
-        ("start", np.int64),  # ps
-        ("received_at", np.int64),  # ps: its last byte came; -1 before
-        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
-        ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
-        ("ring_mask", np.int64),  # which it uses in a circle
-        # the sender
+        ("first", np.int32),  # packet of the message that has begun,
+        ("limit", np.int32),  # and the first after it
+        ("last_size", np.int32),  # bytes on the wire of that message's last packet
         ("highest", np.int32),  # packets sent once
         ("acknowledged", np.int32),  # all packets before this one have been
         ("n_resend", np.int32),
         ("first_resend", np.int32),  # none before it is to be sent again
+        ("next_ready", np.int32),
         ("in_flight", np.int64),  # bytes
-        ("known", np.int64),  # bytes received, as acknowledged
-        ("give_up", np.int64),  # ps: look for a packet without an answer
         ("window", np.float64),  # bytes
+        ("credit", np.int64),  # bytes
+        ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
+        ("ring_mask", np.int64),  # which it uses in a circle
+        ("give_up", np.int64),  # ps: look for a packet without an answer
+        ("free_at", np.int64),  # ps: the next packet may go
+        ("turn", np.int32),  # entropies
+        ("flip", np.int32),
+        ("upper", np.int32),
+        ("recycled_head", np.int32),
+        ("n_recycled", np.int32),
+        ("pending", np.uint8),  # timers, as bits
+        ("is_ready", np.bool_),
+        ("local", np.bool_),  # both ends are one host
+        ("blind", np.bool_),  # has heard nothing yet
+        ("job", np.int32),
+        ("end", np.int32),  # of its messages in `queue`
+        # the receiver
+        ("expected", np.int32),
+        ("latest", np.int32),  # highest number that came
+        ("n_early", np.int32),  # packets that came before one that is expected
+        ("next_pull", np.int32),
+        ("next_idle", np.int32),
+        ("owes", np.bool_),  # an acknowledgement when nothing is missing
+        ("is_pulling", np.bool_),
+        ("is_idle", np.bool_),
+        ("unanswered", np.int64),  # bytes
+        ("received", np.int64),  # bytes on the wire
+        ("asked", np.int64),  # bytes of credit
+        ("given", np.int64),
+        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
+        # answers
+        ("pulled", np.int64),  # bytes of credit got in all
+        ("known", np.int64),  # bytes received, as acknowledged
         ("most", np.float64),  # bytes: of the window
         ("base_rtt", np.int64),  # ps
         ("delay", np.float64),  # ps: smoothed
@@ -158,10 +185,12 @@ FLOW_ROW = np.dtype(
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
         ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
+        ("trimmed", np.bool_),  # since the window was last compared
+        ("is_fast", np.bool_),
         # a rate that adapts
         ("rate", np.float64),  # bytes/ps
         ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
-        ("free_at", np.int64),  # ps: the next packet may go
         ("stage", np.int32),  # rounds (HPCC) or rises in a row (TIMELY)
         ("heard", np.float64),  # HPCC: smoothed load of the path; TIMELY: smoothed difference of round trips, in ps
         ("last_rtt", np.int64),  # ps
@@ -173,33 +202,13 @@ FLOW_ROW = np.dtype(
         ("next_cut_at", np.int64),
         ("last_cut_at", np.int64),
         ("decayed_at", np.int64),  # ps: the estimate of congestion was last brought up to date
-        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
-        ("credit", np.int64),  # bytes
-        ("pulled", np.int64),  # bytes of credit got in all
-        ("next_ready", np.int32),
-        ("is_ready", np.bool_),
-        ("trimmed", np.bool_),  # since the window was last compared
-        ("is_fast", np.bool_),
-        ("blind", np.bool_),  # has heard nothing yet
-        # entropies
-        ("turn", np.int32),
-        ("flip", np.int32),
-        ("upper", np.int32),
-        ("recycled_head", np.int32),
-        ("n_recycled", np.int32),
-        # the receiver
-        ("expected", np.int32),
-        ("latest", np.int32),  # highest number that came
-        ("n_early", np.int32),  # packets that came before one that is expected
-        ("unanswered", np.int64),  # bytes
-        ("received", np.int64),  # bytes on the wire
-        ("owes", np.bool_),  # an acknowledgement when nothing is missing
-        ("is_pulling", np.bool_),
-        ("is_idle", np.bool_),
-        ("next_pull", np.int32),
-        ("next_idle", np.int32),
-        ("asked", np.int64),  # bytes of credit
-        ("given", np.int64),
+        # messages
+        ("n_packets", np.int32),  # of all its messages
+        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
+        ("ready", np.int64),  # ps: both ends have begun
+        ("received_at", np.int64),  # ps: its last byte came; -1 before
+        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
+        ("unused", np.int64, (6,)),
     ],
     align=True,
 )
@@ -219,8 +228,7 @@ FLOWLET_ROW = np.dtype([("when", np.int64), ("link", np.int32)], align=True)
 
 STATE_ROW = np.dtype(
     [
-        ("now", np.int64),  # ps: the present span begins
-        ("span", np.int64),  # ps
+        ("now", np.int64),  # ps
         ("draws", np.uint64),  # state of the generator
         ("n_hosts", np.int64),
         ("n_switches", np.int64),
@@ -228,9 +236,8 @@ STATE_ROW = np.dtype(
         ("n_unfinished", np.int64),
         ("first_free", np.int32),
         ("n_free", np.int64),
-        ("n_live", np.int64),  # packets
-        ("most_needed", np.int64),  # packets that a host may make within a span
-        ("next_host", np.int64),  # that the present span comes to
+        ("touched", np.int64),  # of what the next events need, so that it is in the cache by then
+        ("most_needed", np.int64),  # packets that an event may make
         ("n_sent", np.int64),  # data packets, and those sent again
         ("n_resent", np.int64),
         ("n_acks", np.int64),
@@ -242,9 +249,9 @@ STATE_ROW = np.dtype(
         ("n_hops", np.int64),
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
+        ("n_lost", np.int64),  # those of them that a link lost, not a full queue
         ("n_marked", np.int64),
         ("n_notified", np.int64),
-        ("stop_at", np.int64),  # ps: the run stops here for links to change; NEVER for not at all
         ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
         ("sample_every", np.int64),  # ps
         ("n_samples", np.int64),
@@ -261,16 +268,16 @@ class Fabric(NamedTuple):
         Time and counters; what does not change.
     link, host, flow, packet : LINK_ROW[n_links], HOST_ROW[n_hosts], FLOW_ROW[n_flows], PACKET_ROW[n]
         Links, hosts, messages, packets under way and free ones.
-    inlet, inlets : int32[n_switches + 1], int32[n]
-        Index of each switch's first incoming link, and the incoming links.
     way, ways : int32[n_switches * n_edges + 1], int32[n]
         Index of the first link that leads packets of a switch on to the switch of a host, and the links.
     edge, edge_switch : int32[n_hosts]
         Number of the switch that a host is on among those with hosts, and among all.
     salt : uint64[n_switches]
         Salt of each switch's hash.
-    flow_of : int32[n_flows]
-        Messages by sender.
+    receiver, message, queue, first_successor, successor, adding, adder_free
+        Same as in :class:`commsim.engine.packet.traffic_state.Flows`; `adder_free` by host.
+    carried : int64[n_jobs * n_links], bytes
+        Bytes of each job that left each link; empty where there is one job.
     mark, sent_at : uint8[n], int32[n]
         State of each packet of a message; when it was sent last, in ns.
     tried : uint16[n]
@@ -280,8 +287,8 @@ class Fabric(NamedTuple):
     flowlet : FLOWLET_ROW[n_switches * N_FLOWLETS]
         Time at which a packet of a message, or of another one with the same hash, passed last, and its next hop; -1
         before.
-    bins : int32[2 * N_BINS]
-        Room to sort in: heads and tails of lists.
+    events : EventQueue
+        Events that are pending.
     note, noted : NOTE_ROW[n_packets * n_notes], NOTE_ROW[n_flows * n_notes]
         What the links on a packet's path said, and what they said to the last packet of a message that was answered.
     watched, sample : int32[n], int64[n_rows * (N_COUNTED + 2 * n)]
@@ -294,21 +301,26 @@ class Fabric(NamedTuple):
     host: Rows
     flow: Rows
     packet: Rows
-    inlet: NDArray[np.int32]
-    inlets: NDArray[np.int32]
     way: NDArray[np.int32]
     ways: NDArray[np.int32]
     edge: NDArray[np.int32]
     edge_switch: NDArray[np.int32]
     salt: NDArray[np.uint64]
-    flow_of: NDArray[np.int32]
+    receiver: Rows
+    message: Rows
+    queue: NDArray[np.int32]
+    first_successor: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    adding: NDArray[np.int64]
+    adder_free: NDArray[np.int64]
+    carried: NDArray[np.int64]
     mark: NDArray[np.uint8]
     sent_at: NDArray[np.int32]
     tried: NDArray[np.uint16]
     penalty: NDArray[np.uint8]
     recycled: NDArray[np.uint16]
     flowlet: Rows
-    bins: NDArray[np.int32]
+    events: EventQueue
     note: Rows
     noted: Rows
     watched: NDArray[np.int32]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.wheel_kernel import schedule
 
-from .fabric_state import DATA, LAST_HOP, MARKED, TRIMMED, Fabric
+from .fabric_state import DATA, LAST, LAST_HOP, MARKED, TRIMMED, Fabric
 
 
 @njit_norefcount
@@ -32,7 +33,6 @@ def take_packet(fabric: Fabric) -> int:
     p = state["first_free"]
     state["first_free"] = fabric.packet[p]["after"]
     state["n_free"] -= 1
-    state["n_live"] += 1
     return int(p)
 
 
@@ -43,7 +43,18 @@ def free_packet(fabric: Fabric, p: int) -> None:
     fabric.packet[p]["after"] = state["first_free"]
     state["first_free"] = p
     state["n_free"] += 1
-    state["n_live"] -= 1
+
+
+@njit_norefcount
+def queue_answer(fabric: Fabric, h: int, q: int) -> None:
+    """Put a packet that goes first at the end of a host's queue of those."""
+    host = fabric.host[h]
+    fabric.packet[q]["after"] = -1
+    if host["control_head"] < 0:
+        host["control_head"] = q
+    else:
+        fabric.packet[host["control_tail"]]["after"] = q
+    host["control_tail"] = q
 
 
 @njit_norefcount
@@ -56,6 +67,7 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
     """
     link, packet = fabric.link[i], fabric.packet
     if link["loss"] > 0.0 and draw(fabric) < link["loss"]:
+        fabric.state["n_lost"] += 1
         _drop(fabric, i, p)
         return
     if packet[p]["kind"] == DATA and link["low"] + packet[p]["size"] > link["room"]:
@@ -151,6 +163,23 @@ def start(fabric: Fabric, i: int, now: int) -> None:
     link["serving"] = p
     if p >= 0:
         link["done"] = now + int(packet[p]["size"] * link["ps_per_byte"])
+        if packet[p]["kind"] == DATA and packet[p]["flags"] & LAST:
+            link["done"] += link["last_time"]
+        await_arrival(fabric, i)
+
+
+@njit_norefcount
+def await_arrival(fabric: Fabric, i: int) -> None:
+    """Set the event at which the first packet of a link arrives, on its way or being sent, unless it is set."""
+    link = fabric.link[i]
+    if link["awaited"]:
+        return
+    if link["pipe_head"] >= 0:
+        link["awaited"] = True
+        schedule(fabric.events, fabric.state["n_hosts"] + i, fabric.packet[link["pipe_head"]]["when"])
+    elif link["serving"] >= 0:
+        link["awaited"] = True
+        schedule(fabric.events, fabric.state["n_hosts"] + i, link["done"] + link["latency"])
 
 
 @njit_norefcount
@@ -159,6 +188,8 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     link["n_packets"] += 1
     link["n_bytes"] += packet[p]["size"]
+    if len(fabric.carried) > 0:
+        fabric.carried[fabric.flow[packet[p]["flow"]]["job"] * len(fabric.link) + i] += packet[p]["size"]
     packet[p]["when"] = link["done"] + link["latency"]
     packet[p]["after"] = -1
     if link["pipe_head"] < 0:

@@ -13,7 +13,7 @@ from commsim.core.jit import njit_norefcount
 from .credit_kernel import ask, pull
 from .fabric_state import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED, Fabric
 from .hpcc_kernel import copy_notes
-from .port_kernel import take_packet
+from .port_kernel import queue_answer, take_packet
 
 IN_BITMAP = 64
 
@@ -132,15 +132,3 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
     else:
         state["n_nacks"] += 1
     queue_answer(fabric, flow["dst"], q)
-
-
-@njit_norefcount
-def queue_answer(fabric: Fabric, h: int, q: int) -> None:
-    """Put a packet that goes first at the end of a host's queue of those."""
-    host = fabric.host[h]
-    fabric.packet[q]["after"] = -1
-    if host["control_head"] < 0:
-        host["control_head"] = q
-    else:
-        fabric.packet[host["control_tail"]]["after"] = q
-    host["control_tail"] = q

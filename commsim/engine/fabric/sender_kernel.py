@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.message_kernel import message_of
+from commsim.engine.packet.traffic_state import TIMEOUT
+from commsim.engine.packet.wheel_kernel import schedule
 
 from .control_kernel import on_news, on_trimming, pace
 from .credit_kernel import wanted
@@ -16,7 +19,9 @@ from .fabric_state import (
     ACKNOWLEDGED,
     CNP,
     DATA,
+    FIRST,
     IN_FLIGHT,
+    LAST,
     LAST_HOP,
     MARKED,
     MOST_RESENT,
@@ -32,17 +37,29 @@ from .fabric_state import (
     Fabric,
 )
 from .nscc_kernel import measure
-from .port_kernel import take_packet
-from .receiver_kernel import queue_answer
+from .port_kernel import queue_answer, take_packet
 
 NS = 1000  # ps
+CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
 
 
 @njit_norefcount
 def size_of(fabric: Fabric, f: int, number: int) -> int:
-    """Return the bytes on the wire of a message's packet."""
+    """Return the bytes on the wire of a flow's packet."""
     flow = fabric.flow[f]
-    return int(flow["last_size"] if number == flow["n_packets"] - 1 else fabric.rules["mtu"])
+    if number >= flow["first"]:
+        return int(flow["last_size"] if number == flow["limit"] - 1 else fabric.rules["mtu"])
+    message = fabric.message[message_of(fabric, flow, number)]
+    return int(message["last_size"] if number == message["end"] - 1 else fabric.rules["mtu"])
+
+
+@njit_norefcount
+def ends_message(fabric: Fabric, f: int, number: int) -> bool:
+    """Tell whether a packet is the last one of its message."""
+    flow = fabric.flow[f]
+    if number >= flow["first"]:
+        return bool(number == flow["limit"] - 1)
+    return bool(number == fabric.message[message_of(fabric, flow, number)]["end"] - 1)
 
 
 @njit_norefcount
@@ -53,12 +70,22 @@ def may_send(fabric: Fabric, f: int) -> bool:
     if flow["n_resend"] == 0:
         number = flow["highest"]
         # the receiver's memory of what came early is as long as the ring
-        if number >= flow["n_packets"] or number > flow["acknowledged"] + flow["ring_mask"]:
+        if number >= flow["limit"] or number > flow["acknowledged"] + flow["ring_mask"]:
             return False
     if transport == RCCC:
         return bool(flow["credit"] > 0)
     # a window below one packet is a matter of the rate
     return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(fabric.rules["mtu"])))
+
+
+@njit_norefcount
+def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
+    """Set a timer of a flow (GO, TIMEOUT or ADDED), unless it is set."""
+    flow = fabric.flow[f]
+    if not flow["pending"] & (1 << kind):
+        flow["pending"] |= 1 << kind
+        first = fabric.state["n_hosts"] + len(fabric.link)
+        schedule(fabric.events, first + kind * len(fabric.flow) + f, when)
 
 
 @njit_norefcount
@@ -95,10 +122,11 @@ def send(fabric: Fabric, f: int, now: int) -> int:
         flow["highest"] += 1
         mark[place] = np.uint8(IN_FLIGHT)
     state["n_sent"] += 1
-    fabric.sent_at[place] = now // NS
+    fabric.sent_at[place] = now // NS & CLOCK
     flow["in_flight"] += size
     if flow["give_up"] == NEVER:
-        _set_timer(fabric, f, now + rules["give_up"])
+        flow["give_up"] = now + rules["give_up"]
+        arm(fabric, f, TIMEOUT, flow["give_up"])
     p = take_packet(fabric)
     packet = fabric.packet[p]
     left = backlog(fabric, f)
@@ -116,7 +144,12 @@ def send(fabric: Fabric, f: int, now: int) -> int:
     packet["entropy"] = next_entropy(fabric, f)
     if len(fabric.tried) > 0:
         fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
-    packet["flags"] = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
+    flags = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
+    if not again and number == flow["first"]:
+        flags |= FIRST
+    if ends_message(fabric, f, number):
+        flags |= LAST
+    packet["flags"] = flags
     return p
 
 
@@ -124,7 +157,7 @@ def send(fabric: Fabric, f: int, now: int) -> int:
 def backlog(fabric: Fabric, f: int) -> int:
     """Return the bytes on the wire that a message has to send, once and again."""
     flow, mtu = fabric.flow[f], fabric.rules["mtu"]
-    new = flow["n_packets"] - flow["highest"]
+    new = flow["limit"] - flow["highest"]
     return int((new + flow["n_resend"]) * mtu + (flow["last_size"] - mtu if new > 0 else 0))
 
 
@@ -177,9 +210,10 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
         number += 1
     learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
     on_news(fabric, p, delay, news, now)
+    if end == flow["limit"]:
+        flow["give_up"] = NEVER  # until the next message
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
-        flow["give_up"] = NEVER
         fabric.state["n_unfinished"] -= 1
 
 
@@ -237,32 +271,7 @@ def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
 
 
 @njit_norefcount
-def _set_timer(fabric: Fabric, f: int, when: int) -> None:
-    flow = fabric.flow[f]
-    flow["give_up"] = when
-    host = fabric.host[flow["src"]]
-    host["timer"] = min(host["timer"], when)
-
-
-@njit_norefcount
-def on_timer(fabric: Fabric, h: int, now: int) -> None:
-    """Start the messages of a host whose time has come, and give up packets that got no answer for too long."""
-    host = fabric.host[h]
-    host["timer"] = NEVER
-    for i in range(host["first_flow"], host["first_flow"] + host["n_flows"]):
-        f = fabric.flow_of[i]
-        flow = fabric.flow[f]
-        if flow["start"] > now:
-            host["timer"] = min(host["timer"], flow["start"])
-        elif flow["highest"] == 0:
-            get_ready(fabric, f)
-        elif flow["give_up"] <= now:
-            _give_up(fabric, f, now)
-        host["timer"] = min(host["timer"], flow["give_up"])
-
-
-@njit_norefcount
-def _give_up(fabric: Fabric, f: int, now: int) -> None:
+def give_up(fabric: Fabric, f: int, now: int) -> None:
     """Send again what has been without an answer for too long, and look again when the next may be."""
     flow, rules, state = fabric.flow[f], fabric.rules, fabric.state
     oldest = np.int64(NEVER)
@@ -270,7 +279,8 @@ def _give_up(fabric: Fabric, f: int, now: int) -> None:
         place = flow["ring"] + (number & flow["ring_mask"])
         if fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
             continue
-        sent = np.int64(fabric.sent_at[place]) * NS
+        # packets are given up long before the clock begins again
+        sent = (now // NS - ((now // NS - np.int64(fabric.sent_at[place])) & CLOCK)) * NS
         if sent + rules["give_up"] > now:
             oldest = min(oldest, sent)
             continue
@@ -285,12 +295,12 @@ def _give_up(fabric: Fabric, f: int, now: int) -> None:
     flow["blind"] = False
     flow["give_up"] = now + rules["give_up"] if oldest == NEVER else oldest + rules["give_up"]
     if rules["transport"] == RCCC and flow["credit"] <= 0:
-        _request(fabric, f, now)
+        request(fabric, f, now)
     get_ready(fabric, f)
 
 
 @njit_norefcount
-def _request(fabric: Fabric, f: int, now: int) -> None:
+def request(fabric: Fabric, f: int, now: int) -> None:
     """Ask the receiver for credit, without data to carry the question."""
     flow = fabric.flow[f]
     p = take_packet(fabric)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
 from . import fabric_state as tables
@@ -43,6 +45,8 @@ class Spraying:
         Initial window, and the most credit at a time; by default one and a half times rate times round trip.
     trims : bool
         Whether a full queue trims; else it drops.
+    loss : float, optional
+        Chance that a packet is lost on a link; by default the network's own.
     choices : int
         Links that an adaptive switch compares.
     flowlet_gap : float, s
@@ -67,6 +71,7 @@ class Spraying:
     ecn: tuple[float, ...] | None = None
     window: float | None = None
     trims: bool = True
+    loss: float | None = None
     choices: int = 2
     flowlet_gap: float = 0.0
     sample: float = 0.0
@@ -91,6 +96,8 @@ class Spraying:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
         if self.ecn is not None and len(self.ecn) > 2 and not 0 < self.ecn[2] <= 1:
             raise InputError(f"the chance of a mark is above 0 and at most 1, got {self.ecn[2]:g}")
+        if self.loss is not None and not 0 <= self.loss < 1:
+            raise InputError(f"a loss is in [0, 1), got {self.loss}")
         if not (self.sample == 0 or 1e-9 <= self.sample < 1e3):
             raise InputError(f"a time between samples is from 1 ns to 1000 s, got {self.sample:g} s")
         if not 0 <= self.flowlet_gap < 1:
@@ -102,6 +109,22 @@ class Spraying:
     def settled(self) -> tuple[Transport, Constants]:
         """The transport and its constants."""
         return transport_of(self.transport)
+
+
+def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
+    """Return the same with packets of another size.
+
+    Raises
+    ------
+    InputError
+        If they are no whole numbers of bytes, or out of their range.
+    """
+    if framing is None:
+        return spraying
+    if not (np.isfinite(framing.payload) and framing.payload % 1 == framing.header % 1 == 0):
+        sizes = f"{framing.payload:g} and {framing.header:g}"
+        raise InputError(f"sprayed packets have whole bytes of payload and header, such as 4096 and 64, got {sizes}")
+    return dataclasses.replace(spraying, payload=int(framing.payload), header=int(framing.header))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""A switch within a span: its arrivals in the order of time, the link that each takes, and what its links send."""
+"""A switch: the link that each packet takes, and its queue."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .fabric_state import ADAPTIVE, DATA, FLOWLET, N_BINS, N_FLOWLETS, Fabric
+from .fabric_state import ADAPTIVE, DATA, FLOWLET, N_FLOWLETS, Fabric
 from .port_kernel import draw, enqueue, mix, serve, start
 
 
 @njit_norefcount
-def pass_on(fabric: Fabric, switch: int) -> None:
-    """Take a switch's arrivals of the present span to its queues; its links are served up to each of them.
+def pass_on(fabric: Fabric, switch: int, p: int, now: int) -> None:
+    """Take a packet that arrives at a switch to the queue of the link that it takes.
 
     Parameters
     ----------
@@ -20,49 +20,17 @@ def pass_on(fabric: Fabric, switch: int) -> None:
         All state; changed in place.
     switch : int
         Its number among the switches.
+    p : int
+        Number of the packet.
+    now : int, ps
+        Time.
     """
-    state, packet = fabric.state, fabric.packet
-    _sort(fabric, switch)
-    for place in range(N_BINS):
-        p = fabric.bins[place]
-        fabric.bins[place] = -1
-        while p >= 0:
-            after, now = packet[p]["after"], packet[p]["when"]
-            i = _choose(fabric, switch, p)
-            serve(fabric, i, now)
-            enqueue(fabric, i, p)
-            if fabric.link[i]["serving"] < 0:
-                start(fabric, i, now)
-            state["n_hops"] += 1
-            p = after
-
-
-@njit_norefcount
-def _sort(fabric: Fabric, switch: int) -> None:
-    """Sort the arrivals of a switch by time; of equal times, in the order of its links."""
-    state, packet, bins = fabric.state, fabric.packet, fabric.bins
-    end = state["now"] + state["span"]
-    scale = N_BINS / state["span"]
-    for i in range(fabric.inlet[switch], fabric.inlet[switch + 1]):
-        link = fabric.link[fabric.inlets[i]]
-        p = link["pipe_head"]
-        while p >= 0 and packet[p]["when"] < end:
-            after, when = packet[p]["after"], packet[p]["when"]
-            place = min(N_BINS - 1, int((when - state["now"]) * scale))
-            before, at = -1, bins[place]
-            if at >= 0 and packet[bins[N_BINS + place]]["when"] <= when:
-                before, at = bins[N_BINS + place], -1
-            while at >= 0 and packet[at]["when"] <= when:
-                before, at = at, packet[at]["after"]
-            packet[p]["after"] = at
-            if before < 0:
-                bins[place] = p
-            else:
-                packet[before]["after"] = p
-            if at < 0:
-                bins[N_BINS + place] = p
-            p = after
-        link["pipe_head"] = p
+    i = _choose(fabric, switch, p)
+    serve(fabric, i, now)
+    enqueue(fabric, i, p)
+    if fabric.link[i]["serving"] < 0:
+        start(fabric, i, now)
+    fabric.state["n_hops"] += 1
 
 
 @njit_norefcount

@@ -31,8 +31,6 @@ class Ways:
         Node that each link leads to: a host's number, or the number of hosts plus a switch's number.
     edge, edge_switch : int32[n_hosts]
         Number of a host's switch among those with hosts, and among all.
-    inlet, inlets : int32[n_switches + 1], int32[n]
-        Rows of the links that lead to a switch.
     way, ways : int32[n_switches * n_edges + 1], int32[n]
         Rows of the links from a switch that lie on a shortest path to another one that has hosts.
     n_hops : int
@@ -45,8 +43,6 @@ class Ways:
     to: Ints
     edge: Ints
     edge_switch: Ints
-    inlet: Ints
-    inlets: Ints
     way: Ints
     ways: Ints
     n_hops: int
@@ -85,14 +81,11 @@ def ways_of(network: Network) -> Ways:
     to = (number[end] + np.where(is_switch[end], len(hosts), 0)).astype(np.int32)
     edge_switch = number[network.dst[up]]
     edges, edge = np.unique(edge_switch, return_inverse=True)
-    entering = np.flatnonzero(to >= len(hosts))
-    order = entering[np.argsort(to[entering], kind="stable")]
-    inlet = np.searchsorted(to[order], np.arange(len(switches) + 1) + len(hosts))
     src, dst = number[network.src[inner]], number[network.dst[inner]]
     way, ways, furthest = _equal_cost(src, dst, network.metric[inner], edges, len(switches))
     return Ways(
-        hosts, switches, links, to, edge.astype(np.int32), edge_switch, inlet.astype(np.int32), order.astype(np.int32),
-        way, (ways + 2 * len(hosts)).astype(np.int32), furthest + 2,
+        hosts, switches, links, to, edge.astype(np.int32), edge_switch, way,
+        (ways + 2 * len(hosts)).astype(np.int32), furthest + 2,
     )  # fmt: skip
 
 

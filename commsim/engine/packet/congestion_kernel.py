@@ -104,7 +104,7 @@ def raise_rate(flow: Row, transport: Row) -> None:
     fewer = min(flow["by_time"], flow["by_bytes"])
     if fewer > transport["n_recovery"]:
         flow["target"] += (fewer - transport["n_recovery"]) * transport["hyper"]
-    elif max(flow["by_time"], flow["by_bytes"]) >= transport["n_recovery"]:
+    elif max(flow["by_time"], flow["by_bytes"]) > transport["n_recovery"]:
         flow["target"] += transport["additive"]
     flow["target"] = min(flow["target"], flow["line"])
     flow["rate"] = (flow["rate"] + flow["target"]) / 2.0

@@ -17,12 +17,34 @@ from .congestion_kernel import (
     raise_rate,
 )
 from .link_kernel import free_packet, send, take_packet
-from .message_kernel import arm, begin, deliver, release
-from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, LAST, RESENT, Links, Row
-from .traffic_state import GO, RISE, TIMEOUT, Flows
+from .message_kernel import begin, deliver, free_successor, message_of, note_sent
+from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, LAST, NEVER, RESENT, Links, Row
+from .traffic_state import ADDED, GO, RISE, TIMEOUT, Flows
 from .transport import DCQCN, DCTCP
+from .wheel_kernel import schedule
 
 MAX_BACKOFF = 6
+
+
+@njit_norefcount
+def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
+    """Set a timer of a flow, unless it is set.
+
+    Parameters
+    ----------
+    links, flows : Links, Flows
+        All tables; changed in place.
+    f : int
+        Number of the flow.
+    kind : int
+        GO, TIMEOUT, RISE or ADDED.
+    when : int, ps
+        Time at which it fires.
+    """
+    flow = flows.flow[f]
+    if not flow["pending"] & (1 << kind):
+        flow["pending"] |= 1 << kind
+        schedule(links.queue, links.state["first_flow_timer"] + kind * len(flows.flow) + f, when)
 
 
 @njit_norefcount
@@ -52,12 +74,47 @@ def on_left(links: Links, flows: Flows, p: int) -> int:
     flow = flows.flow[f]
     flow["queued"] -= 1
     if packet["number"] + 1 == flow["limit"] and not packet["flags"] & RESENT:
-        number = flows.queue[flow["message"]]
-        flows.message[number]["sent"] = links.state["now"]
-        flow["message"] += 1
-        release(links, flows, number, 0)
-        begin(links, flows, f)
+        _release(links, flows, note_sent(flows, f, links.state["now"]), 0)
+        begin(flows, f, links.state["now"])
     return int(f)
+
+
+@njit_norefcount
+def _release(links: Links, flows: Flows, number: int, completed: int) -> None:
+    """Tell the messages that waited for this one to be sent (0), or to be complete (1)."""
+    for i in range(flows.first_successor[number], flows.first_successor[number + 1]):
+        f = free_successor(flows, i, completed, links.state["now"])
+        if f >= 0:
+            arm(links, flows, f, GO, links.state["now"])
+
+
+@njit_norefcount
+def _deliver(links: Links, flows: Flows, f: int, receiver: Row) -> None:
+    """Take a message whose data have all come."""
+    number, now = flows.queue[receiver["message"]], links.state["now"]
+    then = deliver(flows, receiver, number, now)
+    if then == now:
+        _complete(links, flows, receiver, number)
+    elif then != NEVER:
+        arm(links, flows, f, ADDED, then)
+
+
+@njit_norefcount
+def on_added(links: Links, flows: Flows, f: int) -> None:
+    """Complete the message of a flow that has been added, and wait for the next one."""
+    flow, receiver = flows.flow[f], flows.receiver[f]
+    flow["pending"] &= ~np.uint8(1 << ADDED)
+    links.state["events"] += 1
+    _complete(links, flows, receiver, flows.queue[receiver["complete"]])
+    if receiver["complete"] < receiver["message"]:
+        arm(links, flows, f, ADDED, flows.message[flows.queue[receiver["complete"]]]["done"])
+
+
+@njit_norefcount
+def _complete(links: Links, flows: Flows, receiver: Row, number: int) -> None:
+    links.state["n_unfinished"] -= 1
+    receiver["complete"] += 1
+    _release(links, flows, number, 1)
 
 
 @njit_norefcount
@@ -108,7 +165,7 @@ def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
     flow, transport = flows.flow[f], flows.transport
     flow["pending"] &= ~np.uint8(1 << kind)
     if kind == GO:
-        begin(links, flows, f)
+        begin(flows, f, links.state["now"])
         if flow["local"]:
             _finish_local(links, flows, f)
             return -1
@@ -131,15 +188,11 @@ def _finish_local(links: Links, flows: Flows, f: int) -> None:
     """Deliver the messages that can begin, when both ends are one node."""
     flow = flows.flow[f]
     while flow["message"] < flow["end"]:
-        number = flows.queue[flow["message"]]
-        message = flows.message[number]
-        if message["start"] < 0:
+        if flows.message[flows.queue[flow["message"]]]["start"] < 0:
             break
-        message["sent"] = links.state["now"]
-        flow["message"] += 1
-        release(links, flows, number, 0)
-        deliver(links, flows, f, flows.receiver[f], number)
-        begin(links, flows, f)
+        _release(links, flows, note_sent(flows, f, links.state["now"]), 0)
+        _deliver(links, flows, f, flows.receiver[f])
+        begin(flows, f, links.state["now"])
 
 
 @njit_norefcount
@@ -150,7 +203,7 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
     flags, size = transport["flags"], transport["packet_size"]
     if seq < flow["fresh"]:
         flags |= RESENT
-        message = flows.message[_message_of(flows, flow, seq)]
+        message = flows.message[message_of(flows, flow, seq)]
         last = seq + 1 == message["end"]
         size = message["last_size"] if last else transport["packet_size"]
         links.state["retransmissions"] += 1
@@ -178,15 +231,6 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
             flow["deadline"] = links.state["now"] + (least_timeout(flow, transport) << flow["backoff"])
         arm(links, flows, f, TIMEOUT, flow["deadline"])
     send(links, p, flow["stream"])
-
-
-@njit_norefcount
-def _message_of(flows: Flows, flow: Row, seq: int) -> int:
-    """Return whose packet this is: of the message that has begun, or of one before it."""
-    place = min(flow["message"], flow["end"] - 1)
-    while seq < flows.message[flows.queue[place]]["first"]:
-        place -= 1
-    return int(flows.queue[place])
 
 
 @njit_norefcount
@@ -261,7 +305,7 @@ def _take(links: Links, flows: Flows, f: int, receiver: Row, transport: Row) -> 
         receiver["expected"] += 1
     due = receiver["since_ack"] >= transport["ack_every"]
     while receiver["expected"] >= receiver["boundary"]:
-        deliver(links, flows, f, receiver, flows.queue[receiver["message"]])
+        _deliver(links, flows, f, receiver)
         receiver["boundary"] = np.int64(1) << 62
         if receiver["message"] < receiver["end"]:
             receiver["boundary"] = flows.message[flows.queue[receiver["message"]]]["end"]

@@ -70,11 +70,11 @@ def message_rows(
     turns = _turns(plan, transport)
     window = np.ceil(window * turns / turns.min(initial=1))
     transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps_early"][0] else 0
-    message = _messages(plan, n_bytes, payload, header)
+    message = message_table(plan, n_bytes, payload, header)
     flow, receiver = _flows(plan, message, starts, window, transport_row)
     # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
     flow["turns"] = 2 * turns if ranks.any() else turns
-    adding = _adding(plan, nodes[:, 1], n_bytes)
+    adding = adding_times(plan, nodes[:, 1], n_bytes)
     receiver["node"] = nodes[:, 1]
     flow["cap"] = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection] / PS
     n_flows = len(flow)
@@ -126,7 +126,7 @@ def _check(plan: FlowPlan, transport: Transport, fabric: Fabric, link: NDArray[n
             raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) so that none overflows")
 
 
-def _adding(plan: FlowPlan, node: NDArray[np.int32], n_bytes: Floats) -> NDArray[np.int64]:
+def adding_times(plan: FlowPlan, node: NDArray[np.int32], n_bytes: Floats) -> NDArray[np.int64]:
     """Time that each message takes to be added where it arrives, ps; empty where none takes any."""
     gamma = plan.network.gamma[node]
     if not gamma.any():
@@ -186,7 +186,18 @@ def _path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Flo
     return took * np.where(np.isfinite(slowest), slowest, 0.0) / size
 
 
-def _messages(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDArray[np.void]:
+def message_table(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDArray[np.void]:
+    """Lay out the messages of a plan, of so many bytes each, cut into packets.
+
+    Returns
+    -------
+    MESSAGE_ROW[n_transfers]
+
+    Raises
+    ------
+    InputError
+        If a flow has too many packets.
+    """
     whole = np.ceil(n_bytes * (1 - 1e-12)).astype(np.int64)
     n_packets = np.maximum(1, -(-whole // payload))
     message: NDArray[np.void] = zeros_on_lines(len(whole), m.MESSAGE_ROW)

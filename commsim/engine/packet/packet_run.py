@@ -104,22 +104,14 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     n_links = len(tables["link"])
     route = np.zeros(np.size(hops), s.ROUTE_ROW)
     route["link"] = hops
-    wheel, state = np.zeros(1, s.WHEEL_ROW), np.zeros(1, s.STATE_ROW)
-    for field in ("open", "open_head", "scheduled_head", "far"):
-        wheel[field] = -1
-    wheel["far_half"], wheel["shift"] = s.NEVER, bucket_shift(tables["link"])
+    state, link = np.zeros(1, s.STATE_ROW), tables["link"]
     state["sent_head"], state["next_sample"] = -1, s.NEVER
     state["n_links"], state["seed"], state["n_unfinished"] = n_links, seed % 2**63, n_unfinished
     state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
     n_events = 3 * n_links + n_timers + 1
     state["change_event"] = n_events - 1
-    queue = s.EventQueue(
-        wheel[0],
-        np.zeros(n_events, s.EVENT_ROW),
-        np.full(s.N_BUCKETS, -1, np.int32),
-        np.zeros(s.N_BUCKETS // 64, np.uint64),
-        np.full(s.N_HALVES, -1, np.int32),
-    )
+    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"], initial=0.0)
+    queue = s.event_queue(n_events, bucket_shift(longest))
 
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:
         given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}

@@ -262,6 +262,21 @@ class Links(NamedTuple):
     class_weight: NDArray[np.float64]
 
 
+def event_queue(n_events: int, shift: int) -> EventQueue:
+    """Lay out the queue of so many events, none pending, with buckets of ``2**shift`` picoseconds."""
+    wheel = np.zeros(1, WHEEL_ROW)
+    for field in ("open", "open_head", "scheduled_head", "far"):
+        wheel[field] = -1
+    wheel["far_half"], wheel["shift"] = NEVER, shift
+    return EventQueue(
+        wheel[0],
+        np.zeros(n_events, EVENT_ROW),
+        np.full(N_BUCKETS, -1, np.int32),
+        np.zeros(N_BUCKETS // 64, np.uint64),
+        np.full(N_HALVES, -1, np.int32),
+    )
+
+
 def on_lines(table: Any) -> Any:
     """Let a table begin where a cache line does, so that a row of 64 bytes is on one line; copied unless it does."""
     if table.ctypes.data % LINE == 0:

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from commsim.core.jit import njit_norefcount
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
-from .flow_kernel import go_on, on_ack, on_data, on_flow_timer, on_left
+from .flow_kernel import arm, go_on, on_ack, on_added, on_data, on_flow_timer, on_left
 from .link_kernel import arrive, leave, pause, queue_sent
-from .message_kernel import arm, on_added
 from .packet_state import (
     ACK,
     CHANGE,

@@ -23,9 +23,8 @@ N_WORDS = N_BUCKETS // 64
 WITH_BIT = tuple(np.uint64(sum(1 << n for n in range(64) if n >> i & 1)) for i in range(6))
 
 
-def bucket_shift(link: NDArray[np.void]) -> int:
+def bucket_shift(longest: float) -> int:
     """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
-    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"], initial=0.0)
     span = min(max(2.0 * longest, 1.0), LONGEST * PS)
     return max(0, int(np.ceil(np.log2(span / N_BUCKETS))))
 

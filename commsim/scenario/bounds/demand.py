@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from commsim.core.layouts import Layout, home_of_chunks
 from commsim.core.operations import operation as known_operation
 
-Kind = Literal["signals", "pairs", "all_pairs", "spread", "collect", "all_reduce"]
+Kind = Literal["signals", "routed", "routed_back", "pairs", "all_pairs", "spread", "collect", "all_reduce"]
 Floats = NDArray[np.float64]
+# Kinds whose rows are pairs of ranks.
+BY_PAIR = ("pairs", "routed", "routed_back")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,15 +24,18 @@ class Demand:
     Parameters
     ----------
     kind : str
-        ``pairs``: some ranks have something for some others; ``all_pairs``: every rank has 1/p for every other.
+        ``routed``: chunks of some ranks go to several others; ``routed_back``: their sums come back. ``pairs``: some
+        ranks have something for some others; ``all_pairs``: every rank has 1/p for every other.
         ``spread``: some ranks have data that all ranks need. ``collect``: some ranks need sums over all ranks.
         ``all_reduce``: every rank needs the sum of everything. ``signals``: all must have heard of all; no bytes.
     n_ranks : int
         p.
     src, dst : intp[n_pairs]
-        Pairs of ranks of ``pairs``; empty for other kinds.
+        Pairs of ranks of ``pairs``, or of each chunk of ``routed``; empty for other kinds.
     amount : float64[n_pairs] or float64[n_ranks]
         Demand of each pair; or what each rank has for all, or needs of all.
+    chunk : int64[n_pairs]
+        Number of the chunk of ``routed``: a chunk that goes to several ranks has several rows.
     """
 
     kind: Kind
@@ -38,6 +43,7 @@ class Demand:
     src: NDArray[np.intp]
     dst: NDArray[np.intp]
     amount: Floats
+    chunk: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def crossing(self, group: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:
         """Bytes that must leave, and enter, each of k groups of ranks.
@@ -60,6 +66,9 @@ class Demand:
             a, b = group[self.src], group[self.dst]
             out, into = (a != b) & (a >= 0), (a != b) & (b >= 0)
             return _sums(a[out], self.amount[out], k), _sums(b[into], self.amount[into], k)
+        if self.kind in BY_PAIR[1:]:
+            leaving, entering = self._routed(group, k)
+            return (leaving, entering) if self.kind == "routed" else (entering, leaving)
         inside = group >= 0
         if self.kind == "all_pairs":
             n = np.bincount(group[inside], minlength=k)
@@ -72,6 +81,15 @@ class Demand:
         own = _sums(group[inside], self.amount[inside], k)
         others = self.amount.sum() - own
         return (own, others) if self.kind == "spread" else (others, own)
+
+    def _routed(self, group: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:
+        """Bytes of chunks that some rank outside needs, and of those that come in; each once for a group."""
+        a, b = group[self.src], group[self.dst]
+        out, into = (a != b) & (a >= 0), (a != b) & (b >= 0)
+        _, first = np.unique(self.chunk[out], return_index=True)
+        leaving = _sums(a[out][first], self.amount[out][first], k)
+        _, first = np.unique(self.chunk[into] * k + b[into], return_index=True)
+        return leaving, _sums(b[into][first], self.amount[into][first], k)
 
     def between(self, k: int) -> float:
         """Bytes that messages between k groups of ranks carry together, at least, when only ranks send on.
@@ -93,6 +111,9 @@ class Demand:
     @property
     def sums(self) -> float:
         """Bytes whose contributions from all ranks have to be added."""
+        if self.kind == "routed_back":  # each contribution but the first of a chunk, shared among the ranks
+            added = len(self.chunk) - len(np.unique(self.chunk))
+            return added * float(self.amount[:1].sum()) / max(self.n_ranks - 1, 1)
         return {"all_reduce": 1.0, "collect": float(self.amount.sum())}.get(self.kind, 0.0)
 
 
@@ -121,7 +142,15 @@ def demand_of(operation: str, n_ranks: int, root: int = 0, layout: Layout = ()) 
     if op.moves is not None:
         if op.starts == "blocks":
             return _whole("all_pairs", n_ranks, at_root * 0)
-        rank, _, origin, _ = op.moves(np.arange(n_ranks), n_ranks, n_chunks, layout)
+        rank, at, origin, chunk = op.moves(np.arange(n_ranks), n_ranks, n_chunks, layout)
+        if op.layout == "runs":
+            has, needs, number = (rank, origin, rank * n_chunks + at) if op.reduces else (
+                origin, rank, origin * n_chunks + chunk,
+            )  # fmt: skip
+            sent = has != needs
+            kind: Kind = "routed_back" if op.reduces else "routed"
+            whole = np.full(int(sent.sum()), 1 / n_chunks)
+            return Demand(kind, n_ranks, has[sent], needs[sent], whole, number[sent])
         pair, times = np.unique(np.stack((origin, rank))[:, origin != rank], axis=1, return_counts=True)
         return Demand("pairs", n_ranks, pair[0], pair[1], times / n_chunks)
     match (op.starts, op.ends):

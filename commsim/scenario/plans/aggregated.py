@@ -20,7 +20,11 @@ from commsim.scenario.result_remarks import of_switches
 from commsim.scenario.scenario import Wish
 from commsim.scenario.systems import split_system, usual_system
 
-__all__ = ["AggregatedPlan", "as_messages", "plan_aggregated"]
+NOT_SPRAYED = (
+    "{}: an aggregating switch needs all packets of a job on the job's tree, and these transports spread them over "
+    "paths; use the transport window, dctcp or dcqcn without --balancing"
+)
+__all__ = ["NOT_SPRAYED", "AggregatedPlan", "as_messages", "plan_aggregated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,8 @@ class AggregatedPlan(Plan):
         """Predict the size that this plan was made for."""
         if wish.engine != "packet":
             return Plan.play(self, size, wish)
+        if wish.sprays:
+            raise InputError(NOT_SPRAYED.format(self.schedule.name))
         if wish.framing is not None or wish.trace:
             raise InputError(
                 f"{self.schedule.name}: packets are those of {self.system.spec.entry.name}, and no transfers "

@@ -42,7 +42,7 @@ class FlowView:
         Size of whole messages.
     parameters : mapping of str to value
         Parameters of the schedule: chunks of whole packets, and as many of them under way as the window holds where
-        each is one.
+        that keeps idle links busy.
     framing : Framing
         Framing of its packets.
     rate_cap : float, bytes/s
@@ -139,6 +139,8 @@ class Aggregation:
         if whole and not system.unit_time(1) and "pool" not in chosen:
             parameters["pool"], cap = system.window // unit, math.inf
         cap = cap if cap < bandwidth else math.inf
+        if per_message == 1 and cap == math.inf and "pool" not in parameters:
+            parameters["pool"] = _window_in_chunks(system, network, trees, packets)
         n_stages = 2 * (_levels(trees[0]) + system.server)
         latency = system.host_latency + units - n_stages * max(0.0, chunk / cap - chunk / bandwidth) * (cap < math.inf)
         longer = (n_stages - 1) * (chunk - system.message_bytes / per_message) / bandwidth
@@ -192,6 +194,17 @@ def _rate(
     links = _links(trees)
     following = (system.packets_per_message - 1) * packet / float(min(network.bandwidth[link] for link in links))
     return min(cap, float(system.window * packet / (2 * max(one_way) + units + following)))
+
+
+def _window_in_chunks(
+    system: System, network: Network, trees: tuple[AggregationTree, ...], packets: float
+) -> int | None:
+    """Chunks of several packets that a window holds; None where that many would not keep idle links busy."""
+    pool = int(system.window / packets)
+    chunk = float(system.framing.on_wire(packets * system.payload))
+    hop = network.latency + chunk / network.bandwidth
+    round_trip = 2 * max(float(hop[_path(tree, i)].sum()) for tree in trees for i in range(len(tree.leaf)))
+    return pool if pool * chunk >= round_trip * float(network.bandwidth[_links(trees)].max()) else None
 
 
 def _path(tree: AggregationTree, worker: int) -> list[int]:

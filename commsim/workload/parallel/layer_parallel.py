@@ -9,6 +9,9 @@ What sharing costs: where all-to-all and one all-reduce have each a flow on ever
 least half, and all of it once the other is done. So an all-to-all that takes T_a by itself takes T_a + min(T_a, T_r)
 beside an all-reduce of T_r: at most twice as long, and k all-reduces at a time make it at most 1 + k times as long.
 
+With two micro-batches one computes while the tokens of the other are sent: attention of one hides the dispatch of the
+other, experts of one the combine of the other.
+
 Tensor parallelism. One
 worker, ``gpu``, represents all of the group, which are alike. Communication and computation take turns: each needs
 what the other has just made.
@@ -16,6 +19,7 @@ what the other has just made.
 References
 ----------
 Li et al., "Accelerating distributed MoE training and inference with Lina", USENIX ATC 2023, sections 3 and 4.
+DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.2.1 and 3.4: two micro-batches that overlap.
 Shoeybi et al., "Megatron-LM", arXiv 1909.08053, section 3: two all-reduces forward and two backward in each layer.
 Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023, section 4.2.2: with
 sequence parallelism each is a reduce-scatter and an all-gather, which move the same bytes.
@@ -34,6 +38,8 @@ from commsim.workload.task_graph import Graph, Task, Timeline, simulate_graph
 MAX_PIECES = 50_000
 # Bytes of a micro-op.
 LINA_MICRO_OP = 30e6
+# Operations that take tokens to their experts and back: of equal blocks, and of a routing.
+EQUAL_BLOCKS, ROUTED = ("all_to_all", "all_to_all"), ("ep_dispatch", "ep_combine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class ExpertLayer:
         Size of the gradients of the weights that all ranks have.
     backward_ratio : float
         Backward over forward time.
+    exchange : (str, str)
+        Operations that take tokens to their experts and back; ``EQUAL_BLOCKS`` or ``ROUTED``.
     """
 
     attention: float
@@ -57,6 +65,7 @@ class ExpertLayer:
     tokens: float
     gradients: float
     backward_ratio: float = 2.0
+    exchange: tuple[str, str] = EQUAL_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class SendingPolicy:
         An all-reduce starts only when no all-to-all waits or runs; else what came first goes first.
     pipelined : bool
         An expert computes on a piece of the tokens as soon as that piece is there, and sends it back.
+    micro_batches : int
+        Equal parts of the batch, one of which computes while another one is sent.
 
     Raises
     ------
@@ -84,6 +95,7 @@ class SendingPolicy:
     micro_op: float = math.inf
     all_to_all_first: bool = False
     pipelined: bool = False
+    micro_batches: int = 1
 
     def __post_init__(self) -> None:
         if not self.micro_op > 0:
@@ -98,6 +110,7 @@ SENDING_POLICIES = {
     "fifo": SendingPolicy("fifo"),
     "priority": SendingPolicy("priority", all_to_all_first=True),
     "lina": SendingPolicy("lina", LINA_MICRO_OP, all_to_all_first=True, pipelined=True),
+    "two_micro_batches": SendingPolicy("two_micro_batches", all_to_all_first=True, micro_batches=2),
 }
 
 
@@ -135,19 +148,19 @@ def expert_row(
         The JSON row, and when each task ran.
     """
     timeline = simulate_graph(expert_graph(layer, n_layers, n_ranks, policy), time_of)
-    spent = dict.fromkeys(("all_to_all", "all_reduce", ""), 0.0)
+    spent = dict.fromkeys((*layer.exchange, "all_reduce", ""), 0.0)
     for task, start, end in zip(timeline.graph.tasks, timeline.start, timeline.end, strict=True):
         spent[task.operation] += float(end - start)
     group = tuple(range(n_ranks))
     alone = [
         time_of(Task(op, (), operation=op, group=group, size=size)) if size and n_ranks > 1 else 0.0
-        for op, size in (("all_to_all", layer.tokens), ("all_reduce", layer.gradients))
+        for op, size in ((layer.exchange[0], layer.tokens), ("all_reduce", layer.gradients))
     ]
     row = {
         "policy": policy.name,
         "iteration_s": timeline.iteration_time,
         "exposed_comm_s": timeline.exposed_communication,
-        "all_to_all_s": spent["all_to_all"],
+        "all_to_all_s": sum(spent[name] for name in dict.fromkeys(layer.exchange)),
         "all_reduce_s": spent["all_reduce"],
         "compute_s": spent[""],
         "shared_slow_down": shared_slow_down(*alone) if alone[0] else 1.0,
@@ -182,24 +195,28 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
     pieces = n_layers * (policy.pieces(layer.tokens) + policy.pieces(layer.gradients))
     if pieces > MAX_PIECES:
         raise InputError(f"an iteration is simulated with at most {MAX_PIECES} pieces of tensors, got {pieces}")
-    tasks = _Tasks(n_ranks, policy)
-    done: tuple[int, ...] = ()
+    tasks, m = _Tasks(n_ranks, policy, layer.exchange), policy.micro_batches
+    parts = [f" of {part}" if m > 1 else "" for part in range(m)]
+    size, back = layer.tokens / m, layer.backward_ratio
+    done: list[tuple[int, ...]] = [()] * m
     for i in range(n_layers):
-        done = (tasks.compute(f"forward attention {i}", layer.attention, done),)
-        done = tasks.experts(f"forward {i}", layer.expert, layer.tokens, done)
+        for k, part in enumerate(parts):
+            done[k] = (tasks.compute(f"forward attention {i}{part}", layer.attention / m, done[k]),)
+            done[k] = tasks.experts(f"forward {i}{part}", layer.expert / m, size, done[k])
     for i in range(n_layers)[::-1]:
-        done = tasks.experts(f"backward {i}", layer.expert * layer.backward_ratio, layer.tokens, done)
-        done = (tasks.compute(f"backward attention {i}", layer.attention * layer.backward_ratio, done),)
-        tasks.send(f"gradients {i}", "all_reduce", layer.gradients, done, urgent=False)
+        for k, part in enumerate(parts):
+            done[k] = tasks.experts(f"backward {i}{part}", layer.expert * back / m, size, done[k])
+            done[k] = (tasks.compute(f"backward attention {i}{part}", layer.attention * back / m, done[k]),)
+        tasks.send(f"gradients {i}", "all_reduce", layer.gradients, sum(done, ()), urgent=False)
     return Graph(tasks.in_order())
 
 
 class _Tasks:
     """Tasks so far, and how the policy cuts what they send."""
 
-    def __init__(self, n_ranks: int, policy: SendingPolicy) -> None:
+    def __init__(self, n_ranks: int, policy: SendingPolicy, exchange: tuple[str, str]) -> None:
         self._tasks: list[Task] = []
-        self._group, self._policy = tuple(range(n_ranks)), policy
+        self._group, self._policy, self._exchange = tuple(range(n_ranks)), policy, exchange
 
     def in_order(self) -> tuple[Task, ...]:
         return tuple(self._tasks)
@@ -224,11 +241,11 @@ class _Tasks:
         n = self._policy.pieces(size) if self._policy.pipelined else 1
         parts = [f"{name} {i}" if n > 1 else name for i in range(n)]
         # all pieces are dispatched before any is combined where both could go: an expert without tokens is idle
-        sent = [self.send(f"dispatch {part}", "all_to_all", size / n, after, urgent=True) for part in parts]
+        sent = [self.send(f"dispatch {part}", self._exchange[0], size / n, after, urgent=True) for part in parts]
         done: list[int] = []
         for part, pieces in zip(parts, sent, strict=True):
             computed = self.compute(f"expert {part}", seconds / n, pieces)
-            done += self.send(f"combine {part}", "all_to_all", size / n, (computed,), urgent=True)
+            done += self.send(f"combine {part}", self._exchange[1], size / n, (computed,), urgent=True)
         return tuple(done)
 
 

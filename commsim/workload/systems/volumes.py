@@ -163,6 +163,8 @@ def intensity(state: str, batch: float, sequence: float) -> float:
 
 def activation_intensity(hidden: float, layers_per_checkpoint: float = 1) -> float:
     """Operations per byte of activation checkpoints, stored and loaded once every few layers: 24 x hidden x layers."""
+    if not hidden > 0:
+        raise InputError(f"hidden must be above 0, got {hidden}")
     return 24 * hidden * layers_per_checkpoint
 
 

@@ -151,3 +151,19 @@ def test_faults_of_a_network_slow_an_iteration_and_are_told(commsim, words):
     assert slow["results"][0]["iteration_s"] > 1.05 * whole
     assert any(said.startswith("fail links:1: 1 failed: ") for said in slow["remarks"])
     assert "--scale goes with --network" in commsim.refuses(*words, "--bandwidth", "10Gbps", "--scale", "links:80%=0.1")
+
+
+def test_an_iteration_takes_dispatch_and_combine_of_a_routing_and_two_micro_batches_hide_them(commsim):
+    words = ["workload", "moe", "--layers", 2, "--ranks", 16, "--attention", "200us", "--expert", "200us"]
+    words += ["--gradients", "1MB", "--network", "dgx-h100@star:machines=2"]
+    rows = commsim.results(*words, "--exchange", "tokens=256,library=deepep")["results"]
+    assert [row["policy"] for row in rows] == ["fifo", "priority", "two_micro_batches"]
+    assert rows[2]["exposed_comm_s"] < rows[1]["exposed_comm_s"]
+    assert rows[2]["all_to_all_s"] > rows[1]["all_to_all_s"]  # each half has a launch of its own
+    for flags, told in (
+        (["--exchange", "hidden=4096"], "--exchange needs tokens=N"),
+        (["--exchange", "tokens=8", "--tokens", "1MB"], "one of them"),
+        (["--exchange", "tokens=8", "--policy", "lina"], "--policy lina cuts equal blocks"),
+    ):
+        assert commsim(*words, *flags).code == 2
+        assert told in commsim.err

@@ -56,6 +56,7 @@ def test_each_operation_promises_the_right_part():
     inputs = np.arange(12).reshape(3, 4)  # blocks are elements 0, 1 and 2..3
     inputs = np.concatenate((inputs, inputs + 100), axis=1)[:, :6]  # blocks of two
     layouts = {"none": (), "grid": (3,), "ranks": (1, 0, 2), "pairs": (0, 1, 0, 0, 0, 2, 1, 0, 0)}
+    layouts["runs"] = (0, 1, 0, 2, 0, 2, 1, 2)  # rank 0 has three chunks of two: two for rank 1, two for rank 2
     got = {name: expected(name, inputs, 1, layouts[op.layout]) for name, op in OPERATIONS.items()}
     total = inputs.sum(axis=0)
     assert [v.tolist() for _, v in got["all_reduce"]] == [total.tolist()] * 3
@@ -84,6 +85,9 @@ def test_each_operation_promises_the_right_part():
         inputs[0, :3].tolist(),
         inputs[1, :6].tolist(),
     ]
+    assert [v.tolist() for _, v in got["ep_dispatch"]] == [[], inputs[0, :4].tolist(), inputs[0, 2:].tolist()]
+    both = inputs[1, 2:4] + inputs[2, :2]
+    assert [v.tolist() for _, v in got["ep_combine"]] == [[*inputs[1, :2], *both, *inputs[2, 2:4]], [], []]
     assert [part for part, _ in got["reduce_scatter"]] == [slice(0, 2), slice(2, 4), slice(4, 6)]
 
 

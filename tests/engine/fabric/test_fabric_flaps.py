@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import incast, permutation
 from commsim.engine.fabric.spraying import Spraying
+from commsim.engine.traffic.patterns import incast, permutation
 from commsim.routing.flaps import read_flaps
 from topologies.leaf_spine import leaf_spine
 

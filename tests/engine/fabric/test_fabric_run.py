@@ -9,11 +9,12 @@ from plain_fabric import PlainFabric
 from commsim.core.errors import InputError
 from commsim.engine.fabric import fabric_run
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import all_to_all, incast, outcast, permutation
 from commsim.engine.fabric.port_kernel import mix
 from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.fabric.ways import ways_of
+from commsim.engine.fabric.work import work_of
+from commsim.engine.traffic.patterns import all_to_all, incast, outcast, permutation
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -65,12 +66,15 @@ def same_paths(fabric, ways):
     return path
 
 
-@pytest.mark.parametrize("network", [small(), fat_tree(4, bandwidth=RATE)], ids=["leaf-spine", "fat tree"])
-def test_spans_agree_with_one_queue_of_events_to_the_picosecond(network):
+@pytest.mark.parametrize(
+    "network", [small(), fat_tree(4, bandwidth=RATE), leaf_spine(2, 2, 4, bandwidth=RATE, latency=0.0)],
+    ids=["leaf-spine", "fat tree", "links without latency"],
+)  # fmt: skip
+def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
     # rates, latencies, sizes and starts at random, so that no two things happen at the same time
     generator = np.random.default_rng(5)
     uneven = 1 + 0.3 * generator.random((2, network.n_links))
-    network = dataclasses.replace(network, bandwidth=RATE * uneven[0], latency=HOP * uneven[1])
+    network = dataclasses.replace(network, bandwidth=RATE * uneven[0], latency=network.latency * uneven[1])
     sent = all_to_all(len(network.hosts), 1)
     keep = generator.random(len(sent.src)) < 0.5
     n = int(keep.sum())
@@ -78,7 +82,7 @@ def test_spans_agree_with_one_queue_of_events_to_the_picosecond(network):
     spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
     run = simulate(network, sent, spraying)
     ways = ways_of(network)
-    fabric = fabric_run._build(network, ways, sent, spraying)
+    fabric = fabric_run.build(network, ways, work_of(sent, spraying), spraying)
     received, finished = PlainFabric(network, ways, sent, 4096, 64, same_paths(fabric, ways)).run()
     begin = np.round(sent.start * 1e12)
     np.testing.assert_array_equal(np.round(run.received * 1e12), received - begin)
@@ -192,8 +196,6 @@ def test_networks_without_one_link_for_each_host_are_refused():
         messages((1, 1, 5, 0.0))
     with pytest.raises(InputError, match="at least 1 byte, got 0"):
         messages((1, 2, 0, 0.0))
-    with pytest.raises(InputError, match="links with some latency"):
-        simulate(leaf_spine(2, 2, 2, latency=0.0), permutation(4, 100), Spraying())
     with pytest.raises(InputError, match="1 to 3 senders among 4 hosts, got 4"):
         incast(4, 100, senders=4)
 
@@ -286,8 +288,12 @@ def test_published_incasts(transport, senders, published):
     # the same, 1 MiB from each sender at once; hosts that are silent are left out
     network = leaf_spine(64, 8, 8, bandwidth=RATE, latency=HOP)
     spraying = Spraying(transport, queue=100 * MTU, ecn=(25 * MTU, 75 * MTU), window=150 * MTU)
-    run = simulate(network, incast(512, 1 << 20, senders=senders, seed=1), spraying)
-    assert run.finished.max() * 1e6 == pytest.approx(published, rel=0.03)
+    took = [
+        simulate(network, incast(512, 1 << 20, senders=senders, seed=k), dataclasses.replace(spraying, seed=k))
+        for k in range(1, 8)
+    ]
+    # single draws of 8 senders are up to 6 % apart
+    assert np.mean([run.finished.max() for run in took]) * 1e6 == pytest.approx(published, rel=0.03)
 
 
 def test_ndp_shares_links_as_in_its_figure_21():

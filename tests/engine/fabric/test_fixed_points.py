@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 from commsim.core.errors import InputError
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import incast
 from commsim.engine.fabric.spraying import Messages, Spraying
+from commsim.engine.traffic.patterns import incast
 from topologies.star import star
 
 MTU = 4160
@@ -58,7 +58,7 @@ def test_hpcc_settles_at_its_load_and_a_step_of_each_sender(senders):
 def test_hpcc_takes_a_free_link_after_its_stages(stages):
     # section 3.3: `stages` round trips of small steps while the load is low, then one that multiplies up to it
     seen = Watched(
-        f"hpcc:stages={stages},flows=4", 2, 20_000_000, 12.5e9, hop=3e-6, payload=1000, starts=4e-4, sample=2e-6
+        f"hpcc:stages={stages},flows=4", 2, 20_000_000, 12.5e9, hop=3e-6, payload=1000, starts=4e-4, sample=3e-6
     )
     alone = seen.run.finished[0] - seen.rtt / 2  # when the last packet of the first sender arrives
     taken = seen.times[(seen.times > alone) & (seen.load > 0.5 * (0.5 + 0.95))][0]
@@ -93,55 +93,65 @@ def test_swift_keeps_its_target(senders):
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
 
 
-def test_dctcp_keeps_the_queue_of_its_paper():
-    # SIGCOMM 2010, section 3.3: from K + N packets down by A = sqrt(2 N (C RTT + K)) / 2
-    rate, threshold, senders = 12.5e9, 60, 2
-    marks = (threshold * MTU, threshold * MTU)
-    seen = Watched("dctcp", senders, 60_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU)
-    queue, shares = seen.queue[seen.steady] / MTU, seen.rates[seen.steady].mean(0)
-    swing = math.sqrt(2 * senders * (rate * seen.rtt / MTU + threshold)) / 2
+def marked_of_dctcp(threshold, senders, base):
+    """DCTCP's window when marks begin and the share of packets that are marked, with `base` packets under way.
+
+    Marks are set where a queue is left, so they last as long as their news and the cut take without queues: `fresh`
+    round trips. One round trip without growth follows, then a cut's (window + 1) share / 2 of growth.
+    """
+    window, fresh = (base + threshold) / senders, base / (base + threshold)
+    return window, fresh, (math.sqrt(1 + 2 * (window + 1) * fresh) - 1) / (window + 1)
+
+
+@pytest.mark.parametrize("threshold", [40, 90])
+def test_dctcp_keeps_the_queue_of_its_rule(threshold):
+    # SIGCOMM 2010, section 3.3, with marks on leaving and no growth in the round trip after a cut
+    rate, senders, marks = 12.5e9, 2, (threshold * MTU, threshold * MTU)
+    seen = Watched("dctcp", senders, 120_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU)
+    # marks count the packet that is being sent, and samples do not
+    queue, shares = seen.queue[seen.steady] / MTU + 1, seen.rates[seen.steady].mean(0)
+    window, fresh, share = marked_of_dctcp(threshold, senders, rate * seen.rtt / MTU)
     assert queue.max() == pytest.approx(threshold + senders, rel=0.05)
-    assert queue.mean() == pytest.approx(threshold + senders - swing / 2, rel=0.05)
+    assert queue.mean() == pytest.approx(threshold + senders * fresh - senders * window * share / 4, rel=0.01)
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
+    marked = np.diff(seen.run.counted[:, 2])[seen.steady].sum() / np.diff(seen.run.sampled)[seen.steady].sum()
+    assert marked / (rate / MTU) == pytest.approx(share, rel=0.1)
     assert shares.sum() ** 2 / (senders * (shares**2).sum()) > 0.99  # Jain's index, as in its section 4.1
 
 
-@pytest.mark.parametrize("threshold", [60, 90])
-def test_dctcp_becomes_fair_as_fast_as_its_analysis_says(threshold):
-    # SIGMETRICS 2011, section 4: a cut by alpha / 2 shrinks differences so much, once in (W + 1) alpha / 2 round trips
+@pytest.mark.parametrize("threshold", [40, 60])
+def test_dctcp_becomes_fair_as_fast_as_equal_shares_of_marks_say(threshold):
+    # as SIGMETRICS 2011, section 4: each cut by share / 2 shrinks differences so much
     rate, marks = 12.5e9, (threshold * MTU, threshold * MTU)
     apart, after = [], np.arange(0, 6e-3, 1e-4)
     for start in 2e-3 + 17.3e-6 * np.arange(16):  # cuts of one run come at other times than those of the next
         seen = Watched("dctcp", 2, 250_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU, starts=start, sample=5e-5)
         apart.append(np.interp(after, seen.times - start, (seen.rates[:, 0] - seen.rates[:, 1]) / rate))
-    window = (rate * seen.rtt / MTU + threshold) / 2
-    alpha = math.sqrt(2 / window)
-    round_trip = seen.rtt + threshold * MTU / rate
-    expected = -math.log(1 - alpha / 2) / ((window + 1) * alpha / 2 * round_trip)
-    there = (after > 0.1 / expected) & (after < 1.2 / expected)
+    window, _, share = marked_of_dctcp(threshold, 2, rate * seen.rtt / MTU)
+    period = ((window + 1) * share / 2 + 1) * (seen.rtt + threshold * MTU / rate)
+    expected = -math.log(1 - share / 2) / period
+    there = (after > 0.1 / expected) & (after < 1.0 / expected)
     found = -np.polyfit(after[there], np.log(np.mean(apart, 0)[there]), 1)[0]
     assert found == pytest.approx(expected, rel=0.2)
 
 
 def marked_share(senders, rate):
-    """DCQCN's fixed point: the share of marked packets of the fluid model (CoNEXT 2016, equation 10)."""
-    share = rate / MTU / senders
-    every, timer, by_bytes, step, recovery = 50e-6, 55e-6, 10e6 / MTU, 5e6 / MTU, 5
+    """DCQCN's fixed point: the share of marked packets at which what a cut takes, the rises until the next one give.
 
-    def balance(p):
-        unmarked = 1 - p
-        cuts, estimate = 1 - unmarked ** (every * share), 1 - unmarked ** (timer * share)
-        of_bytes = p / (unmarked**-by_bytes - 1)
-        of_time = p / (unmarked ** (-timer * share) - 1)
-        added = of_bytes * unmarked ** (recovery * by_bytes) + of_time * unmarked ** (recovery * timer * share)
-        return cuts**2 * estimate - every**2 * step * share * (of_bytes + of_time) * added
-
-    return brentq(balance, 1e-6, 0.1)
+    Between two cuts there are k rises by time, at least k with the chance q^k, where q = (1 - p)^n is the chance that
+    none of the n packets of an interval is marked; the estimate of congestion settles at 1 - q. A cut takes
+    (1 - q) / 2 of the rate R, k rises give back all but 2^-k of it, and each after the fifth adds `step` to the aim.
+    The means balance where (1 - q)^3 R = q^6 step.
+    """
+    n, step, recovery = 55e-6 * rate / senders / MTU, 5e6 * senders / rate, 5
+    q = brentq(lambda q: (1 - q) ** 3 - q ** (recovery + 1) * step, 0.1, 1 - 1e-6)
+    return 1 - q ** (1 / n)
 
 
-def test_dcqcn_settles_at_the_queue_of_its_fluid_model():
-    senders, rate = 8, 5e9
-    seen = Watched("dcqcn", senders, 1_200_000_000, rate, sample=4e-5, ecn=(5e3, 2e6, 0.1))
+@pytest.mark.parametrize("senders", [8, 16])
+def test_dcqcn_settles_where_cuts_and_rises_balance(senders):
+    rate = 5e9
+    seen = Watched("dcqcn", senders, senders * 150_000_000, rate, sample=4e-5, ecn=(5e3, 2e6, 0.1))
     expected = 5e3 + marked_share(senders, rate) / 0.1 * 1.995e6
     assert seen.queue[seen.steady].mean() == pytest.approx(expected, rel=0.05)
     np.testing.assert_allclose(seen.rates[seen.steady].mean(0), rate / senders, rtol=0.1)

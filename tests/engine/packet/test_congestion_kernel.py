@@ -128,18 +128,18 @@ def test_the_first_notification_halves_the_rate_and_a_later_one_by_what_alpha_ha
     assert flow["alpha"] == pytest.approx(decayed + GAIN * (1 - decayed))
 
 
-def test_four_rises_go_half_way_back_each_and_then_the_target_grows() -> None:
+def test_five_rises_go_half_way_back_each_and_then_the_target_grows() -> None:
     flow, transport = dcqcn_rows()
     cut_rate(flow, transport, 0)
     cut_rate(flow, transport, 1)
     target, rate = float(flow["target"]), float(flow["rate"])
-    for k in range(1, 5):
+    for k in range(1, 6):
         flow["by_time"] = k
         raise_rate(flow, transport)
         rate = (rate + target) / 2
         assert flow["rate"] == pytest.approx(rate)
         assert flow["target"] == target
-    flow["by_time"] = 5
+    flow["by_time"] = 6
     raise_rate(flow, transport)
     assert flow["target"] == pytest.approx(target + transport["additive"])
     flow["by_time"] = flow["by_bytes"] = 7

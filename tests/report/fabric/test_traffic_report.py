@@ -5,9 +5,9 @@ import pytest
 
 from commsim.core.network import HOST
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import PATTERNS
-from commsim.engine.fabric.slowdown import slowdowns
 from commsim.engine.fabric.spraying import Spraying
+from commsim.engine.traffic.patterns import PATTERNS
+from commsim.engine.traffic.slowdown import slowdowns
 from commsim.report.all_figures import make_figures
 from commsim.report.fabric.figures_of_messages import times_figure, times_table
 from commsim.report.fabric.traffic_report import samples_of, study_of_traffic

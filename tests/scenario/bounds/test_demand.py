@@ -53,7 +53,8 @@ def test_messages_between_groups_carry_each_copy_by_itself():
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_every_operation_has_a_demand(name):
-    layouts = {"ranks": (1, 2, 1, 0), "pairs": tuple(range(16)), "grid": (2, 2), "none": ()}
+    layouts = {"ranks": (1, 2, 1, 0), "pairs": tuple(range(16)), "grid": (2, 2), "none": (),
+               "runs": (0, 1, 0, 1, 0, 2, 0, 1)}  # fmt: skip
     found = demand_of(name, 4, layout=layouts[OPERATIONS[name].layout])
     assert found.n_ranks == 4
     assert (found.sums > 0) == (OPERATIONS[name].reduces and not OPERATIONS[name].signals)

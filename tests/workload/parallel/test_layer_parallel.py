@@ -12,12 +12,15 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.layer_parallel import (
+    EQUAL_BLOCKS,
     LINA_MICRO_OP,
+    ROUTED,
     SENDING_POLICIES,
     ExpertLayer,
     SendingPolicy,
     TransformerLayer,
     expert_graph,
+    expert_row,
     shared_slow_down,
     tensor_parallel_graph,
 )
@@ -114,6 +117,26 @@ def test_an_iteration_sends_four_all_to_alls_per_layer_and_the_gradients_once_wh
 def test_what_makes_no_sense_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_of_two_micro_batches_one_computes_while_the_other_is_sent():
+    def run(name, exchange=EQUAL_BLOCKS):
+        layer = ExpertLayer(attention=1.0, expert=1.0, tokens=2.0, gradients=0.0, exchange=exchange)
+
+        def cost(task):
+            return task.size / 2 if task.operation else task.duration  # an exchange of all tokens takes a second
+
+        return expert_row(layer, 10, 4, SENDING_POLICIES[name], cost)
+
+    plain, two = run("priority")[0], run("two_micro_batches")[0]
+    assert plain["iteration_s"] == pytest.approx(10 * (2 + 2 + 4 + 2))  # nothing is hidden
+    assert plain["compute_s"] == two["compute_s"]
+    assert plain["all_to_all_s"] == two["all_to_all_s"]
+    assert two["iteration_s"] < 0.75 * plain["iteration_s"]
+    row, timeline = run("two_micro_batches", ROUTED)
+    assert row["iteration_s"] == two["iteration_s"]
+    sent = Counter(task.operation for task in timeline.graph.tasks)
+    assert (sent["ep_dispatch"], sent["ep_combine"]) == (40, 40)
 
 
 TENSOR_LAYER = TransformerLayer(attention=1.0, mlp=2.0, activation=1000.0)

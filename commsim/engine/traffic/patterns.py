@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-
-from .spraying import Messages
+from commsim.engine.fabric.spraying import Messages
 
 Numbers = NDArray[np.int32]
 

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-
-from .fabric_run import SprayedRun, simulate
-from .spraying import Messages, Spraying
-from .ways import Ways, ways_of
+from commsim.engine.fabric.fabric_run import SprayedRun, simulate
+from commsim.engine.fabric.spraying import Messages, Spraying
+from commsim.engine.fabric.ways import Ways, ways_of
 
 Floats = NDArray[np.float64]
 

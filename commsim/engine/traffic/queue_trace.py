@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from commsim.core.network import Network
+from commsim.engine.fabric.fabric_run import SprayedRun
+from commsim.engine.fabric.spraying import Messages
 from commsim.files.trace_events import process_name, thread_name, write_events
-
-from .fabric_run import SprayedRun
-from .spraying import Messages
 
 US = 1e6  # of a second
 MESSAGES, LINKS = 0, 1  # processes

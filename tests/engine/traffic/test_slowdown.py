@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.patterns import incast, permutation
-from commsim.engine.fabric.slowdown import alone, cumulative, slowdowns
 from commsim.engine.fabric.spraying import Messages, Spraying
+from commsim.engine.traffic.patterns import incast, permutation
+from commsim.engine.traffic.slowdown import alone, cumulative, slowdowns
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -1,0 +1,1 @@
+"""Measured exchanges of experts beside our predictions: ``python -m benchmarks.experts --data DIR``."""

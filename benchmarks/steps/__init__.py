@@ -1,0 +1,1 @@
+"""Published training steps beside our prediction."""

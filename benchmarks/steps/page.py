@@ -1,0 +1,213 @@
+"""``docs/steps.md``: every group of rows, its errors, the line beside them, and where the network decides."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.steps.predictions import Predicted, line_errors, other_gpus, step_of
+from benchmarks.steps.pushes import Push
+from benchmarks.steps.slices import Slices
+from commsim.workload.steps.ask import training_step
+from commsim.workload.steps.step_setting import KINDS
+
+HEAD = """# Training steps: predictions against published ones
+
+Written by `python -m benchmarks.steps --data DIR --page docs/steps.md`. `commsim workload step` predicts a step from
+its configuration: compute by a roofline (matrix products at the share of the peak that large ones reach on that GPU,
+attention, bytes of element-wise work) times one factor, and traffic of tensor, context, expert, pipeline and data
+parallelism on the network, with what of it hides behind computation. The factor is calibrated on one published step of
+a model, GPU and precision, and for MLPerf and torchtitan of a release (`commsim/workload/calibrations.toml` names each
+row); one further constant, what a hidden data parallel exchange still costs, is from one MLPerf row for all models.
+Where a setup has no calibration, that of the nearest stands in: another release, precision, GPU (peaks and shares of
+`commsim/software/gpus.toml`) or model. The published files are no part of this repository.
+
+The line is `a + b x micro-batches`, fitted to all other rows of the setup, so it has seen more rows than the
+prediction, which has seen one; where a setup has a single other row, a is 0. It knows nothing of another parallelism or
+model.
+"""
+NOTES = {
+    "scale": "other number of GPUs or global batch, same parallelism but for data parallel ranks",
+    "parallelism": "other tensor, pipeline, context or expert parallel sizes, chunks or sharding",
+    "release": "the same setup with another release of the software: what a prediction cannot know",
+    "unseen": "the calibrated row is in no file of the folder",
+    "adapters": "weights frozen: from the calibration of full training",
+    "model": "no row of the model is calibrated: the factor is another model's",
+    "gpu": "the factor is another GPU's, with this one's kernels",
+    "precision": "the factor is another precision's",
+    "calibrated": "the row of the calibration itself",
+}
+ASKED = """
+Asked for: unseen scales within 3 % (median) and 8 % (worst), unseen parallelism or GPU within 10 % (median). What
+misses this and why: steps of mixtures of experts change by a third and more between releases of the same setup (fused
+dispatch, overlap), which counts as scale or parallelism where the setup changed too; experts are exchanged here as a
+plain all-to-all with one copy per machine, not by DeepEP's kernels; MLPerf's Llama 3.1 8B with two
+sequences per micro-batch on two machines (17 %) is slower than with one, which no term here has; on 72 GB200 ranks span
+racks (25 %); contexts of 131,072 tokens and more are attention, whose kernels have one share for all GPUs.
+"""
+ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "predicted s", "error",
+       "line")  # fmt: skip
+# Models with experts.
+EXPERTS = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
+FAULTS = (
+    ("", "non-blocking", ()),
+    (",oversubscription=2", "oversubscription 2:1", ()),
+    ("", "one dead uplink", ("link:leaf0->spine0",)),
+)
+FABRIC = "rail_optimized:n_hosts=64,preset=dgx-h100,hosts_per_group=4"
+
+
+def write_page(path: str, rows: Sequence[Predicted], slices: Sequence[Slices], pushes: Sequence[Push]) -> None:
+    """Write the page."""
+    lines = line_errors(list(rows))
+    parts = [
+        HEAD,
+        "## Errors",
+        *_groups(rows, lines),
+        ASKED,
+        "## Without mixtures of experts",
+        *_groups(_dense(rows), None),
+    ]
+    parts += ["## A GPU without a calibration", *_gpus(rows)]
+    parts += ["## Rows other than the calibrated ones", *_rows(rows, lines)]
+    parts += [
+        "## Where the network decides",
+        *_exposed(rows),
+        "## Llama 3.1 405B on 512 H100: oversubscription and a fault",
+    ]
+    parts += [*_faults(), "## TPU slices", *_slices(slices), "## KV caches, rails and weights", *_pushes(pushes)]
+    parts += ["## Left out", *_left(rows)]
+    wrapped = [part if part[:1] in "|#-" else "\n".join(map(_wrapped, part.split("\n"))) for part in parts]
+    Path(path).write_text("\n".join(wrapped) + "\n", encoding="utf-8")
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, 120, break_on_hyphens=False, break_long_words=False)
+
+
+def _dense(rows: Sequence[Predicted]) -> list[Predicted]:
+    return [one for one in rows if not one.setup.model.startswith(EXPERTS)]
+
+
+def _table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
+    return ["", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(f"| {' | '.join(c)} |" for c in cells), ""]
+
+
+def _groups(rows: Sequence[Predicted], lines: dict[int, float] | None) -> list[str]:
+    found = line_errors(list(rows)) if lines is None else lines
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for i, one in enumerate(rows):
+        if one.time:
+            groups[one.kind, one.setup.file].append(i)
+    cells = []
+    for (kind, file), members in sorted(groups.items()):
+        errors = [abs(rows[i].error) for i in members]
+        line = [abs(found[i]) for i in members if i in found]
+        cells.append([f"{kind}: {NOTES.get(kind, kind)}", file, str(len(members)), f"{np.median(errors):.1%}",
+                      f"{max(errors):.1%}", f"{np.median(line):.1%}" if line else "-"])  # fmt: skip
+    return _table(["what differs from the calibrated row", "file", "rows", "median", "worst", "line, median"], cells)
+
+
+def _gpus(rows: Sequence[Predicted]) -> list[str]:
+    found = other_gpus(list(rows))
+    dense = [abs(error) for one, error in found if not one.model.startswith(EXPERTS)]
+    every = [abs(error) for _, error in found]
+    megatron = [abs(e) for one, e in found if not one.model.startswith(EXPERTS) and "torchtitan" not in one.software]
+    text = (
+        "Each calibrated row predicted with the factor of other GPUs for its model, and with the peaks and shares of "
+        f"its own: median {np.median(dense):.1%}, worst {max(dense):.1%} of {len(dense)} rows without experts; median "
+        f"{np.median(every):.1%}, worst {max(every):.1%} of all {len(every)}. Of Megatron's rows without experts, so "
+        f"without torchtitan, whose releases differ by more than GPUs do: {np.median(megatron):.1%} and "
+        f"{max(megatron):.1%}."
+    )
+    cells = [[one.model, one.gpu, one.variant or one.precision, one.software, f"{error:+.1%}"] for one, error in found]
+    return [text, *_table(["model", "GPU", "precision", "release", "error"], cells)]
+
+
+def _rows(rows: Sequence[Predicted], lines: dict[int, float]) -> list[str]:
+    cells = []
+    for i, one in enumerate(rows):
+        lay = one.setup.layout
+        if one.kind in ("calibrated", "left out", "release") or lay is None:
+            continue
+        sizes = f"{lay.tensor} {lay.pipeline} {lay.context} {lay.chunks} {lay.expert}"
+        cells.append([one.kind, one.setup.model, one.setup.gpu, one.setup.variant or one.setup.precision,
+                      str(lay.n_ranks), sizes, f"{one.setup.micro_batch}/{one.setup.global_batch}",
+                      f"{one.setup.measured:.4g}", f"{one.time:.4g}",
+                      f"{one.error:+.1%}", f"{lines[i]:+.1%}" if i in lines else "-"])  # fmt: skip
+    return _table(ROW, cells)
+
+
+def _exposed(rows: Sequence[Predicted]) -> list[str]:
+    """Return what each kind of traffic exposes, of the calibrated rows."""
+    cells = []
+    for one in rows:
+        if one.kind == "calibrated" and one.step is not None and one.setup.layout is not None:
+            step = step_of(one.setup, one.step.setting.factor, by_kind=True)
+            shares = [f"{step.exposed[kind] / step.time:.1%}" for kind in KINDS]
+            cells.append(
+                [
+                    one.setup.model,
+                    one.setup.gpu,
+                    str(one.setup.layout.n_ranks),
+                    *shares,
+                    f"{step.bubble / step.time:.1%}",
+                ]
+            )
+    told = (
+        "Share of the step that a kind of traffic exposes, in the calibrated rows. Below a few per cent the step is "
+        "its computation, and the line does as well; where experts, tensor or data parallelism expose more, the "
+        "network decides."
+    )
+    return [told, *_table(["model", "GPU", "GPUs", *KINDS, "bubble"], cells)]
+
+
+def _faults() -> list[str]:
+    cells = []
+    first = 0.0
+    for suffix, name, fail in FAULTS:
+        step = training_step(
+            "llama3-405b", "h100", FABRIC + suffix, ranks=512, tp=8, pp=8, cp=2, vp=8, global_batch=1152, fail=fail
+        )
+        first = first or step.time
+        shares = [f"{step.exposed[kind]:.3g} s" for kind in ("context", "pipeline", "data")]
+        cells.append([name, f"{step.time:.4g} s", f"{step.time / first - 1:+.2%}", *shares])
+    text = f"`{FABRIC}`: 4 machines under the leaves of their rails, so data parallel rings cross the spines."
+    return [text, *_table(["network", "step", "against the first", "context", "pipeline", "data"], cells)]
+
+
+def _slices(slices: Sequence[Slices]) -> list[str]:
+    text = (
+        "MaxText on slices of TPUs (`tpu-v5e-slices` and others): parameters sharded in a slice, FP32 gradients added "
+        "up between slices after the backward pass. TFLOP/s per chip; losses in points against one slice, which is "
+        "calibrated. 128B hides that sum (it loses nothing), and 52B gains, which no model of the network has."
+    )
+    cells = [
+        [s.model, s.chip, str(s.slices), f"{s.measured:g}", f"{s.predicted:.1f}", f"{100 * s.lost:.1f}",
+         f"{100 * s.predicted_lost:.1f}"] for s in slices
+    ]  # fmt: skip
+    return [text, *_table(["model", "chip", "slices", "measured", "predicted", "loss", "predicted loss"], cells)]
+
+
+def _pushes(pushes: Sequence[Push]) -> list[str]:
+    text = (
+        "KV caches by `commsim workload kv`, with two fitted rows (`mooncake-rdma`); their rates are published beside "
+        "the times. Exchanges over rails and weight updates: a fixed time and a rate through the smallest and the "
+        "largest row."
+    )
+    cells = [
+        [p.what, f"{p.measured:.4g}", f"{p.predicted:.4g}", "fitted" if p.fitted else f"{p.error:+.1%}"] for p in pushes
+    ]
+    return [text, *_table(["what", "measured", "predicted", "error"], cells)]
+
+
+def _left(rows: Sequence[Predicted]) -> list[str]:
+    why: dict[str, int] = defaultdict(int)
+    for one in rows:
+        if one.setup.left_out and "MaxText" not in one.setup.left_out:
+            why[one.setup.left_out] += 1
+    return ["", *(f"- {n} rows: {text}" for text, n in sorted(why.items()))]

@@ -1,0 +1,127 @@
+"""``commsim emulate``: a program, unchanged, on a network that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from commsim.core.errors import InputError
+from commsim.core.network import ROUTINGS
+from commsim.core.units import format_size, format_time
+from commsim.report.answer import Answer, Facts, Part, Table, remarks
+
+from ..flags import Verb, WithJson, flag, repeated
+from ..flags.costs import TOPOLOGY, Costs
+from ..flags.faults import Faults
+from ..report import write_report
+
+if TYPE_CHECKING:
+    from commsim.real.emulation.emulate import Emulation
+
+COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)"]
+# Flags that have the name of what they give.
+SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
+        "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")  # fmt: skip
+
+
+class Config(WithJson, Faults, Costs):
+    """All flags of ``commsim emulate``."""
+
+    TITLE: ClassVar[str] = ""
+    program: tuple[str, ...] = flag(
+        "program", nargs="...", metavar="-- python PROG.py ARGS", help="what each rank runs"
+    )
+    ranks: int = flag("-n", "--ranks", required=True, metavar="N", help="number of ranks")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    placement: str | None = flag(
+        metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
+    )
+    routing: str | None = flag(metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}")
+    library: str = flag(default="mpich", metavar="NAME", help="library whose rules choose algorithms: mpich, open-mpi")
+    algorithm: tuple[str, ...] = repeated(
+        metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
+    )
+    compute: str = flag(
+        default="none", metavar="none|measured[:FACTOR]", help="time that computing takes: the rank's processor time"
+    )
+    eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
+    leave: str = flag(
+        default="together", choices=("together", "own"),
+        help="when ranks leave a collective: at its end, or when their own part is complete",
+    )  # fmt: skip
+    data: str = flag(
+        default="real", choices=("real", "none"), help="whether data is moved, or only time goes on, without its memory"
+    )
+    ranks_as: str = flag(
+        default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
+    )
+    report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
+    timeline: str | None = flag(metavar="FILE.json", help="write what each rank called when, for Perfetto")
+
+
+def run(config: Config) -> Answer:
+    """Run the program, and report what it called."""
+    from commsim.real.emulation.emulate import emulate
+    from commsim.report.emulated_program import study_of_program, write_calls
+
+    program = config.program[config.program[:1] == ("--",) :]
+    if not program:
+        raise InputError("a program is needed after --, such as -- python prog.py")
+    _check_files(config)
+    given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
+    records = config.report is not None or config.timeline is not None
+    found = emulate(program, config.topology, config.ranks, records=records, **given)
+    parts, title = _parts(found), " ".join(program)
+    if config.timeline is not None:
+        parts += remarks([f"{config.timeline}: {write_calls(found, config.timeline)} events"])
+    if config.report is not None:
+        from commsim import __version__
+        from commsim.report.study import made_by
+
+        of = made_by("emulate", {"version": __version__, **config.flags("report", "timeline")})
+        parts += remarks(write_report(study_of_program(title, found, of), config.report))
+    flags = {**config.flags("program"), "program": list(program)}
+    return Answer(parts, [row.columns() for row in found.rows], flags, _more(found))
+
+
+def _check_files(config: Config) -> None:
+    """Refuse files that cannot be written, before the program runs."""
+    if config.report is not None:
+        from commsim.report.page.write import check_page
+
+        check_page(config.report)
+    if config.timeline is not None:
+        from commsim.files.whole_files import check_writable
+
+        if not config.timeline.endswith((".json", ".json.gz")):
+            raise InputError(f"--timeline must be a file .json or .json.gz, got {config.timeline!r}")
+        check_writable(Path(config.timeline))
+
+
+def _parts(found: Emulation) -> list[Part]:
+    loads = found.link_bytes / found.network.bandwidth
+    busiest = int(loads.argmax())
+    link = f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}"
+    facts = {
+        "time": format_time(found.time),
+        "computing": f"{format_time(float(found.computed.max()))} of the rank that computed longest",
+        "busiest link": f"{link}, {format_time(float(loads[busiest]))} at its rate" if loads.any() else "none was used",
+    }
+    rows = [
+        [row.operation, row.site or "-", row.algorithm or "-", str(row.n_ranks), format_size(row.n_bytes),
+         str(row.n_calls), f"{row.seconds / row.n_calls * 1e6:.4g}"]
+        for row in found.rows
+    ]  # fmt: skip
+    title = "calls of all ranks by site, with the mean time of one"
+    return [*remarks(found.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
+
+
+def _more(found: Emulation) -> dict[str, object]:
+    return {
+        "time_s": found.time, "computed_s": found.computed.tolist(), "end_s": found.ends.tolist(),
+        "link_bytes_B": {found.network.link_name(k): float(n) for k, n in enumerate(found.link_bytes) if n},
+        "simulations": found.n_simulated,
+    }  # fmt: skip
+
+
+COMMANDS = {"emulate": Verb(Config, run)}

@@ -1,0 +1,84 @@
+"""``commsim workload step``: a training step from its configuration, with what each kind of traffic exposes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from commsim.cli.flags import WithJson, flag, switched
+from commsim.cli.flags.costs import TOPOLOGY
+from commsim.cli.flags.faults import Faults
+from commsim.core.units import counted, format_time
+from commsim.report.answer import Answer, Facts, remarks
+
+if TYPE_CHECKING:
+    from commsim.workload.steps.predicted_step import Step
+
+
+class OnNetwork(Faults, WithJson):
+    """Network of a step, and costs of its messages."""
+
+    TITLE: ClassVar[str] = "network"
+    topology: str | None = flag(
+        "--topology", "--network", metavar=TOPOLOGY, help="network (default: the GPU's machines behind one switch)"
+    )
+    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of the ranks")
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender (default: the network's)")
+    software: str | None = flag(metavar="NAME", help="communication library whose measured rate per port is used")
+
+
+class StepConfig(OnNetwork):
+    """All flags of ``commsim workload step``."""
+
+    model: str = flag(required=True, metavar="NAME", help="transformer, such as llama3-405b")
+    gpu: str = flag(required=True, metavar="NAME", help="accelerator, such as h100")
+    ranks: int | None = flag(metavar="N", help="GPUs (default: all of the network)")
+    tp: int = flag(default=1, metavar="N", help="ranks of a tensor parallel group")
+    pp: int = flag(default=1, metavar="N", help="stages of a pipeline")
+    cp: int = flag(default=1, metavar="N", help="ranks of a context parallel group")
+    ep: int = flag(default=1, metavar="N", help="ranks of an expert parallel group")
+    vp: int = flag(default=1, metavar="V", help="parts of the model on each stage, of the interleaved schedule")
+    replicas: int = flag(
+        default=1, metavar="N", help="groups of data parallel ranks, such as slices of TPUs, that add up"
+    )
+    micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
+    global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
+    sequence: int = flag(default=8192, metavar="N", help="tokens of a sequence")
+    precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: fp8 where the GPU has it, else bf16)")
+    factor: float | None = flag(metavar="X", help="compute time over the roofline's (default: the nearest calibration)")
+    sharding: str = flag(
+        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks divide"
+    )
+    recompute: bool = switched(help="the backward pass computes the forward pass again")
+    frozen: bool = switched(help="weights are frozen: only adapters are trained")
+    expose: str | None = flag(
+        metavar="KIND,...", help="kinds of traffic that hide behind nothing: tensor, context, pipeline, data"
+    )
+
+
+def run_step(config: StepConfig) -> Answer:
+    """Predict the step."""
+    from commsim.workload.steps.ask import training_step
+    from commsim.workload.steps.step_setting import hidden_kinds
+
+    asked = config.flags("topology", "expose", "seed", "model", "gpu")
+    step = training_step(
+        config.model, config.gpu, config.topology, overlap=hidden_kinds(config.expose), seed=config.seed or 0, **asked
+    )
+    row = step.row()
+    return Answer([_facts(step, row), *remarks(step.notes)], [row], {"what": "step"})
+
+
+def _facts(step: Step, row: dict[str, Any]) -> Facts:
+    setting, kinds = step.setting, {kind: seconds for kind, seconds in step.exposed.items() if seconds > 0}
+    share = {kind: f"{format_time(seconds)}, {100 * seconds / step.time:.2f} %" for kind, seconds in kinds.items()}
+    return Facts(
+        {
+            "step": f"{format_time(step.time)} of {setting.model.name} on {counted(row['ranks'], 'GPU')}",
+            "computation": format_time(step.compute),
+            "bubble": format_time(step.bubble),
+            **{f"exposed, {kind}": text for kind, text in share.items()},
+            "micro-batches": f"{setting.micro_batches} of {setting.micro_batch}, data parallel {setting.layout.data}",
+            "tokens": f"{row['tokens_per_s_per_gpu']:.4g} per second and GPU",
+            "model FLOP/s": f"{row['model_tflops_per_gpu']:.4g} T per GPU, {100 * row['mfu']:.1f} % of the peak",
+        }
+    )

@@ -1,0 +1,210 @@
+"""Schedules over a fabric that sprays: every transfer a message of a flow, which waits as in the other engines."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from commsim.core.cost import Framing
+from commsim.core.errors import PhysicsError
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.engine.flow import payload
+from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.flow_times import FlowTimes
+from commsim.engine.link_samples import LinkWatch
+from commsim.engine.message_costs import refuse_curves
+from commsim.engine.physics import check_order
+from commsim.engine.results import SLACK, job_results, not_negative
+from commsim.routing.flaps import Flaps
+
+from .fabric_flaps import FabricFlaps
+from .fabric_run import build, run_fabric
+from .fabric_state import PS, Fabric
+from .spraying import Spraying, in_packets
+from .ways import Ways, ways_of
+from .work import Work, work_of_plan
+
+
+def simulate_sprayed(
+    plan: FlowPlan,
+    sizes: ArrayLike,
+    spraying: Spraying,
+    *,
+    starts: ArrayLike = 0.0,
+    seed: int = 0,
+    framing: Framing | None = None,
+    flaps: Flaps | None = None,
+    watch: LinkWatch | None = None,
+    trace: bool = False,
+) -> tuple[Result, ...]:
+    """Simulate all jobs of a plan together, their packets over many paths.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where; its routes are not used.
+    sizes : float64[n_jobs] or float, bytes
+        Size of each job's collective; its chunks are equal parts of it.
+    spraying : Spraying
+        Transport, load balancing and switches.
+    starts : float64[n_participants] or float, s
+        Time at which each participant, numbered through all jobs, enters its collective.
+    seed : int
+        Seed of all random draws.
+    framing : Framing, optional
+        How messages are cut into packets; by default as `spraying` says.
+    flaps : Flaps, optional
+        Cables between switches that go down for a while.
+    watch : LinkWatch, optional
+        Is shown the links again and again.
+    trace : bool
+        Whether results keep the times of every transfer.
+
+    Returns
+    -------
+    tuple of Result
+        One per job; with flaps, ``flap_lost_s`` of their counters is by how much they are later.
+
+    Raises
+    ------
+    InputError
+        If the plan or the network needs what sprayed transports do not have, or a number is out of its range.
+    PhysicsError
+        If the result contradicts capacity or causality, or bytes were not delivered once.
+    """
+    refuse_curves(plan.network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
+    spraying = dataclasses.replace(in_packets(spraying, framing), seed=seed)
+    entered = np.broadcast_to(not_negative("start", starts), plan.n_participants)
+    ways = ways_of(plan.network)
+    changes = None if flaps is None else FabricFlaps(plan.network, ways, flaps)
+    work = work_of_plan(plan, payload(plan, sizes), entered, ways, spraying)
+    look = None if watch is None else _Look(watch, plan.network.n_links, ways)
+    fabric = run_fabric(build(plan.network, ways, work, spraying), changes, *([] if look is None else [look]))
+    if look is not None and np.isfinite(look.next):
+        look.make(fabric)
+    times = _times(fabric, spraying)
+    _check(plan, ways, work, fabric, times)
+    results = _with_counters(plan.network, ways, fabric, job_results(plan, times, sizes, entered, trace, "packet"))
+    if flaps is None:
+        return results
+    whole = simulate_sprayed(plan, sizes, spraying, starts=starts, seed=seed)
+    return tuple(
+        dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
+        for r, w in zip(results, whole, strict=True)
+    )
+
+
+class _Look:
+    """Shows the links of a run to a watch, in the order of the network's.
+
+    Parameters
+    ----------
+    watch : LinkWatch
+        Keeps what it is shown.
+    n_links : int
+        Number of links of the network.
+    ways : Ways
+        Links of the run.
+    """
+
+    def __init__(self, watch: LinkWatch, n_links: int, ways: Ways) -> None:
+        self._watch, self._n_links, self._ways = watch, n_links, ways
+
+    @property
+    def next(self) -> float:
+        """When the next look is due."""
+        return self._watch.next
+
+    def begin(self, fabric: Fabric) -> None:
+        """Begin with the empty network."""
+        room = np.full(self._n_links, np.inf)
+        room[self._ways.links] = fabric.link["room"]
+        self._watch.open(room)
+        self.make(fabric)
+
+    def make(self, fabric: Fabric) -> Fabric:
+        """Look."""
+        state = fabric.state
+        queued, sent = np.zeros((2, self._n_links), np.int64)
+        queued[self._ways.links] = fabric.link["low"] + fabric.link["high"]
+        sent[self._ways.links] = fabric.link["n_bytes"]
+        lost = int(state["n_lost"])
+        counts = [int(state["n_resent"]), int(state["n_marked"]), lost, int(state["n_dropped"]) - lost]
+        self._watch.note(queued, sent, np.array(counts))
+        return fabric
+
+
+def _times(fabric: Fabric, spraying: Spraying) -> FlowTimes:
+    message = fabric.message
+    n_packets = (message["end"] - message["first"]).astype(np.int64)
+    on_wire = (n_packets - 1) * float(spraying.payload + spraying.header) + message["last_size"]
+    start, sent, done = (message[name] / PS for name in ("start", "sent", "done"))
+    return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["n_hops"]))
+
+
+def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTimes) -> None:
+    """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
+
+    Raises
+    ------
+    PhysicsError
+        Naming the flow, the link or the transfer.
+    """
+    if not len(times.done):
+        return
+    flow, network = fabric.flow, plan.network
+    crosses = ~flow["local"]
+    wanted = np.bincount(plan.connection_of, times.bytes_on_wire, len(flow))
+    wrong = crosses & (flow["received"] != wanted)
+    if wrong.any() or (flow["expected"] != flow["n_packets"]).any():
+        f = int(wrong.argmax())
+        raise PhysicsError(f"flow {f} has {flow['received'][f]} bytes, and was sent {wanted[f]}")
+    end = fabric.state["now"] / PS
+    slack = SLACK * end + (fabric.link["n_packets"].max(initial=0) + 16) / PS
+    busy = fabric.link["n_bytes"] / network.bandwidth[ways.links]
+    if (busy > end + slack).any():
+        worst = int(busy.argmax())
+        raise PhysicsError(
+            f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
+        )
+    up, down = ways.links[work.src], ways.links[work.dst + len(ways.hosts)]
+    rate = np.minimum(network.bandwidth[up], network.bandwidth[down])
+    costs = network.overhead[network.src[up]] + network.recv_overhead[network.dst[down]]
+    fixed = costs + network.latency[up] + network.latency[down]
+    alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
+    alone += np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire
+    if work.adding.size:
+        alone = alone + work.adding / PS
+    early = alone - (times.done - times.start)
+    if early.max() > slack:
+        i = int(early.argmax())
+        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, but takes at least {alone[i]} s")
+    check_order(plan, times, slack)
+
+
+def _with_counters(network: Network, ways: Ways, fabric: Fabric, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    state, message = fabric.state, fabric.message
+    counters = {
+        "packet_hops": state["n_hops"],
+        "packets": message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum(),
+        "retransmissions": state["n_resent"],
+        "duplicates": state["n_duplicates"],
+        "dropped": state["n_dropped"],
+        "trimmed": state["n_trimmed"],
+        "marks": state["n_marked"],
+        "out_of_order": state["n_early"],
+        "timeouts": state["n_timeouts"],
+        "peak_queue_bytes": fabric.link["peak"].max(initial=0),
+    }
+    carried = fabric.carried if len(results) > 1 else fabric.link["n_bytes"]
+    of_job = carried.reshape(len(results), len(ways.links))
+    counted = []
+    for j, result in enumerate(results):
+        n_bytes = np.zeros(network.n_links)
+        n_bytes[ways.links] = of_job[j]
+        numbers = {**result.counters, **{name: float(value) for name, value in counters.items()}}
+        counted.append(dataclasses.replace(result, link_bytes=n_bytes, counters=numbers))
+    return tuple(counted)

@@ -1,0 +1,132 @@
+"""What a run of a sprayed fabric sends: flows from host to host, and the messages of each in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.packet.message_plan import adding_times, message_table
+from commsim.engine.packet.packet_state import LONGEST
+from commsim.engine.packet.traffic_state import MESSAGE_ROW
+
+from .fabric_state import Rows
+from .spraying import Messages, Spraying
+from .ways import Ways
+
+Ints = NDArray[np.int32]
+Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Flows and their messages.
+
+    Parameters
+    ----------
+    src, dst : int32[n_flows]
+        Numbers of hosts, from 0.
+    ready : float64[n_flows], s
+        Time from which each flow may begin.
+    job : int32[n_flows]
+        Job of each flow.
+    n_jobs : int
+        Number of jobs.
+    message : MESSAGE_ROW[n_messages]
+        Messages, cut into packets.
+    queue, of_flow : int32[n_messages], int64[n_flows + 1]
+        Messages by flow in their order, and the first one of each flow.
+    successors : int64[n_messages + 1], int32[n]
+        Messages that wait for each one: twice the number, plus 1 if until it is complete.
+    adding : int64[n_messages], ps
+        Time that each message takes to be added; empty where none does.
+    """
+
+    src: Ints
+    dst: Ints
+    ready: NDArray[np.float64]
+    job: Ints
+    n_jobs: int
+    message: Rows
+    queue: Ints
+    of_flow: NDArray[np.int64]
+    successors: Successors
+    adding: NDArray[np.int64]
+
+
+def work_of(messages: Messages, spraying: Spraying) -> Work:
+    """Lay out messages that wait for nothing, each a flow of its own.
+
+    Raises
+    ------
+    InputError
+        If a message has too many packets.
+    """
+    n = len(messages.src)
+    count = -(-messages.nbytes // spraying.payload)
+    if n and count.max() >= 1 << 31:
+        raise InputError(f"a message has fewer than 2**31 packets, got {count.max()}")
+    message = np.zeros(n, MESSAGE_ROW)
+    message["start"] = message["sent"] = message["done"] = -1
+    message["flow"], message["end"] = np.arange(n), count
+    message["last_size"] = messages.nbytes - (count - 1) * spraying.payload + spraying.header
+    return Work(
+        messages.src, messages.dst, messages.start, np.zeros(n, np.int32), 1, message, np.arange(n, dtype=np.int32),
+        np.arange(n + 1), (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
+    )  # fmt: skip
+
+
+def work_of_plan(
+    plan: FlowPlan, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], ways: Ways, spraying: Spraying
+) -> Work:
+    """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where.
+    n_bytes : float64[n_transfers], bytes
+        Payload of each transfer; rounded up to whole bytes.
+    starts : float64[n_participants], s
+        Time at which each participant enters.
+    ways : Ways
+        Hosts of the network.
+    spraying : Spraying
+        Size of packets.
+
+    Raises
+    ------
+    InputError
+        If a participant is no host, the schedule pins routes or weighs channels, or a number is out of its range.
+    """
+    number = np.full(plan.network.n_nodes, -1, np.int32)
+    number[ways.hosts] = np.arange(len(ways.hosts))
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    if (number[nodes] < 0).any():
+        node = plan.network.nodes[int(nodes[number[nodes] < 0][0])]
+        raise InputError(
+            f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
+            "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
+        )
+    if any(job.placement.routes is not None for job in plan.jobs):
+        raise InputError("the placement pins routes, and sprayed transports choose a path for each packet")
+    weight = plan.flow["weight"][: len(plan.ends)]
+    if (weight != weight[:1]).any():
+        raise InputError("the schedule's channels have weights, and sprayed transports give all messages the same")
+    if any(np.isfinite(job.rate_cap) for job in plan.jobs):
+        raise InputError("a job has a rate_cap, and sprayed transports know none; use engine flow")
+    if len({job.priority for job in plan.jobs}) > 1:
+        raise InputError("jobs have priorities, and sprayed transports know one class of packets")
+    if starts.max(initial=0.0) > LONGEST:
+        raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
+    n = len(plan.ends)
+    message = message_table(plan, n_bytes, spraying.payload, spraying.header)
+    of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
+    return Work(
+        number[nodes[:, 0]], number[nodes[:, 1]], starts[plan.ends].max(axis=1, initial=0.0),
+        plan.job_of_connection.astype(np.int32), len(plan.jobs), message, plan.queue, of_flow, plan.successors,
+        adding_times(plan, nodes[:, 1], n_bytes),
+    )  # fmt: skip

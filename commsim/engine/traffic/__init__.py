@@ -1,0 +1,1 @@
+"""Patterns of messages between hosts, and how a fabric carried them."""

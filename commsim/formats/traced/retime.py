@@ -1,0 +1,109 @@
+"""A profile's step timed again: read, grown to more ranks, and simulated with the costs of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+from commsim.core.units import counted
+from commsim.workload.cost_of import NetworkCosts
+from commsim.workload.exchanges import ExchangesOnLinks
+from commsim.workload.task_graph import Task, simulate_graph
+from commsim.workload.timeline import Timeline
+
+from .exposed import Waits, waits_of
+from .graph_of_ranks import TracedGraph
+from .growth import MAX_FACTOR, growing_groups, grown
+from .step import Step
+
+ASSUMED = "computation is that of the profile, pauses that no call explains included; ranks begin the step together"
+
+
+@dataclass(frozen=True, slots=True)
+class Retimed:
+    """A step on a network.
+
+    Parameters
+    ----------
+    traced : TracedGraph
+        What every rank does, those that were added included.
+    timeline : Timeline
+        When.
+    waits : Waits
+        Waiting of the rank that waits the longest.
+    notes : tuple of str
+        What was assumed, drawn and chosen.
+    """
+
+    traced: TracedGraph
+    timeline: Timeline
+    waits: Waits
+    notes: tuple[str, ...]
+
+
+def more_ranks(
+    traced: TracedGraph, steps: Sequence[Step], ranks: int | None, grow: Collection[str]
+) -> tuple[TracedGraph, list[str]]:
+    """Return the step of more ranks, and what was assumed.
+
+    Parameters
+    ----------
+    traced, steps
+        A profile, from :func:`commsim.formats.traced.read_ranks.traced_graph`.
+    ranks : int, optional
+        Number of all ranks, by default that of the profile.
+    grow : collection of str
+        Process groups that grow; by default the data-parallel one.
+
+    Raises
+    ------
+    InputError
+        If the ranks are no multiple of those of the profile, or it is not clear which group grows.
+    """
+    factor, rest = divmod(traced.world if ranks is None else ranks, traced.world)
+    if rest or not 1 <= factor <= MAX_FACTOR:
+        raise InputError(
+            f"--ranks must be the {traced.world} ranks of the profile, times 1 to {MAX_FACTOR}, got {ranks}"
+        )
+    growing, said = growing_groups(traced, grow) if factor > 1 or grow else (frozenset[str](), [])
+    return grown(traced, growing, factor), [*traced.notes, *said, *_assumed(traced, steps, factor)]
+
+
+def retime(whole: TracedGraph, time_of: Callable[[Task], float], notes: Sequence[str] = ()) -> Retimed:
+    """Simulate a step with what communication costs; exchanges that overlap on a network share its links.
+
+    Parameters
+    ----------
+    whole : TracedGraph
+        What every rank does.
+    time_of : callable
+        Seconds that an exchange costs by itself.
+    notes : sequence of str
+        What was assumed before.
+    """
+    links = ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
+    timeline = simulate_graph(whole.graph, time_of, links)
+    said = [*notes]
+    if isinstance(time_of, NetworkCosts):
+        said += time_of.notes()
+    else:
+        said.append("without --network exchanges that overlap share nothing")
+    if links is not None and links.n_shared:
+        said.append(f"{counted(links.n_shared, 'exchange')} overlapped others on shared links")
+    return Retimed(whole, timeline, waits_of(whole, timeline), tuple(dict.fromkeys(said)))
+
+
+def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[str]:
+    said = [ASSUMED]
+    if len(traced.traced) < traced.world:
+        few = f"{len(traced.traced)} of {counted(traced.world, 'rank')} have a profile"
+        said.append(f"{few}; the others are assumed to do the same at the same time")
+    if factor > 1:
+        sharded = "arrays of groups that grow keep their size, and shards shrink"
+        said.append(f"each rank of the profile stands for {factor}; {sharded}")
+    unseen = sum(wait.rule > 3 for step in steps for wait in step.waits)
+    if unseen:
+        n = counted(sum(len(step.waits) for step in steps), "call")
+        said.append(f"where {unseen} of {n} are waited for is by rule, since the profile shows no pause")
+    return said

@@ -1,0 +1,175 @@
+"""Where computation waits for calls: what a profile shows, and what it leaves to rules.
+
+The first of these rules that applies to a call decides. (1) A recorded wait of a stream names it. (2) Computation
+pauses until it ends: on a GPU whenever its streams are idle as it ends; on a processor if the pause follows the call,
+or ends with it and is longer than those between operators. (3) A later call of its stream is waited for: both have
+ended then. (4) What gathers (all-gather, broadcast, all-to-all, messages) is needed by the first computation after the
+program issued its next call on that stream, since programs prefetch one ahead. (5) What reduces is needed by the
+optimiser, or else by the end of the step. A pause that no call explains counts as computation.
+
+A thread that the processor takes away looks as if it waited. What a program does it does in every step, on all ranks:
+on a processor a pause counts where most steps have one, between the same calls.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rank import TracedCall, TracedRank
+
+# Of a processor: a pause is waiting if it is this many times as long as is usual between operators, and what is left of
+# it after the call, in which the thread wakes up, is at most this share.
+LONGER = 4.0
+WAKES = 0.25
+# Pauses that are looked at for one call, the last ones.
+MAX_PAUSES = 10_000
+# A GPU's next kernel begins this much later at most, where it was launched before.
+SOON = 50e-6
+GATHER = ("all_gather", "broadcast", "all_to_all", "scatter", "send_recv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """Pauses between operators: the median, and what nine of ten are shorter than, s."""
+
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Where a call is waited for.
+
+    Parameters
+    ----------
+    resume : float, s
+        When computation went on, or goes on that needs the call.
+    pause : (float, float) or None, s
+        Time that computation only waited; None where it did not.
+    rule : int
+        Number of the rule that says so.
+    place : int
+        Number of calls of the step that had been issued before the pause; -1 without one.
+    """
+
+    resume: float
+    pause: tuple[float, float] | None
+    rule: int
+    place: int = -1
+
+
+def find_waits(
+    rank: TracedRank, calls: list[TracedCall], begin: float, end: float, places: Sequence[int] | None = None
+) -> list[Wait]:
+    """Find where each call of a step is waited for.
+
+    Parameters
+    ----------
+    rank : TracedRank
+        What the rank did.
+    calls : list of TracedCall
+        Calls of the step, in the order in which they were issued.
+    begin, end : float, s
+        The step.
+    places : sequence of int, optional
+        Place of each call's pause in most steps of most ranks: on a processor, one elsewhere is no waiting.
+    """
+    busy = _spans(rank, begin, end)
+    pauses = np.column_stack((np.append(begin, busy[:, 1]), np.append(busy[:, 0], end)))
+    usual = _Usual(*(float(v) for v in np.percentile(pauses[:, 1] - pauses[:, 0], (50, 90))))
+    issued = [call.issued for call in calls]
+    waits: list[Wait | None] = []
+    for i, call in enumerate(calls):
+        k = max(int(np.searchsorted(pauses[:, 0], call.end, side="right")) - 1, 0)
+        first, last = (float(time) for time in pauses[k])
+        if call.waited is not None:
+            resume = max(call.waited, call.end)
+            waits.append(Wait(resume, (first, call.end) if first < call.end <= last else None, 1))
+        elif rank.on_gpu:
+            waited, after = call.end - first, last - call.end
+            seen = waited > 0 and 0 <= after <= max(SOON, waited)
+            waits.append(Wait(call.end, (first, call.end), 2) if seen else None)
+        else:
+            found = _on_processor(call, pauses, usual)
+            if found is not None and found.pause is not None:
+                found = dataclasses.replace(found, place=bisect.bisect_right(issued, found.pause[0]))
+                if places is not None and found.place != places[i]:
+                    found = None
+            waits.append(found)
+    return _by_rules(rank, calls, waits, busy[:, 0], end)
+
+
+def usual_places(steps: Sequence[Sequence[Wait]]) -> list[int]:
+    """Return the place of each call's pause that most steps have; -1 where most have none.
+
+    Parameters
+    ----------
+    steps : sequence of sequence of Wait
+        Waits of the same calls, in several steps or of several ranks.
+    """
+    return [Counter(wait.place for wait in waits).most_common(1)[0][0] for waits in zip(*steps, strict=True)]
+
+
+def _spans(rank: TracedRank, begin: float, end: float) -> NDArray[np.float64]:
+    inside = (rank.busy[:, 1] > begin) & (rank.busy[:, 0] < end)
+    return np.clip(rank.busy[inside], begin, end)
+
+
+def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) -> Wait | None:
+    """Tell whether the thread paused for a call: in the longest pause that ends about when the call does, or after it.
+
+    The backend's thread may note the end of a call after the program has gone on. A pause that follows the operator
+    which issued the call is waiting also where it is short.
+    """
+    until = int(np.searchsorted(pauses[:, 0], call.end))
+    since = max(int(np.searchsorted(pauses[:, 1], call.issued, side="right")), until - MAX_PAUSES)
+    first, last = np.maximum(pauses[since:until, 0], call.issued), pauses[since:until, 1]
+    found = np.flatnonzero((last >= call.end) | (call.end - last <= WAKES * (last - first)))
+    if not len(found):
+        return None
+    k = int(found[np.argmax((last - first)[found])])
+    begun, resume = float(first[k]), min(call.end, float(last[k]))
+    at_once = begun <= call.returned and call.end <= last[k]
+    near = abs(float(last[k]) - call.end) <= WAKES * float(last[k] - first[k])
+    longest = usual.median if at_once else usual.most
+    return Wait(resume, (begun, resume), 2) if (at_once or near) and resume - begun > LONGER * longest else None
+
+
+def _by_rules(
+    rank: TracedRank, calls: list[TracedCall], found: list[Wait | None], starts: NDArray[np.float64], end: float
+) -> list[Wait]:
+    """Decide the waits that no event and no pause shows."""
+    waits: list[Wait] = []
+    following: dict[str, float] = {}  # of each stream, when the next call is issued
+    waited: dict[str, float] = {}  # and when the next one that is waited for has ended
+    for call, wait in zip(reversed(calls), reversed(found), strict=True):
+        if wait is None:
+            wait = _by_rule(rank, call, starts, end, following.get(call.stream, end), waited.get(call.stream))
+        else:
+            waited[call.stream] = wait.resume
+        following[call.stream] = call.issued
+        waits.append(wait)
+    return waits[::-1]
+
+
+def _by_rule(
+    rank: TracedRank, call: TracedCall, starts: NDArray[np.float64], end: float, following: float, waited: float | None
+) -> Wait:
+    """Decide the wait for one call, from when the next of its stream is issued, and the next one is waited for."""
+    if waited is not None and waited >= call.end:
+        resume, rule = waited, 3
+    else:
+        k = bisect.bisect_left(rank.updates, call.end)
+        resume, rule = rank.updates[k] if k < len(rank.updates) and rank.updates[k] < end else end, 5
+    if call.operation in GATHER:
+        k = int(np.searchsorted(starts, max(call.end, following)))
+        needed = float(starts[k]) if k < len(starts) else end
+        return Wait(needed, None, 4) if needed < resume else Wait(resume, None, rule)
+    return Wait(resume, None, rule)

@@ -1,0 +1,335 @@
+"""The virtual clock of all ranks: it stands while one computes, and goes on when all wait.
+
+Each rank has a clock of its own, which its computing lets go on. What it asks begins at that time. When every rank
+waits, the network goes on to the next moment at which something ends or begins, and at which a rank may be free; no
+rank can ask for anything earlier than that. What happens at one moment is ordered by rank and number, never by which
+thread or process came first, so a program without races of its own always takes the same time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .clock import Ticks
+from .collective_results import results_of
+from .failures import deadlock, require_alike
+from .matching import Envelope, Mailboxes
+from .network_traffic import Traffic
+from .rank_calls import Call, Collective, Operation, Receive, Send
+from .rank_clock import RankClock
+from .under_way import Flowing, Message
+
+# Function of (operation, size, number of ranks, root) to the collective that a library runs.
+Choice = Callable[[str, float, int, int], str]
+# Groups whose places are kept: those of processes come anew with each call.
+MAX_KEPT = 1024
+__all__ = ["Choice", "Coordinator"]
+
+
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """One collective of all members: the n-th of their group and context."""
+
+    call: Collective
+    operations: list[Operation | None]
+    flowing: Flowing | None = None
+    n_results: int = -1
+    n_entered: int = 0
+    results: Sequence[Any] = ()
+    spec: str = ""
+    n_left: int = 0
+
+
+class Coordinator:
+    """All ranks of one emulation.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        The network.
+    choose : callable
+        Function of (operation, size, number of ranks, root) to a collective.
+    eager : float, bytes
+        Largest message that is sent before its receive is there.
+    finished : callable, optional
+        Function of each operation that is complete and the collective that it ran, for the report.
+    """
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        choose: Choice,
+        eager: float,
+        finished: Callable[[Operation, str], None] | None = None,
+    ) -> None:
+        self.traffic, self.choose, self.eager, self.finished = traffic, choose, eager, finished
+        self.now: Ticks = 0
+        self.clocks = [RankClock() for _ in traffic.nodes]
+        self._pending: list[tuple[Ticks, int, int, Operation]] = []
+        self._meetings: dict[tuple[Hashable, int], _Meeting] = {}
+        self._of_flowing: dict[Flowing, _Meeting] = {}
+        self._of_message: dict[Message, Envelope] = {}
+        self._kept_places: dict[int, tuple[tuple[int, ...], dict[int, int]]] = {}  # by id, with what has the id
+        self._mail = Mailboxes(self._match)
+
+    def post(self, rank: int, call: Call) -> Operation:
+        """Let a rank ask for something at its time."""
+        clock = self.clocks[rank]
+        clock.n_calls += 1
+        if not (isinstance(call, Receive) and call.keep):
+            clock.idle_polls = 0
+        operation = Operation(rank, clock.n_calls, call, clock.now)
+        heapq.heappush(self._pending, (clock.now, rank, clock.n_calls, operation))
+        return operation
+
+    def compute(self, rank: int, ticks: Ticks) -> None:
+        """Let the clock of a rank go on."""
+        clock = self.clocks[rank]
+        clock.now += ticks
+        clock.computed += ticks
+
+    def wait(self, rank: int, operations: Sequence[Operation], *, every: bool = True, polls: bool = False) -> bool:
+        """Let a rank wait; return whether what it waits for is there already, so that it need not."""
+        clock = self.clocks[rank]
+        clock.waits, clock.every, clock.polls = operations, every, polls
+        if (
+            clock.satisfied
+            and all(op.end is None or op.end <= clock.now for op in operations)
+            and (every or clock.now <= self.now)
+        ):
+            self._free(clock)
+            return True
+        return False
+
+    def cancel(self, operation: Operation) -> None:
+        """Take back a receive that has no message yet."""
+        for number, pending in enumerate(self._pending):
+            if pending[3] is operation:
+                del self._pending[number]
+                heapq.heapify(self._pending)
+                break
+        else:
+            if not self._mail.cancel(operation):
+                return
+        operation.cancelled, operation.end = True, self.clocks[operation.rank].now
+
+    def end(self, rank: int) -> None:
+        """Let a rank end its program."""
+        self.clocks[rank].has_ended = True
+
+    def advance(self) -> list[tuple[int, bool]]:
+        """Go on to the next moment that frees ranks; all wait.
+
+        Returns
+        -------
+        list of (int, bool)
+            Ranks that go on, and whether what each waits for is there: one that only asks may hear that it is not.
+
+        Raises
+        ------
+        ProgramError
+            If no rank will ever be free, with what each waits for.
+        """
+        while True:
+            self._take(self.now)
+            freed = [rank for rank, clock in enumerate(self.clocks) if self._may_go_on(clock)]
+            if freed:
+                for rank in freed:
+                    self._free(self.clocks[rank])
+                return [(rank, True) for rank in freed]
+            asked = [rank for rank, clock in enumerate(self.clocks) if self._hears_no(clock)]
+            if asked:
+                for rank in asked:
+                    clock = self.clocks[rank]
+                    clock.now, clock.waits = max(clock.now, self.now), None
+                    clock.idle_polls += 1
+                return [(rank, False) for rank in asked]
+            self.now = self._next_moment()
+
+    def _may_go_on(self, clock: RankClock) -> bool:
+        return clock.waits is not None and clock.now <= self.now and clock.satisfied
+
+    def _hears_no(self, clock: RankClock) -> bool:
+        """Whether a rank that only asks is told no: at once, and if it asks again, when something has happened."""
+        if clock.waits is None or not clock.polls or clock.now > self.now:
+            return False
+        return not clock.idle_polls or clock.now < self.now
+
+    def _free(self, clock: RankClock) -> None:
+        ends = [op.end for op in clock.waits or () if op.end is not None]
+        clock.now = max(clock.now, max(ends)) if ends and clock.every else max(clock.now, min(ends, default=0))
+        clock.idle_polls = 0 if clock.waits else clock.idle_polls  # to wait for nothing is to do nothing
+        clock.waits = None
+
+    def _next_moment(self) -> Ticks:
+        ahead = [clock.now for clock in self.clocks if clock.waits is not None and clock.now > self.now]
+        if self._pending:
+            ahead.append(self._pending[0][0])
+        end = self.traffic.next_end()
+        if end is not None:
+            ahead.append(end)
+        if not ahead:
+            ended = [rank for rank, clock in enumerate(self.clocks) if clock.has_ended]
+            raise deadlock({rank: clock.waits for rank, clock in enumerate(self.clocks) if clock.waits}, ended)
+        return max(self.now, min(ahead))
+
+    def _take(self, until: Ticks) -> None:
+        """Let all happen that does until a moment: first what ends, then what begins, ordered by rank."""
+        while True:
+            for at, what, which in self.traffic.take_ended(until):
+                if isinstance(what, Flowing):
+                    self._left(self._of_flowing[what], which, at)
+                elif which:
+                    self._arrived(self._of_message.pop(what), at)
+                else:
+                    self._complete(self._of_message[what].send, at)
+            if not self._pending or self._pending[0][0] > until:
+                end = self.traffic.next_end()
+                if end is None or end > until:
+                    return
+                continue
+            at, _, _, operation = heapq.heappop(self._pending)
+            call = operation.call
+            if isinstance(call, Collective):
+                self._meet(operation, at)
+            elif isinstance(call, Send):
+                self._send(operation, at)
+            else:
+                self._mail.receive(operation, at)
+
+    def _meet(self, operation: Operation, at: Ticks) -> None:
+        """Let a rank enter a collective."""
+        call: Collective = operation.call
+        group = call.members, call.context
+        met = self.clocks[operation.rank].n_met
+        number = met[group] = met.get(group, 0) + 1
+        meeting = self._meetings.get((group, number))
+        if meeting is None:
+            meeting = self._meetings[group, number] = _Meeting(call, [None] * len(call.members))
+        require_alike(meeting.call, call, operation.rank, meeting.operations)
+        place = self._places(call.members)[operation.rank]
+        meeting.operations[place] = operation
+        meeting.n_entered += 1
+        operation.source = number
+        if len(call.members) == 1:
+            del self._meetings[group, number]
+            self._finish(meeting, 0, at)
+            return
+        if meeting.flowing is None and (not _needs_all(call) or meeting.n_entered == len(call.members)):
+            spec, size = self._chosen(meeting)
+            meeting.spec = spec
+            meeting.flowing = self.traffic.begin(call.members, spec, size, at)
+            self._of_flowing[meeting.flowing] = meeting
+            for other, entered in enumerate(meeting.operations):
+                if entered is not None and entered is not operation:
+                    self.traffic.enter(meeting.flowing, other, at)
+        if meeting.flowing is not None:
+            self.traffic.enter(meeting.flowing, place, at)
+
+    def _places(self, members: tuple[int, ...]) -> dict[int, int]:
+        """Return the place of each world rank in a group, found once for each group."""
+        kept = self._kept_places.get(id(members))
+        if kept is None:
+            if len(self._kept_places) >= MAX_KEPT:
+                self._kept_places.clear()
+            kept = self._kept_places[id(members)] = members, {rank: place for place, rank in enumerate(members)}
+        return kept[1]
+
+    def _chosen(self, meeting: _Meeting) -> tuple[str, float]:
+        """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
+        call = meeting.call
+        operation, n_ranks = call.operation, len(call.members)
+        rows = [op.call.counts for op in meeting.operations if op is not None]
+        if not call.counts or not any(map(any, rows)):  # without any bytes all blocks are equal
+            operation = operation.removesuffix("_v")
+        spec = call.algorithm or self.choose(operation, call.n_bytes, n_ranks, call.root)
+        if not operation.endswith("_v"):
+            return spec, call.n_bytes
+        counts = np.array(rows if operation == "all_to_all_v" else [call.counts])
+        part = int(np.gcd.reduce(counts, axis=None))
+        counts //= part
+        shown = "x".join(map(str, counts.ravel().tolist()))
+        blocks = max(counts.sum(axis=0).max(), counts.sum(axis=1).max())
+        return f"{spec}{',' if ':' in spec else ':'}counts={shown}", float(blocks * part)
+
+    def _left(self, meeting: _Meeting, place: int, at: Ticks) -> None:
+        """Let a rank leave a collective."""
+        self._finish(meeting, place, at)
+        meeting.n_left += 1
+        if meeting.flowing is not None and meeting.n_left == len(meeting.operations):
+            call = meeting.call
+            operation = meeting.operations[place]
+            assert operation is not None
+            del self._meetings[(call.members, call.context), operation.source]
+            del self._of_flowing[meeting.flowing]
+
+    def _finish(self, meeting: _Meeting, place: int, at: Ticks) -> None:
+        """Give a rank its result."""
+        if meeting.n_results < meeting.n_entered:
+            flowing = meeting.flowing
+            schedule = flowing.plan.at(flowing.n_bytes).schedule if flowing is not None else None
+            meeting.results = results_of(meeting.operations, schedule)
+            meeting.n_results = meeting.n_entered
+        operation = meeting.operations[place]
+        assert operation is not None
+        operation.result = meeting.results[place]
+        self._complete(operation, at, meeting.spec)
+
+    def _send(self, operation: Operation, at: Ticks) -> None:
+        call: Send = operation.call
+        is_eager = call.n_bytes <= self.eager and not call.synchronous
+        envelope = Envelope(operation, not is_eager, is_eager)
+        if is_eager:
+            self._begin(envelope, at)
+        self._mail.add(envelope, at)
+
+    def _begin(self, envelope: Envelope, at: Ticks) -> None:
+        """Let a message begin; one to the rank itself uses no link."""
+        operation = envelope.send
+        call: Send = operation.call
+        if call.to == operation.rank:
+            self._complete(operation, at)
+            envelope.has_come = True
+            if envelope.receive is not None:
+                self._received(envelope, at)
+            return
+        self._of_message[self.traffic.send(operation.rank, call.to, call.n_bytes, at)] = envelope
+
+    def _match(self, envelope: Envelope, at: Ticks) -> None:
+        """Go on with a message that has found its receive: it begins now, or has arrived."""
+        assert envelope.receive is not None
+        if envelope.receive.call.keep or envelope.is_eager:
+            self._received(envelope, at)
+        else:
+            self._begin(envelope, at)
+
+    def _arrived(self, envelope: Envelope, at: Ticks) -> None:
+        if envelope.is_eager:
+            envelope.has_come = True
+            self._mail.come(envelope, at)
+        else:
+            self._received(envelope, at)
+
+    def _received(self, envelope: Envelope, at: Ticks) -> None:
+        receive = envelope.receive
+        assert receive is not None
+        receive.result, receive.source = envelope.send.call, envelope.send.rank
+        self._complete(receive, at)
+
+    def _complete(self, operation: Operation, at: Ticks, spec: str = "") -> None:
+        operation.end = max(operation.start, at)
+        deliver = getattr(operation.call, "deliver", None)
+        if deliver is not None:
+            deliver(operation.result)
+        if self.finished is not None:
+            self.finished(operation, spec)
+
+
+def _needs_all(call: Collective) -> bool:
+    """Whether a collective can only be planned when every rank has said how many bytes it sends."""
+    return call.operation == "all_to_all_v"

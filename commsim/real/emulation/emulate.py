@@ -1,0 +1,233 @@
+"""Run a program on a network that is not there: what ``commsim emulate`` and ``commsim.emulate`` call."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.network import Network
+from commsim.core.units import counted, format_time, parse_size
+from commsim.scenario.given import NetworkLike
+from commsim.scenario.inputs import PACKED, load_placement
+from commsim.scenario.options import ScenarioOptions
+from commsim.scenario.read import scenario_of
+from commsim.scenario.scenario import Scenario
+
+from .choices import choice_of
+from .clock import seconds_of
+from .coordinator import Coordinator
+from .ledger import CallRecord, Ledger, SiteRow
+from .network_traffic import Traffic
+from .process_ranks import ProcessRanks, interpreter, python_path
+from .settings import DATA
+from .start_process import write_start_file
+from .thread_ranks import ThreadRanks
+
+EAGER = "64KiB"
+# Most ranks that are processes unless threads are asked for.
+MOST_PROCESSES = 16
+RANKS_AS, LEAVES, DATAS = ("auto", "threads", "processes"), ("together", "own"), ("real", "none")
+__all__ = ["DATAS", "EAGER", "LEAVES", "RANKS_AS", "Emulation", "emulate"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Emulation:
+    """What a program took on the network.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    time : float, s
+        When the last rank ended.
+    ends, computed : float64[n_ranks], s
+        When each rank ended, and how long it computed.
+    rows : tuple of SiteRow
+        Calls by site, those that took longest first.
+    records : tuple of CallRecord
+        Every call, where that was asked for.
+    link_bytes : float64[n_links], bytes
+        What each link carried.
+    remarks : tuple of str
+        What was assumed.
+    n_simulated : int
+        Simulations that were made.
+    """
+
+    network: Network
+    time: float
+    ends: NDArray[np.float64]
+    computed: NDArray[np.float64]
+    rows: tuple[SiteRow, ...]
+    records: tuple[CallRecord, ...]
+    link_bytes: NDArray[np.float64]
+    remarks: tuple[str, ...]
+    n_simulated: int
+
+    def __repr__(self) -> str:
+        calls = counted(sum(row.n_calls for row in self.rows), "call")
+        return f"Emulation({counted(len(self.ends), 'rank')} on {self.network.name}: {calls}, {format_time(self.time)})"
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each site and kind of call, as a data frame of pandas or polars."""
+        return frame_of((row.columns() for row in self.rows), library)
+
+
+def emulate(
+    program: Sequence[str] | Callable[[], Any],
+    network: NetworkLike,
+    ranks: int,
+    *,
+    library: str = "mpich",
+    algorithm: Sequence[str] = (),
+    compute: str = "none",
+    eager: float | str = EAGER,
+    leave: str = "together",
+    data: str = "real",
+    ranks_as: str = "auto",
+    records: bool = False,
+    **options: Unpack[ScenarioOptions],
+) -> Emulation:
+    """Run a program on a network that is not there: with its data and its sums, and a clock of that network.
+
+    Parameters
+    ----------
+    program : sequence of str or callable
+        Command such as ``["python", "train.py"]``, which is not changed; or a function without arguments, whose ranks
+        are threads.
+    network : str, Network or NetworkBuilder
+        As in :func:`commsim.predict`.
+    ranks : int
+        Number of ranks.
+    library : str
+        Library whose rules choose the algorithm of a collective: a name of ``LIBRARIES`` in
+        :mod:`commsim.real.emulation.choices`.
+    algorithm : sequence of str
+        ``OPERATION=NAME[:key=value,...]``, in place of the library's.
+    compute : str
+        ``none``: computing takes no time. ``measured`` or ``measured:FACTOR``: the processor time of the rank.
+    eager : float, bytes, or str
+        Largest message that is sent before its receive is posted.
+    leave : {"together", "own"}
+        Whether all ranks leave a collective at its end, which is what :func:`commsim.predict` counts; or each when its
+        own part is complete.
+    data : {"real", "none"}
+        Whether the data of messages is moved. Without it only times are right, and memory is not needed.
+    ranks_as : {"auto", "threads", "processes"}
+        What ranks are. Auto: processes up to 16, which share nothing; else threads of one process.
+    records : bool
+        Whether every call is kept.
+    **options
+        Keywords of :func:`commsim.scenario_of`: placement, routing, seed, faults and costs of messages.
+
+    Returns
+    -------
+    Emulation
+
+    Raises
+    ------
+    InputError
+        If something is unknown or wrong.
+    ProgramError
+        If the program fails: with the rank, and what it raised or waits for.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> def program():
+    ...     from mpi4py import MPI
+    ...
+    ...     return MPI.COMM_WORLD.allreduce(1)
+    >>> cs.emulate(program, "star:n_hosts=4", 4)
+    Emulation(4 ranks on star:n_hosts=4,bandwidth=100Gbps,latency=500ns: 14 calls, 6.003 us)
+    """
+    for name, value, known in (("leave", leave, LEAVES), ("data", data, DATAS), ("ranks_as", ranks_as, RANKS_AS)):
+        if value not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    if ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {ranks}")
+    factor = _factor(compute)
+    options["n_ranks"] = ranks
+    scenario = scenario_of("", network, **options)
+    _require_flow(scenario)
+    traffic = Traffic(scenario, _nodes(scenario, ranks), leave == "together")
+    ledger = Ledger(records)
+    choose = choice_of(library, algorithm)
+    largest = parse_size(eager, "eager") if isinstance(eager, str) else float(eager)
+    coordinator = Coordinator(traffic, choose, largest, ledger.add)
+    in_threads = callable(program) or ranks_as == "threads" or (ranks_as == "auto" and ranks > MOST_PROCESSES)
+    remarks = list(scenario.remarks)
+    if in_threads:
+        from .programs import run_in_threads
+
+        threads = ThreadRanks(coordinator, None if factor is None else time.thread_time, factor or 1.0)
+        run_in_threads(threads, program, moves_data=data == "real")
+        if not callable(program) and ranks_as == "auto":
+            remarks.append(
+                f"{ranks} ranks are threads of one process: modules that the program imports are shared, such as "
+                "NumPy's random state; --ranks-as processes gives each its own"
+            )
+    else:
+        assert not callable(program)
+        with tempfile.TemporaryDirectory(prefix="commsim-") as name:
+            folder = Path(name)
+            write_start_file(folder)
+            environment = {"PYTHONPATH": python_path(folder), DATA: data}
+            ProcessRanks(coordinator, factor).run(interpreter(program), folder, environment)
+    return _told(coordinator, ledger, remarks)
+
+
+def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[str]) -> Emulation:
+    traffic, clocks = coordinator.traffic, coordinator.clocks
+    ends = np.array([seconds_of(clock.now) for clock in clocks])
+    computed = np.array([seconds_of(clock.computed) for clock in clocks])
+    rows = sorted(ledger.rows.values(), key=lambda row: -row.ticks)
+    return Emulation(
+        traffic.network, float(ends.max()), ends, computed, tuple(rows), tuple(ledger.records),
+        traffic.all_carried(), tuple(remarks), traffic.n_simulated,
+    )  # fmt: skip
+
+
+def _nodes(scenario: Scenario, n_ranks: int) -> NDArray[np.int32]:
+    placement = scenario.placement
+    if placement is None or isinstance(placement, str):
+        placement = load_placement(placement or PACKED, scenario.network, n_ranks, scenario.seed)
+    placement.check(scenario.network, n_ranks)
+    return placement.nodes
+
+
+def _require_flow(scenario: Scenario) -> None:
+    """Refuse what the flow engine of an emulation has not."""
+    wish = scenario.wish
+    if wish.engine != "flow":
+        raise InputError(f"programs run in engine flow, got engine {wish.engine}")
+    for name in ("start_jitter", "flaps"):
+        if getattr(wish, name):
+            raise InputError(f"{name.replace('_', ' ')} is not modelled for emulated programs")
+    for name in ("groups", "jobs", "compressor"):
+        if getattr(scenario, name):
+            raise InputError(f"{name} is not modelled for emulated programs")
+
+
+def _factor(compute: str) -> float | None:
+    """Read how computing takes time: the factor of processor time, or None."""
+    kind, colon, text = compute.partition(":")
+    if compute == "none":
+        return None
+    if kind == "measured":
+        try:
+            factor = float(text) if colon else 1.0
+        except ValueError:
+            factor = -1.0
+        if 0 < factor < float("inf"):
+            return factor
+    raise InputError(f"compute must be none, measured or measured:FACTOR with a factor above 0, got {compute!r}")

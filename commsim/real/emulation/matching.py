@@ -1,0 +1,101 @@
+"""Which receive gets which message: MPI's rule, that messages between two ranks do not overtake each other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from .clock import Ticks
+from .rank_calls import ANY, Operation, Receive, Send
+
+__all__ = ["Envelope", "Mailboxes"]
+
+
+@dataclass(slots=True, eq=False)
+class Envelope:
+    """A message that was sent.
+
+    Parameters
+    ----------
+    send : Operation
+        The send.
+    has_come : bool
+        Whether its receiver can see it: it has arrived, or waits at its sender for a receive.
+    is_eager : bool
+        Whether it is sent without waiting for its receive.
+    receive : Operation, optional
+        The receive that gets it.
+    """
+
+    send: Operation
+    has_come: bool
+    is_eager: bool
+    receive: Operation | None = None
+
+
+@dataclass(slots=True)
+class Mailboxes:
+    """What was sent and not received, and what waits for messages, of all ranks.
+
+    Parameters
+    ----------
+    match : callable
+        Function of an envelope with its receive, and the time, that lets them go on.
+    """
+
+    match: Callable[[Envelope, Ticks], None]
+    _coming: dict[tuple[int, int, Hashable], deque[Envelope]] = field(default_factory=dict)
+    _come: dict[tuple[int, Hashable], list[Envelope]] = field(default_factory=dict)
+    _waiting: dict[tuple[int, Hashable], list[Operation]] = field(default_factory=dict)
+
+    def add(self, envelope: Envelope, at: Ticks) -> None:
+        """Take a message that was sent just now."""
+        send: Send = envelope.send.call
+        self._coming.setdefault((envelope.send.rank, send.to, send.context), deque()).append(envelope)
+        self.come(envelope, at)
+
+    def come(self, envelope: Envelope, at: Ticks) -> None:
+        """Show the receiver what has come of the messages of one sender, in the order in which they were sent."""
+        send: Send = envelope.send.call
+        queue = self._coming[envelope.send.rank, send.to, send.context]
+        while queue and queue[0].has_come:
+            self._show(queue.popleft(), at)
+
+    def receive(self, operation: Operation, at: Ticks) -> None:
+        """Take a receive: it gets the first message that has come and fits, or waits."""
+        call: Receive = operation.call
+        box = self._come.get((operation.rank, call.context), [])
+        for number, envelope in enumerate(box):
+            if fits(call, envelope.send):
+                envelope.receive = operation
+                if not call.keep:
+                    del box[number]
+                self.match(envelope, at)
+                return
+        self._waiting.setdefault((operation.rank, call.context), []).append(operation)
+
+    def cancel(self, operation: Operation) -> bool:
+        """Take back a receive that has no message; return whether it had none."""
+        waiting = self._waiting.get((operation.rank, operation.call.context), [])
+        if operation not in waiting:
+            return False
+        waiting.remove(operation)
+        return True
+
+    def _show(self, envelope: Envelope, at: Ticks) -> None:
+        send: Send = envelope.send.call
+        waiting = self._waiting.get((send.to, send.context), [])
+        for operation in list(waiting):
+            if fits(operation.call, envelope.send):
+                waiting.remove(operation)
+                envelope.receive = operation
+                self.match(envelope, at)
+                if not operation.call.keep:
+                    return
+        self._come.setdefault((send.to, send.context), []).append(envelope)
+
+
+def fits(receive: Receive, send: Operation) -> bool:
+    """Whether a receive takes this message."""
+    return receive.source in (ANY, send.rank) and receive.tag in (ANY, send.call.tag)

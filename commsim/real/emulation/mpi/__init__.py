@@ -1,0 +1,1 @@
+"""A module that stands in for mpi4py in the ranks of an emulation."""

@@ -1,0 +1,148 @@
+"""Operators of MPI: on arrays, element by element, and on objects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .datatypes import Datatype
+
+__all__ = ["OPERATORS", "Op"]
+
+
+class Op:
+    """An operator.
+
+    Parameters
+    ----------
+    name : str
+        MPI's name, without ``MPI_``; empty for one of the user's.
+    of_objects : callable
+        Function of two objects; for one of the user's, MPI's function of two buffers and a datatype.
+    of_arrays : callable, optional
+        Function of (target, part) that reduces in place.
+    commutes : bool
+        Whether the order of ranks does not matter.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        of_objects: Callable[..., Any],
+        of_arrays: Callable[[Any, Any], None] | None = None,
+        commutes: bool = True,
+    ) -> None:
+        self.name, self.of_objects, self.of_arrays, self.commutes = name, of_objects, of_arrays, commutes
+
+    @classmethod
+    def Create(cls, function: Callable[..., Any], commute: bool = False) -> Op:  # noqa: N802
+        """Return an operator of the user's: a function of (in, inout, datatype)."""
+        return cls("", function, commutes=commute)
+
+    def Free(self) -> None:  # noqa: N802
+        """Do nothing: memory is Python's."""
+
+    def Is_commutative(self) -> bool:  # noqa: N802
+        """Whether the order of ranks does not matter."""
+        return self.commutes
+
+    def Is_predefined(self) -> bool:  # noqa: N802
+        """Whether it is MPI's."""
+        return bool(self.name)
+
+    is_commutative, is_predefined = property(Is_commutative), property(Is_predefined)
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        """Reduce two objects."""
+        return self.of_objects(left, right) if self.name else self.of_objects(left, right, None)
+
+    def apply(self, target: Any, part: Any, datatype: Datatype) -> None:
+        """Reduce (part op target) into the target, arrays of a datatype."""
+        if self.of_arrays is not None:
+            self.of_arrays(target, part)
+        else:
+            self.of_objects(memoryview(part.view(np.uint8)), memoryview(target.view(np.uint8)), datatype)
+
+
+def add(target: Any, part: Any) -> None:
+    """Add in place."""
+    np.add(target, part, out=target)
+
+
+def multiply(target: Any, part: Any) -> None:
+    """Multiply in place."""
+    np.multiply(target, part, out=target)
+
+
+def largest(target: Any, part: Any) -> None:
+    """Keep the larger in place."""
+    np.maximum(target, part, out=target)
+
+
+def smallest(target: Any, part: Any) -> None:
+    """Keep the smaller in place."""
+    np.minimum(target, part, out=target)
+
+
+def both(target: Any, part: Any) -> None:
+    """Logical and in place."""
+    target[:] = np.logical_and(target, part)
+
+
+def either(target: Any, part: Any) -> None:
+    """Logical or in place."""
+    target[:] = np.logical_or(target, part)
+
+
+def one_only(target: Any, part: Any) -> None:
+    """Logical exclusive or in place."""
+    target[:] = np.logical_xor(target, part)
+
+
+def bits_and(target: Any, part: Any) -> None:
+    """Bitwise and in place."""
+    np.bitwise_and(target, part, out=target)
+
+
+def bits_or(target: Any, part: Any) -> None:
+    """Bitwise or in place."""
+    np.bitwise_or(target, part, out=target)
+
+
+def bits_xor(target: Any, part: Any) -> None:
+    """Bitwise exclusive or in place."""
+    np.bitwise_xor(target, part, out=target)
+
+
+def _first_of(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    """Return the choice of MAXLOC or MINLOC: of equal values that with the smaller place."""
+
+    def choose(left: Any, right: Any) -> Any:
+        (a, i), (b, j) = left, right
+        if is_better(a, b):
+            return a, i
+        return (b, j) if is_better(b, a) else (a, min(i, j))
+
+    return choose
+
+
+OPERATORS = {
+    op.name: op
+    for op in (
+        Op("SUM", operator.add, add),
+        Op("PROD", operator.mul, multiply),
+        Op("MAX", lambda left, right: right if right > left else left, largest),
+        Op("MIN", lambda left, right: right if right < left else left, smallest),
+        Op("LAND", lambda left, right: bool(left) and bool(right), both),
+        Op("LOR", lambda left, right: bool(left) or bool(right), either),
+        Op("LXOR", lambda left, right: bool(left) != bool(right), one_only),
+        Op("BAND", operator.and_, bits_and),
+        Op("BOR", operator.or_, bits_or),
+        Op("BXOR", operator.xor, bits_xor),
+        Op("MAXLOC", _first_of(operator.gt)),
+        Op("MINLOC", _first_of(operator.lt)),
+    )
+}

@@ -1,0 +1,118 @@
+"""Accelerators by name: dense peaks by precision, memory, and what kernels reach of the peaks (``gpus.toml``)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+from commsim.core.units import parse_bandwidth, parse_size
+
+# Precisions from the narrowest to the widest.
+PRECISIONS = ("fp4", "fp8", "bf16", "tf32", "fp32")
+# Share of the peak of a large matrix product where nobody measured one on that accelerator: the median of those
+# that are measured in gpus.toml.
+ASSUMED_MATMUL = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One accelerator.
+
+    Parameters
+    ----------
+    name, summary : str
+        Name on the command line, and what it is.
+    generation, machine : str
+        Generation, and the preset of ``topologies`` in which it is assumed where no network is named.
+    peaks : mapping of str to float, FLOP/s
+        Dense peak of each precision that it has.
+    memory : float, bytes/s
+        Bandwidth of its memory.
+    capacity : float, bytes
+        Size of its memory.
+    matmul : mapping of str to float
+        Share of the peak that a large matrix product reached, of the precisions that somebody measured.
+    source, matmul_source : str
+        Sources of the peaks, and of the shares.
+    """
+
+    name: str
+    summary: str
+    generation: str
+    machine: str
+    peaks: Mapping[str, float]
+    memory: float
+    capacity: float
+    matmul: Mapping[str, float]
+    source: str
+    matmul_source: str
+
+    def peak(self, precision: str) -> float:
+        """Dense peak of a precision, FLOP/s.
+
+        Raises
+        ------
+        InputError
+            If the accelerator does not have it.
+        """
+        if precision not in self.peaks:
+            raise InputError(f"precision of {self.name} must be one of {', '.join(self.peaks)}, got {precision!r}")
+        return self.peaks[precision]
+
+    def efficiency(self, precision: str) -> float:
+        """Share of the peak that a large matrix product reaches: measured, else that of the nearest wider precision."""
+        return self._measured(precision)[1]
+
+    def told(self, precision: str) -> str:
+        """One line on where the share of the peak is from."""
+        found, share = self._measured(precision)
+        if not found:
+            return f"{self.name}: matrix products are assumed to reach {share:.0%} of the peak, nobody measured it here"
+        other = f", measured with {found}" if found != precision else ""
+        return f"{self.name}: matrix products reach {share:.1%} of the {precision} peak{other}; {self.matmul_source}"
+
+    def _measured(self, precision: str) -> tuple[str, float]:
+        self.peak(precision)
+        wider = PRECISIONS[PRECISIONS.index(precision) :]
+        return next(((p, self.matmul[p]) for p in wider if p in self.matmul), ("", ASSUMED_MATMUL))
+
+
+@functools.cache
+def known_gpus() -> dict[str, Gpu]:
+    """Read all of them, by name."""
+    import tomllib  # few runs name one
+
+    rows = tomllib.loads(importlib.resources.files("commsim.software").joinpath("gpus.toml").read_text("utf-8"))
+    found = {}
+    for name, own in rows.items():
+        row = rows[own["like"]] | own if "like" in own else own
+        found[name] = Gpu(
+            name,
+            row["summary"],
+            row["generation"],
+            row["machine"],
+            {p: row["peak_tflops"][p] * 1e12 for p in PRECISIONS if p in row["peak_tflops"]},
+            parse_bandwidth(row["memory"], f"{name}: memory"),
+            parse_size(row["capacity"], f"{name}: capacity"),
+            row.get("matmul", {}),
+            row["source"],
+            row.get("matmul_source", ""),
+        )
+    return found
+
+
+def gpu(name: str) -> Gpu:
+    """Return the accelerator of that name.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+    """
+    known = known_gpus()
+    if name not in known:
+        raise InputError(f"unknown GPU {name!r}; known: {', '.join(known)}")
+    return known[name]

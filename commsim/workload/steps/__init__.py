@@ -1,0 +1,1 @@
+"""Steps of training from a configuration: shapes, roofline, traffic, pipeline."""

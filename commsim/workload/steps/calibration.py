@@ -1,0 +1,104 @@
+"""Calibrations of training steps: how much longer compute takes than the roofline, by model, GPU and precision.
+
+Each factor of ``calibrations.toml`` is from one published step, which is named there. Where a setup has none, that of
+the nearest setup stands in, and the answer says which.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Where nothing is calibrated.
+NOTHING = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One factor.
+
+    Parameters
+    ----------
+    model, gpu, precision : str
+        Setup.
+    software : str
+        Release of the software, where several releases of a setup are calibrated; else empty.
+    factor : float
+        Compute time over the roofline's.
+    row : str
+        Published step that it was taken from.
+    """
+
+    model: str
+    gpu: str
+    precision: str
+    software: str
+    factor: float
+    row: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Factor for a setup.
+
+    Parameters
+    ----------
+    factor : float
+        Compute time over the roofline's.
+    of : {"setup", "software", "precision", "gpu", "model", "nothing"}
+        What the calibration has in another way than the setup: nothing, the software's release, the precision, the GPU,
+        the model, or everything.
+    told : str
+        One line on it.
+    """
+
+    factor: float
+    of: str
+    told: str
+
+
+@functools.cache
+def calibrations() -> tuple[Calibration, ...]:
+    """Read all of them."""
+    import tomllib
+
+    text = importlib.resources.files("commsim.workload").joinpath("calibrations.toml").read_text("utf-8")
+    return tuple(Calibration(**{"software": "", **row}) for row in tomllib.loads(text).get("calibrations", ()))
+
+
+def calibration_for(
+    model: str, gpu: str, precision: str, software: str = "", known: tuple[Calibration, ...] | None = None
+) -> Found:
+    """Return the factor of the nearest setup.
+
+    Parameters
+    ----------
+    model, gpu, precision, software : str
+        Setup; a release of software may be empty.
+    known : tuple of Calibration, optional
+        Calibrations. Default: those of the package.
+    """
+    every = calibrations() if known is None else known
+    tries: tuple[tuple[str, Callable[[Calibration], bool]], ...] = (
+        ("setup", lambda c: (c.model, c.gpu, c.precision, c.software) == (model, gpu, precision, software)),
+        ("software", lambda c: (c.model, c.gpu, c.precision) == (model, gpu, precision)),
+        ("model", lambda c: bool(software) and (c.gpu, c.precision, c.software) == (gpu, precision, software)),
+        ("precision", lambda c: (c.model, c.gpu) == (model, gpu)),
+        ("gpu", lambda c: (c.model, c.precision) == (model, precision)),
+        ("gpu", lambda c: c.model == model),
+        ("model", lambda c: (c.gpu, c.precision) == (gpu, precision)),
+        ("model", lambda c: c.gpu == gpu),
+        ("model", lambda c: c.precision == precision),
+    )
+    for of, fits in tries:
+        if found := [c for c in every if fits(c)]:
+            factor = statistics.median(c.factor for c in found)
+            rows = found[0].row if len(found) == 1 else f"the median of {len(found)} calibrations"
+            other = "" if of == "setup" else f", of another {of}"
+            return Found(factor, of, f"compute is {factor:.3g} times the roofline's: {rows}{other}")
+    return Found(
+        NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
+    )

@@ -1,0 +1,127 @@
+"""Times of the collectives of a step: all groups of a kind at once on a network, as ``commsim run --groups`` has them.
+
+So an uplink that several groups share, an oversubscribed leaf and a cable that is down cost a step what they cost these
+collectives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import NIC, SWITCH, Network
+from commsim.core.placement import Placement
+from commsim.scenario.collective_names import usual_collective
+from commsim.scenario.read import scenario_of
+from commsim.scenario.scenario import Scenario
+from commsim.scenario.solve import plan_of, solve
+from commsim.workload.cost_of import MESSAGE, SEND
+
+from .parallel_sizes import Groups
+
+# Groups that are simulated together at most, of those that are alike.
+MAX_GROUPS = 64
+
+
+class StepTraffic:
+    """Seconds of collectives on a network, each simulated once.
+
+    Parameters
+    ----------
+    network : Network
+        Network, with its faults and costs of messages.
+    placement : Placement
+        Nodes of all ranks.
+    seed : int
+        Seed of ECMP's hash.
+    engine : str
+        Engine of :class:`commsim.scenario.scenario.Wish`.
+    damaged : bool
+        Whether cables failed or are slower, so that groups are not alike.
+    """
+
+    def __init__(
+        self, network: Network, placement: Placement, seed: int = 0, engine: str = "flow", *, damaged: bool = False
+    ) -> None:
+        self._network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
+        self._machine = network.machine[placement.nodes]
+        self._alone = int(((network.kind == SWITCH) & (network.machine < 0)).sum()) <= 1
+        self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
+        self._damaged = damaged
+        self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
+        self._known: dict[tuple[str, Groups, float], float] = {}
+        self.notes: dict[str, None] = {}
+
+    def time(self, operation: str, groups: Groups, size: float) -> float:
+        """Return the time of the slowest group when all start together.
+
+        Parameters
+        ----------
+        operation : str
+            Collective operation, or ``send`` from the first to the second of each group.
+        groups : tuple of tuple of int
+            Ranks of each group.
+        size : float, bytes
+            Size of one group's operation, as nccl-tests counts it.
+
+        Raises
+        ------
+        InputError
+            If a rank has no place on the network.
+        """
+        if not groups or len(groups[0]) < 2 or size <= 0:
+            return 0.0
+        highest = max(map(max, groups))
+        if highest >= len(self._nodes):
+            raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
+        at_once = self._at_once(groups)
+        key = (operation, at_once, size)
+        if key not in self._known:
+            self._known[key] = self._solve(operation, at_once, size)
+        return self._known[key]
+
+    def n_machines(self, group: tuple[int, ...]) -> int:
+        """Machines that the ranks of a group are on; each rank is one where the network has no machines."""
+        return len(np.unique(np.where(self._machine < 0, np.arange(len(self._machine)), self._machine)[list(group)]))
+
+    def _at_once(self, groups: Groups) -> Groups:
+        """Return the groups that are simulated together: all, unless others are like them and share nothing with them.
+
+        Groups inside machines stand for those of other machines. Behind a single switch only groups on the first one's
+        machines share a link with it, and not even these where every GPU has its NIC. On other networks the first so
+        many are taken; all of them where cables failed, since then groups are not alike.
+        """
+        machine = [self._machine[list(group)] for group in groups]
+        if min(map(np.min, machine)) < 0 or self._damaged:
+            return groups
+        if self._alone and self._own_nics:
+            return groups[:1]
+        near = [bool(np.isin(of, machine[0]).any()) for of in machine]
+        if self._alone or all((of == of[0]).all() for of in machine):
+            return tuple(group for group, of in zip(groups, near, strict=True) if of)
+        order = sorted(range(len(groups)), key=lambda i: not near[i])
+        return tuple(groups[i] for i in sorted(order[:MAX_GROUPS]))
+
+    def _solve(self, operation: str, groups: Groups, size: float) -> float:
+        key = (operation, groups)
+        if key not in self._plans:
+            scenario = self._scenario(operation, groups)
+            self._plans[key] = scenario, plan_of(scenario)
+        scenario, plan = self._plans[key]
+        solution = solve(scenario, [size], plan=plan)
+        self.notes.update(dict.fromkeys(note for note in solution.said if "assumed" in note))
+        return max(result.time for result in solution.results)
+
+    def _scenario(self, operation: str, groups: Groups) -> Scenario:
+        sends = operation == SEND
+        name = MESSAGE if sends else usual_collective(self._network, operation)[0]
+        members = np.array(sorted({rank for group in groups for rank in group}))
+        place = {int(rank): i for i, rank in enumerate(members)}
+        several = [[place[rank] for rank in group] for group in groups] if len(groups) > 1 else []
+        return scenario_of(
+            name, self._network, operation="broadcast" if sends else operation,
+            n_ranks=len(members), placement=Placement(self._nodes[members]), seed=self._seed, engine=self._engine,
+            groups=several,
+        )  # fmt: skip

@@ -1,0 +1,48 @@
+"""``python -m benchmarks.steps``: rows of the files of published steps, also of setups that are not known."""
+
+import json
+
+from benchmarks.steps.command import main
+from benchmarks.steps.setups import read_setups
+
+BRIDGE = """system,setup,operation,ranks,size,metric,value,unit,source
+DGX-H100,LLAMA3_8B; Precision=FP8 GBS=128 MBS=1 Sequence_Length=8192 FSDP=8 TP=1 PP=1 CP=1 EP=1,train step,8,128,\
+tokens_per_s_per_gpu,14000 (13000),tokens/s/GPU,a page (26.02 NeMo Container)
+DGX-H100,LLAMA3_8B; Precision=FP8 GBS=32 MBS=1 Sequence_Length=8192 TP=2 PP=2 CP=1 VP=2 EP=n/a,train step,8,128,\
+tokens_per_s_per_gpu,12000,tokens/s/GPU,a page (26.02 NeMo Container)
+DGX-X900,LLAMA3_8B; GBS=128 MBS=1 Sequence_Length=8192 TP=1 PP=1 CP=1,train step,8,128,\
+tokens_per_s_per_gpu,14000,tokens/s/GPU,a page
+DGX-H100,NewModel_9B; GBS=128 MBS=1 Sequence_Length=8192 TP=1 PP=1 CP=1,train step,8,128,\
+tokens_per_s_per_gpu,14000,tokens/s/GPU,a page
+DGX-B300,LLAMA3_8B; GBS=128 MBS=x,train step,8,128,tokens_per_s_per_gpu,n/a,tokens/s/GPU,a page
+"""
+MLPERF = """system,gpu,ranks,benchmark,tp,pp,cp,vp,micro_batch,global_batch,micro_batches,sequence,nccl,network,\
+step_s,source
+one,2x8 NVIDIA B300-SXM,16,llama31_8b,1,1,1,,1,32,2,8192,,,0.4,mlcommons/training_results_v6.0 one
+two,NVIDIA H100,24,llama31_405b,,,,,,7,,8192,,,1.0,mlcommons/training_results_v6.0 two
+"""
+
+
+def test_rows_are_predicted_or_say_why_not(tmp_path, capsys):
+    (tmp_path / "megatron_bridge.csv").write_text(BRIDGE)
+    (tmp_path / "mlperf_steps.csv").write_text(MLPERF)
+    assert main(["--data", str(tmp_path), "--json", str(tmp_path / "out.json"), "--rows"]) == 0
+    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert [bool(row["predicted_s"]) for row in rows] == [True, True, False, False, False, True, False]
+    assert all(row["predicted_s"] or row["left_out"] for row in rows)
+    assert rows[0]["measured_s"] == 128 * 8192 / (14000 * 8)
+    assert not any(row["fitted"] for row in rows)
+    assert "no accelerator of the table in 'DGX-X900'" in rows[2]["left_out"]
+    assert "another gpu" in rows[5]["assumed"]
+    assert "unseen" in capsys.readouterr().out
+
+
+def test_a_folder_without_files_is_one_line(tmp_path, capsys):
+    assert main(["--data", str(tmp_path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_step_that_trains_adapters_only_is_known_by_its_operations(tmp_path):
+    flops = BRIDGE.splitlines()[2].replace("tokens_per_s_per_gpu,12000", "model_tflops_per_gpu,400")
+    (tmp_path / "megatron_bridge.csv").write_text("\n".join([*BRIDGE.splitlines()[:3], flops]))
+    assert [one.frozen for one in read_setups(str(tmp_path))] == [False, True]

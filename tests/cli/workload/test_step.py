@@ -1,0 +1,77 @@
+"""``workload step``, ``kv`` and ``weights`` on the command line; the same step from Python and in a sweep."""
+
+import csv
+
+import pytest
+
+import commsim as cs
+from commsim.sweep.compute import Bench
+
+STEP = ["workload", "step", "--model", "llama3-8b", "--gpu", "h100", "--tp", 2, "--pp", 2, "--vp", 2]
+STEP += ["--global-batch", 16]
+KV = ["workload", "kv", "--from", 2, "--to", 4, "--tokens", 128, "--topology", "star:n_hosts=6"]
+WEIGHTS = ["workload", "weights", "--from", 1, "--to", 4, "--topology", "star:n_hosts=5"]
+FABRIC = "dgx-h100@star:machines=2"
+
+
+def test_the_command_python_and_a_sweep_give_the_same_step(commsim):
+    row = commsim.results(*STEP, "--topology", FABRIC)["results"][0]
+    step = cs.training_step("llama3-8b", "h100", FABRIC, tp=2, pp=2, vp=2, global_batch=16)
+    own = {"model": "llama3-8b", "gpu": "h100", "tp": 2, "pp": 2, "vp": 2, "global_batch": 16}
+    point = {"topology.name": FABRIC, **{f"workload.{key}": value for key, value in own.items()}}
+    swept = Bench({"topology.name": "text"}).row(0, point)
+    assert row["step_s"] == step.time == swept["step_s"]
+    assert row["exposed_tensor_s"] == step.exposed["tensor"] == swept["exposed_tensor_s"] > 0
+    assert row["tokens_per_s_per_gpu"] == pytest.approx(16 * 8192 / step.time / 16)
+
+
+def test_the_rows_of_a_sweep_are_exported(commsim, tmp_path):
+    config, out = tmp_path / "sweep.toml", tmp_path / "rows.csv"
+    config.write_text('workload.model = "llama3-8b"\nworkload.gpu = "h100"\nworkload.global_batch = 16\n'
+                      f'workload.tp = [1, 2]\ntopology.name = "{FABRIC}"\n')  # fmt: skip
+    assert commsim("sweep", "run", config, "-o", tmp_path / "out", "--executor", "serial").code == 0, commsim.err
+    assert commsim("sweep", "export", tmp_path / "out", "-o", out).code == 0, commsim.err
+    rows = csv.DictReader(out.read_text().splitlines())
+    assert [float(row["exposed_tensor_s"]) > 0 for row in rows] == [False, True]
+
+
+def test_the_answer_names_the_calibrated_row_and_the_network_that_it_assumes(commsim):
+    assert commsim(*STEP, "--ranks", 16).code == 0, commsim.err
+    assert "# dgx-h100@star:machines=2: no topology is given" in commsim.out
+    assert "# compute is" in commsim.out
+    assert "LLAMA3_8B" in commsim.out
+
+
+def test_a_kv_cache_is_divided_as_the_decode_ranks_divide_heads(commsim):
+    row = commsim.results(*KV, "--layers", 4, "--kv-heads", 8)["results"][0]
+    assert row["size_B"] == 2 * 4 * 8 * 128 * 2 * 128
+    assert row["messages"] == 4
+
+
+def test_the_synthesized_push_is_the_fastest(commsim):
+    rows = commsim.results(*WEIGHTS, "--size", "1GB", "--synthesize")["results"]
+    assert [row["way"] for row in rows[:2]] == ["chain", "direct"]
+    assert rows[2]["bound_s"] <= rows[2]["time_s"] < rows[0]["time_s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([*STEP, "--ranks", 15], "ranks must be a multiple of tp x pp x cp = 4, got 15"),
+        ([*STEP], "a step needs a network (topology) or a number of ranks, got neither"),
+        (
+            [*STEP, "--ranks", 16, "--expose", "all"],
+            "expose must name some of tensor, context, pipeline, data, got 'all'",
+        ),
+        ([*STEP, "--ranks", 16, "--topology", "star:n_hosts=4"], "4"),
+        ([*KV], "give --model NAME, or --layers N and --kv-heads N"),
+        ([*KV, "--layers", 4, "--kv-heads", 3], "--from must divide the 3 heads"),
+        ([*KV, "--model", "llama3-8b", "--layers", 2], "--layers and --model exclude each other"),
+        ([*WEIGHTS, "--size", "0B"], "--size must be above 0B"),
+        ([*WEIGHTS, "--size", "1GB", "--parts", 3], "--to: 4 ranks must be a multiple of the 3 parts"),
+        ([*WEIGHTS], "give --model NAME or --size SIZE, one of them"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(commsim, words, message):
+    commsim.refuses(*words)
+    assert message in commsim.err

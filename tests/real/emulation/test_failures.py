@@ -1,0 +1,80 @@
+"""Programs that fail, in threads and processes: one line with the rank, and nothing left behind."""
+
+import tempfile
+
+import pytest
+
+WELL = "from mpi4py import MPI\nc = MPI.COMM_WORLD\n"
+BOTH = pytest.mark.parametrize("ranks_as", ["threads", "processes"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield
+    assert not list(folder.iterdir())
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("if c.rank == 2: 1 / 0\nc.Barrier()", "rank 2: {path}:3: ZeroDivisionError: division by zero"),
+        ("if c.rank == 1: raise SystemExit(3)\nc.Barrier()", "rank 1: e"),
+        ("if c.rank: c.recv(source=0, tag=c.rank)", "rank 1: receive from 0, tag 1"),
+        ("c.Ssend(b'a', (c.rank + 1) % 4)", "rank 0: send to 1, tag 0 (prog.py:3)"),
+        ("c.bcast(1) if c.rank else c.Barrier()", "calls broadcast with operation 'broadcast' where rank 0"),
+        ("while not c.Iprobe(): pass", "probe from any, tag any (prog.py:3)"),
+        ("import numpy\nif c.rank: c.Recv(numpy.empty(1), 0)\nelse: [c.Send(numpy.empty(2), k) for k in (1, 2, 3)]",
+         "rank 1: {path}:4: MPIError: message truncated: 16 bytes for a buffer of 8"),
+    ],
+)  # fmt: skip
+def test_one_line_says_which_rank_and_why(command, tmp_path, ranks_as, text, said):
+    code, _, err = command(WELL + text, ranks_as=ranks_as)
+    assert code == 1
+    assert err.count("\n") == 1
+    assert said.format(path=tmp_path / "prog.py") in err
+
+
+def test_a_process_that_dies_is_named(command):
+    text = WELL + "import os, signal\nif c.rank == 3: os.kill(os.getpid(), signal.SIGKILL)\nc.Barrier()"
+    code, _, err = command(text, ranks_as="processes")
+    assert code == 1
+    assert "rank 3: killed by SIGKILL while others wait for it" in err
+
+
+def test_a_program_without_mpi_runs_and_takes_no_time(command):
+    code, out, _ = command("print('here')", ranks_as="processes", n=2)
+    assert code == 0
+    assert out.count("here") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--algorithm", "all_reduce"), "--algorithm must be OPERATION=NAME"),
+        (("--algorithm", "broadcast=ring_all_reduce"), "ring_all_reduce is of all_reduce, not of broadcast"),
+        (("--library", "lam"), "unknown library 'lam'; known: mpich, open-mpi"),
+        (("--compute", "measured:0"), "compute must be none, measured or measured:FACTOR"),
+        (("--eager", "x"), "eager"),
+    ],
+)
+def test_wrong_values_are_one_line(command, flags, said):
+    code, _, err = command(WELL, *flags)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_more_ranks_than_hosts_are_refused(command):
+    code, _, err = command(WELL, n=9)
+    assert code == 2
+    assert "9" in err
+
+
+def test_measured_computing_takes_time(command):
+    text = WELL + "sum(range(300000))\nc.Barrier()\nassert MPI.Wtime() > 1e-3"
+    for ranks_as in ("threads", "processes"):
+        assert command(text, "--compute", "measured:10", ranks_as=ranks_as, n=2)[0] == 0
