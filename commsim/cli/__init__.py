@@ -150,12 +150,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_answers(config)
         from commsim.report.render import show
 
-        from .watch import progress_shown
-
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with _alone_on_standard_output(json, csv):
-            with progress_shown(verb):
-                answer = command.run(config)
+            answer = command.run(config)
             show(answer, config.flags(), json, csv)
         sys.stdout.flush()
         return answer.code

@@ -13,7 +13,7 @@ from commsim.interrupts import HEARD
 
 from . import main
 from .completion import ASKED, complete
-from .watch import end_on_signals
+from .watch import end_on_signals, progress_shown
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
@@ -40,7 +40,8 @@ def run() -> None:
     signal.signal(signal.SIGTERM, unwind)
     end_on_signals()
     try:
-        status = main()
+        with progress_shown(sys.argv[1] if len(sys.argv) > 1 else ""):
+            status = main()
     except Exception as error:
         if not terminated and not _comes_of_ctrl_c(error):
             raise

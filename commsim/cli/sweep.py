@@ -128,7 +128,7 @@ class PlanConfig(WithJson):
 
 def plan(config: PlanConfig) -> Answer:
     """Count, and measure."""
-    from commsim.core.work import duration
+    from commsim.limits import duration
     from commsim.sweep.config import read_config
     from commsim.sweep.executors import processors
     from commsim.sweep.plan import plan_sweep

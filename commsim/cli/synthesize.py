@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import counted, microseconds, parse_time
-from commsim.core.work import EXPECTED
+from commsim.limits import EXPECTED
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 

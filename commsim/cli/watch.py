@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from commsim.core.work import EXPECTED, duration
 from commsim.interrupts import HEARD
+from commsim.limits import EXPECTED, duration
 
 SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
@@ -51,7 +51,7 @@ def _show(verb: str, over: threading.Event) -> None:
         elif EXPECTED.seconds >= LONG and elapsed >= next_told:
             next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
             tell(text)
-    if shown:
+    if shown and not EXPECTED.is_shown:
         show_step()
 
 
@@ -82,6 +82,7 @@ def end_on_signals() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # signals of a worker are its own
     threading.Thread(target=_wait, args=(reader,), daemon=True).start()
 
 

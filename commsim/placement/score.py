@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
-from commsim.core.work import expect
+from commsim.limits import expect
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
-from commsim.core.work import EXPECTED
+from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import write_answer, write_rows
@@ -29,6 +29,8 @@ def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv:
     json, csv : str, optional
         Files for the rows; ``-`` is the standard output.
     """
+    EXPECTED.is_shown = True  # the line of progress ends
+    show_step()
     print_parts(answer.parts)
     if answer.rows is None:
         return

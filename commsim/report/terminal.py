@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from commsim.core.errors import printable
-from commsim.core.work import EXPECTED
+from commsim.limits import EXPECTED
 
 T = TypeVar("T")
 # Below it a row is printed as a list, since two columns side by side hardly fit.

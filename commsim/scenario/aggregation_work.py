@@ -11,8 +11,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.core.units import format_time
-from commsim.core.work import expect, expect_bytes
 from commsim.engine.packet.packet_job import AggregationJob
+from commsim.limits import expect, expect_bytes
 from switch_model.slot_sequence import LOG_ROW
 
 # Seconds per packet and link on one core of a machine of 2024: 0.7 to 1.3 were measured.

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from commsim.core.work import EXPECTED, duration
+from commsim.limits import EXPECTED, duration
 
 from .run import Progress
 

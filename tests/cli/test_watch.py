@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from commsim.cli import watch
-from commsim.core.work import EXPECTED, expect
+from commsim.limits import EXPECTED, expect
 
 # No handler of a signal runs while the last line does, as in a kernel; a thread sends the signal meanwhile.
 BUSY = """

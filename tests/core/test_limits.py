@@ -2,39 +2,39 @@ import math
 
 import pytest
 
-from commsim.core import work
+from commsim import limits
 from commsim.core.errors import InputError
 
 
 def test_work_of_more_than_the_limit_is_refused_with_its_estimate_and_the_way_round(monkeypatch):
-    monkeypatch.delenv(work.VARIABLE, raising=False)
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
     with pytest.raises(InputError, match=r"counting would take about 2 h, and the limit is 60 min: ask for less of it"):
-        work.expect(7200.0, "counting", "less of it")
+        limits.expect(7200.0, "counting", "less of it")
     with pytest.raises(InputError, match="COMMSIM_MAX_SECONDS=10000"):
-        work.expect(7200.0, "counting", "less of it")
-    monkeypatch.setenv(work.VARIABLE, "10000")
-    work.expect(7200.0, "counting", "less of it")
-    assert (work.EXPECTED.what, work.EXPECTED.seconds) == ("counting", 7200.0)
+        limits.expect(7200.0, "counting", "less of it")
+    monkeypatch.setenv(limits.VARIABLE, "10000")
+    limits.expect(7200.0, "counting", "less of it")
+    assert (limits.EXPECTED.what, limits.EXPECTED.seconds) == ("counting", 7200.0)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "soon"])
 def test_a_limit_is_positive_seconds(monkeypatch, text):
-    monkeypatch.setenv(work.VARIABLE, text)
+    monkeypatch.setenv(limits.VARIABLE, text)
     with pytest.raises(InputError, match="COMMSIM_MAX_SECONDS must be positive seconds"):
-        work.expect(1.0, "counting", "less")
+        limits.expect(1.0, "counting", "less")
 
 
 def test_an_estimate_that_is_no_number_is_refused(monkeypatch):
-    monkeypatch.delenv(work.VARIABLE, raising=False)
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
     with pytest.raises(InputError, match="counting would take about"):
-        work.expect(math.nan, "counting", "less")
+        limits.expect(math.nan, "counting", "less")
 
 
 def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
-    monkeypatch.setattr(work, "available_bytes", lambda: 2.0**30)
-    work.expect_bytes(2.0**30, "a log", "less")
+    monkeypatch.setattr(limits, "available_bytes", lambda: 2.0**30)
+    limits.expect_bytes(2.0**30, "a log", "less")
     with pytest.raises(InputError, match=r"a log would take 2 GiB of memory, and 1 GiB are free: ask for less"):
-        work.expect_bytes(2.0**31, "a log", "less")
+        limits.expect_bytes(2.0**31, "a log", "less")
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
     ],
 )
 def test_a_duration_has_a_unit_that_leaves_few_digits(seconds, text):
-    assert work.duration(seconds) == text
+    assert limits.duration(seconds) == text

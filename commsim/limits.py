@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InputError
-from .units import format_time
+from commsim.core.errors import InputError
+from commsim.core.units import format_time
 
 # Seconds of estimated work, and the variable that sets another limit.
 MAX_SECONDS = 3600.0
