@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
+    from .estimates import Estimate as Estimate
+    from .estimates import estimate as estimate
     from .files.result_file import read_result as read_result
     from .files.schedule_file import read_schedule as read_schedule
     from .files.store import read_network as read_network
@@ -93,6 +95,7 @@ _MODULES = {
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result", "mean_busbw"),
     "commsim.core.schedule": ("Schedule",),
+    "commsim.estimates": ("Estimate", "estimate"),
     "commsim.files.result_file": ("read_result",),
     "commsim.files.schedule_file": ("read_schedule",),
     "commsim.files.store": ("read_network", "read_placement", "save"),

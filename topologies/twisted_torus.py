@@ -22,8 +22,8 @@ def twisted_torus(
     Parameters
     ----------
     dims : tuple of int
-        Hosts along each dimension: k or 2k, both of them, k at least 2; those along the last one are numbered
-        consecutively.
+        Hosts along each dimension: k or 2k, k at least 2; those along the last one are numbered consecutively. With
+        equal sides nothing is twisted.
     bandwidth : float, bytes/s
         Bandwidth of each link, one way.
     latency : float, s
@@ -46,8 +46,8 @@ def twisted_torus(
     """
     require_at_least("twisted_torus", 2, **{f"dimension {d}": size for d, size in enumerate(dims)})
     short = min(dims, default=0)
-    if set(dims) != {short, 2 * short}:
-        raise InputError(f"twisted_torus needs dims of k and 2k, both of them, got {'x'.join(map(str, dims))}")
+    if not dims or not set(dims) <= {short, 2 * short}:
+        raise InputError(f"twisted_torus needs dims of k and 2k, got {'x'.join(map(str, dims)) or 'none'}")
     n_hosts = math.prod(dims)
     require_buildable("twisted_torus", n_hosts, 2 * n_hosts * len(dims))
     host = np.arange(n_hosts)
@@ -61,7 +61,8 @@ def twisted_torus(
         after[wraps, d] = 0
         if size == short:
             after[wraps] += twist
-        ends.append((host, np.ravel_multi_index(tuple((after % dims).T), dims)))
+        once = at[:, d] == 0 if size == 2 and not (size == short and twist.any()) else host >= 0  # one cable for two
+        ends.append((host[once], np.ravel_multi_index(tuple((after[once] % dims).T), dims)))
     src, dst = both_ways(*np.concatenate(ends, axis=1))
     return Network(
         "twisted_torus", node_names(h=n_hosts), kinds(n_hosts, 0), src, dst, bandwidth, latency,

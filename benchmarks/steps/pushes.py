@@ -20,6 +20,8 @@ from commsim.workload.parallel.transfer_times import transfer_rows
 from commsim.workload.parallel.transfers import kv_side
 from commsim.workload.steps.transformer import transformer
 
+# Rows that the software is fitted to.
+FITTED = (("qwen3-8b", "1024"), ("qwen3-8b", "8192"))
 NETWORK, SOFTWARE = "h800@star:machines=2", "mooncake-rdma"
 
 
@@ -40,8 +42,10 @@ class Push:
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row, with the columns of the file."""
-        return {**self.given, "file": "point_to_point.csv", "measured": self.measured, "predicted": self.predicted,
-                "fitted": self.fitted}  # fmt: skip
+        seconds = "rate" not in self.what
+        return {**self.given, "measured_s": self.measured if seconds else None,
+                "predicted_s": self.predicted if seconds else None, "file": "point_to_point.csv",
+                "measured": self.measured, "predicted": self.predicted, "fitted": self.fitted}  # fmt: skip
 
 
 def push_rows(folder: str) -> list[Push]:
@@ -73,7 +77,7 @@ def _kv(row: dict[str, str]) -> Push | None:
     time = transfer_rows(NETWORK, *sides, size, software=SOFTWARE)[0][0]["time_s"]
     value = float(row["value"])
     if row["metric"] == "transfer_time":
-        return Push(f"KV, {tokens[1]} tokens, time", value * 1e-3, time, tokens[1] in ("1024", "8192"), row)
+        return Push(f"KV, {tokens[1]} tokens, time", value * 1e-3, time, (name, tokens[1]) in FITTED, row)
     return Push(f"KV, {tokens[1]} tokens, rate", value * 2**30, size / time, False, row)
 
 

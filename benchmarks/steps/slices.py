@@ -49,8 +49,11 @@ class Slices:
     source: str
 
     def row(self) -> dict[str, Any]:
-        """Return the JSON row."""
+        """Return the JSON row; a step has the operations of the model for the sequences of a chip."""
+        batch, sequence = BATCH[self.model.removeprefix("maxtext-")]
+        work = transformer(self.model).flops(sequence) * batch * sequence * 1e-12
         return {
+            "measured_s": work / self.measured, "predicted_s": work / self.predicted,
             "file": "published.csv", "model": self.model, "gpu_name": self.chip, "slices": self.slices,
             "measured_tflops": self.measured, "predicted_tflops": self.predicted, "measured_loss": self.lost,
             "predicted_loss": self.predicted_lost, "fitted": self.slices == 1, "source": self.source,

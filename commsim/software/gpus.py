@@ -15,6 +15,8 @@ PRECISIONS = ("fp4", "fp8", "bf16", "tf32", "fp32")
 # Share of the peak of a large matrix product where nobody measured one on that accelerator: the median of those
 # that are measured in gpus.toml.
 ASSUMED_MATMUL = 0.75
+# Shares of operators that are no products where nobody measured them on that accelerator: those of an H100.
+LIKE = "h100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Gpu:
         Share of the peak that a large matrix product reached, of the precisions that somebody measured.
     source, matmul_source : str
         Sources of the peaks, and of the shares.
+    reached : mapping of str to float
+        Shares of the peaks that operators of usual sizes reached in the median: products by precision, ``attention``,
+        ``attention_backward`` and ``memory``; empty where nobody measured them.
+    reached_source : str
+        Source of these.
     """
 
     name: str
@@ -49,6 +56,21 @@ class Gpu:
     matmul: Mapping[str, float]
     source: str
     matmul_source: str
+    reached: Mapping[str, float]
+    reached_source: str
+
+    def usual(self, what: str) -> float:
+        """Share of the peak that operators of usual sizes reach: ``attention``, ``memory`` or products by precision."""
+        if what in self.reached:
+            return self.reached[what]
+        return self.efficiency(what) if what in PRECISIONS else gpu(LIKE).reached[what]
+
+    def told_usual(self) -> str:
+        """One line on where the shares of operators are from."""
+        if self.reached:
+            shares = ", ".join(f"{name} {share:.0%}" for name, share in self.reached.items())
+            return f"{self.name}: operators reach of the peaks {shares}; {self.reached_source}"
+        return f"{self.told('bf16')}; attention and memory are assumed to reach the shares of {LIKE}"
 
     def peak(self, precision: str) -> float:
         """Dense peak of a precision, FLOP/s.
@@ -100,6 +122,8 @@ def known_gpus() -> dict[str, Gpu]:
             row.get("matmul", {}),
             row["source"],
             row.get("matmul_source", ""),
+            row.get("reached", {}),
+            row.get("reached_source", ""),
         )
     return found
 

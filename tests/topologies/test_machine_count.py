@@ -11,6 +11,7 @@ GIVEN = {
     "leaf_spine": "n_leaves=2,n_spines=2", "multi_plane": "n_planes=2,n_leaves=2,n_spines=2",
     "dual_tor": "n_racks=2,n_spines=2", "jellyfish": "n_switches=8,degree=3", "dragonfly": "a=2,h=1,n_groups=2",
     "three_tier": "n_pods=2,racks_per_pod=2,switches_per_pod=2,n_cores=2", "bcube": "k=1", "torus": "dims=4x4",
+    "twisted_torus": "dims=2x4x2", "torus_slices": "dims=4x4,n_slices=1",
 }  # fmt: skip
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)"]
 # Flags that have the name of what they give.
-SAME = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software",
-        "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")  # fmt: skip
+OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software")
+SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")
 
 
 class Config(WithJson, Faults, Costs):
@@ -42,8 +42,10 @@ class Config(WithJson, Faults, Costs):
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
     )
     compute: str = flag(
-        default="none", metavar="none|measured[:FACTOR]", help="time that computing takes: the rank's processor time"
-    )
+        default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
+        help="time that computing takes: the rank's processor time; or that of a GPU by its peaks or by a trace of "
+        "Kineto, for which one process stands for all ranks, without data",
+    )  # fmt: skip
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
         default="together", choices=("together", "own"),
@@ -56,7 +58,13 @@ class Config(WithJson, Faults, Costs):
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
     )
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
-    timeline: str | None = flag(metavar="FILE.json", help="write what each rank called when, for Perfetto")
+    phases: str | None = flag(
+        metavar="FILE.json",
+        help="with --compute roofline: write the last step as a job for `commsim place`: its phases",
+    )
+    timeline: str | None = flag(
+        metavar="FILE.json", help="write what each rank called when, or what its streams do, for Perfetto"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -68,6 +76,10 @@ def run(config: Config) -> Answer:
     if not program:
         raise InputError("a program is needed after --, such as -- python prog.py")
     _check_files(config)
+    if config.compute.partition(":")[0] not in ("none", "measured"):
+        return _alike(config, program)
+    if config.phases is not None:
+        raise InputError("--phases writes the last step of ranks that are alike: it needs --compute roofline:GPU")
     given: dict[str, Any] = {name: getattr(config, name) for name in SAME if getattr(config, name) is not None}
     records = config.report is not None or config.timeline is not None
     found = emulate(program, config.topology, config.ranks, records=records, **given)
@@ -90,12 +102,30 @@ def _check_files(config: Config) -> None:
         from commsim.report.page.write import check_page
 
         check_page(config.report)
+    if config.phases is not None:
+        from commsim.files.whole_files import check_writable
+
+        check_writable(Path(config.phases))
     if config.timeline is not None:
         from commsim.files.whole_files import check_writable
 
         if not config.timeline.endswith((".json", ".json.gz")):
             raise InputError(f"--timeline must be a file .json or .json.gz, got {config.timeline!r}")
         check_writable(Path(config.timeline))
+
+
+def _alike(config: Config, program: tuple[str, ...]) -> Answer:
+    """Run one rank for all, without data."""
+    from commsim.real.emulation.alike.compute import compute_of
+    from commsim.real.emulation.alike.run_alike import run_alike
+
+    from .alike import answer_of
+
+    compute = compute_of(config.compute)
+    named = dict(text.partition("=")[::2] for text in config.algorithm)
+    options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
+    found = run_alike(program, config.topology, config.ranks, compute, named, **options)
+    return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
 
 
 def _parts(found: Emulation) -> list[Part]:

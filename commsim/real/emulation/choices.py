@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
-from commsim.scenario.collective_names import collective_entry
+from commsim.scenario.collective_names import USUAL, collective_entry, usual_collective
 
 # Function of (size of the operation, number of ranks) to a collective.
 Rule = Callable[[float, int], str]
+# Library of calls that run what `commsim run` would on these machines.
+USUAL_HERE = "usual"
 __all__ = ["LIBRARIES", "choice_of"]
 
 
@@ -83,8 +86,10 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
 }
 
 
-def choice_of(library: str, algorithms: Sequence[str]) -> Callable[[str, float, int, int], str]:
-    """Return the function from (operation, size, number of ranks, root) to the collective that is run.
+def choice_of(
+    library: str, algorithms: Sequence[str], network: Network | None = None
+) -> Callable[[str, float, int, int, str], str]:
+    """Return the function from (operation, size, number of ranks, root, library asked for) to a collective.
 
     Parameters
     ----------
@@ -92,6 +97,8 @@ def choice_of(library: str, algorithms: Sequence[str]) -> Callable[[str, float, 
         One of ``LIBRARIES``.
     algorithms : sequence of str
         ``OPERATION=NAME[:key=value,...]``, in place of the library's.
+    network : Network, optional
+        Network whose machines decide what calls of the library ``usual`` run.
 
     Raises
     ------
@@ -116,9 +123,11 @@ def choice_of(library: str, algorithms: Sequence[str]) -> Callable[[str, float, 
         own[operation] = spec
     rules = LIBRARIES[library]
 
-    def choose(operation: str, size: float, n_ranks: int, root: int) -> str:
+    def choose(operation: str, size: float, n_ranks: int, root: int, asked: str) -> str:
         if operation in own:
             spec = own[operation]
+        elif asked == USUAL_HERE and network is not None and operation in USUAL:
+            spec = usual_collective(network, operation, textbook=root > 0)[0]
         elif operation in rules:
             spec = rules[operation](size, n_ranks)
         else:

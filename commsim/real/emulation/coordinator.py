@@ -24,8 +24,8 @@ from .rank_calls import Call, Collective, Operation, Receive, Send
 from .rank_clock import RankClock
 from .under_way import Flowing, Message
 
-# Function of (operation, size, number of ranks, root) to the collective that a library runs.
-Choice = Callable[[str, float, int, int], str]
+# Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
+Choice = Callable[[str, float, int, int, str], str]
 # Groups whose places are kept: those of processes come anew with each call.
 MAX_KEPT = 1024
 __all__ = ["Choice", "Coordinator"]
@@ -247,7 +247,7 @@ class Coordinator:
         rows = [op.call.counts for op in meeting.operations if op is not None]
         if not call.counts or not any(map(any, rows)):  # without any bytes all blocks are equal
             operation = operation.removesuffix("_v")
-        spec = call.algorithm or self.choose(operation, call.n_bytes, n_ranks, call.root)
+        spec = call.algorithm or self.choose(operation, call.n_bytes, n_ranks, call.root, call.library)
         if not operation.endswith("_v"):
             return spec, call.n_bytes
         counts = np.array(rows if operation == "all_to_all_v" else [call.counts])

@@ -161,7 +161,7 @@ def emulate(
     _require_flow(scenario)
     traffic = Traffic(scenario, _nodes(scenario, ranks), leave == "together")
     ledger = Ledger(records)
-    choose = choice_of(library, algorithm)
+    choose = choice_of(library, algorithm, scenario.network)
     largest = parse_size(eager, "eager") if isinstance(eager, str) else float(eager)
     coordinator = Coordinator(traffic, choose, largest, ledger.add)
     in_threads = callable(program) or ranks_as == "threads" or (ranks_as == "auto" and ranks > MOST_PROCESSES)

@@ -20,6 +20,7 @@ from .stand_ins import StandIns
 from .start_process import raised_at
 from .thread_rank import ThreadRank
 from .thread_ranks import ThreadRanks
+from .torch_ranks.after_import import AfterImport
 
 # Stack of a thread: deep enough for Python's own limit of recursion.
 STACK_BYTES = 16 << 20
@@ -39,7 +40,7 @@ def run_in_threads(ranks: ThreadRanks, program: Sequence[str] | Callable[[], Any
     before = sys.argv, sys.path[:], sys.modules["__main__"], SETTINGS.moves_data
     SETTINGS.moves_data = moves_data
     try:
-        with StandIns():
+        with StandIns(), AfterImport():
             if callable(program):
                 run: Callable[[ThreadRank], Any] = _called(program)
             else:

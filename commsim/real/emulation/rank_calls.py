@@ -46,6 +46,9 @@ class Collective:
         Where in the program the call is, for the report.
     deliver : callable, optional
         Function of the result, called when it is complete, in threads; it may copy what others will overwrite.
+    library : str
+        Library whose rules choose the algorithm, in place of the emulation's: ``usual`` for what runs on the network's
+        machines, as in ``commsim run``.
     """
 
     operation: str
@@ -60,6 +63,7 @@ class Collective:
     algorithm: str = ""
     site: str = ""
     deliver: Callable[[Any], None] | None = None
+    library: str = ""
 
 
 @dataclass(slots=True)

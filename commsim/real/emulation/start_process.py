@@ -13,6 +13,7 @@ from types import TracebackType
 from .current import set_process_rank
 from .rank import SOCKET, rank_of_process
 from .stand_ins import StandIns
+from .torch_ranks.after_import import AfterImport
 
 START_FILE = """\
 import os, sys
@@ -41,6 +42,7 @@ def begin() -> None:
     del os.environ[SOCKET]
     set_process_rank(rank)
     StandIns().install()
+    AfterImport().install()
     has_failed = False
 
     def raised(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,0 +1,101 @@
+"""Times of collectives for compilers and schedulers, which ask often: predictions at powers of two, kept."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+from commsim.api import predict
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.operations import operation as known_operation
+from commsim.scenario.collective_names import usual_collective
+from commsim.scenario.inputs import load_network
+
+# Tables are kept for this many points: an operation with ranks and network has some thirty.
+MAX_KEPT = 65536
+# Largest size, bytes.
+MAX_SIZE = 2**50
+__all__ = ["Estimate", "estimate"]
+
+
+class Estimate(NamedTuple):
+    """Time of a collective.
+
+    Parameters
+    ----------
+    time : float, s
+        Time until the last rank has ended.
+    low, high : float, s
+        Interval of a single run, as predictions of NCCL have it from measurements; both are the time where there is no
+        evidence for one.
+    """
+
+    time: float
+    low: float
+    high: float
+
+
+def estimate(operation: str, n_bytes: float, ranks: int, machine: str) -> Estimate:
+    """Estimate how long a collective takes, from predictions at powers of two of its size.
+
+    The first call at a size makes one or two predictions, as :func:`commsim.predict` does by default; all further calls
+    between the same powers of two take microseconds. Between them, logarithms of the times are interpolated: at a power
+    of two the time is the prediction.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the operation, such as ``all_gather``.
+    n_bytes : float, bytes
+        Size as nccl-tests counts it: of the whole array.
+    ranks : int
+        Number of ranks, packed on the network from its first place on.
+    machine : str
+        Machine or network as ``--topology`` takes it, such as ``dgx-h100``.
+
+    Returns
+    -------
+    Estimate
+        Time and interval.
+
+    Raises
+    ------
+    InputError
+        If the operation, the machine, the ranks or the size are wrong.
+
+    Examples
+    --------
+    >>> from commsim import estimate
+    >>> round(estimate("all_reduce", 64 << 20, 4, "star:n_hosts=4,bandwidth=100Gbps,latency=1us").time * 1e3, 3)
+    8.065
+    """
+    if not 0 <= n_bytes <= MAX_SIZE:
+        raise InputError(f"n_bytes must be 0 to {MAX_SIZE}, got {n_bytes}")
+    if n_bytes <= 1:
+        return _at(operation, 0, ranks, machine)
+    exponent = math.log2(n_bytes)
+    below = math.floor(exponent)
+    part = exponent - below
+    first = _at(operation, below, ranks, machine)
+    if not part:
+        return first
+    second = _at(operation, below + 1, ranks, machine)
+    return Estimate(*(a ** (1 - part) * b**part for a, b in zip(first, second, strict=True)))
+
+
+@functools.lru_cache(maxsize=MAX_KEPT)
+def _at(operation: str, exponent: int, ranks: int, machine: str) -> Estimate:
+    """Predict one power of two."""
+    known_operation(operation)
+    network = _network(machine)
+    name, _ = usual_collective(network, operation)
+    found = predict(name, network, float(2**exponent), n_ranks=ranks, operation=operation)
+    low, high = found.interval or (found.time, found.time)
+    return Estimate(found.time, low, high)
+
+
+@functools.lru_cache(maxsize=64)
+def _network(machine: str) -> Network:
+    return load_network(machine)

@@ -1,0 +1,176 @@
+"""Times of collectives of ranks that are alike, alone and while they overlap.
+
+Alone, a collective takes what ``commsim run`` predicts for all groups that do the same at that time. Collectives of
+different groups that overlap share links as fluids: each moves at a pace of at most 1, the pace that it has alone, and
+the busiest links divide their capacity max-min. In the flow engine the messages of two collectives meet one by one;
+there the time of two that overlap differs by what their messages leave idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchanged:
+    """What one collective, on all groups that are alike, costs without others.
+
+    Parameters
+    ----------
+    time : float, s
+        Time until all groups have ended.
+    link_bytes : float64[n_links], bytes
+        What it sends over each link.
+    use : float64[n_links]
+        Share of each link's capacity that it takes while it runs.
+    collective : str
+        Schedule that runs.
+    """
+
+    time: float
+    link_bytes: NDArray[np.float64]
+    use: NDArray[np.float64]
+    collective: str
+
+
+class NetworkTimes:
+    """Collectives on a network, each simulated once.
+
+    Parameters
+    ----------
+    network : Network
+        Network, with its faults.
+    placement : Placement
+        Node of each rank.
+    algorithms : mapping of str to str
+        Collectives for operations. Default: what runs on the network's machines, as in ``commsim run``.
+    seed : int
+        Seed of hashes.
+    """
+
+    def __init__(self, network: Network, placement: Placement, algorithms: dict[str, str], seed: int = 0) -> None:
+        self.network, self._nodes, self._named, self._seed = network, placement.nodes, algorithms, seed
+        self._known: dict[tuple[str, float, tuple[Group, ...]], Exchanged] = {}
+        self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
+        self._paces: dict[tuple[int, ...], list[float]] = {}
+        self.told: list[str] = []
+
+    @property
+    def n_simulated(self) -> int:
+        """Collectives that were simulated."""
+        return len(self._known)
+
+    def of(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
+        """Return the costs of a collective that all these groups run at the same time.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the operation, such as ``all_gather``.
+        size : float, bytes
+            Size as nccl-tests counts it.
+        groups : tuple of tuple of int
+            Ranks of each group; all have the same number of ranks.
+
+        Raises
+        ------
+        InputError
+            If no algorithm runs.
+        """
+        key = (operation, size, groups)
+        if key not in self._known:
+            self._known[key] = self._simulated(operation, size, groups)
+        return self._known[key]
+
+    def paces(self, active: Sequence[Exchanged]) -> list[float]:
+        """Paces of collectives that overlap, in collectives per second: max-min fair by the share of their links."""
+        if len(active) < 2:
+            return [1 / one.time if one.time else np.inf for one in active]
+        key = tuple(map(id, active))
+        if key not in self._paces:
+            shares = max_min([one.use for one in active])
+            self._paces[key] = [
+                share / one.time if one.time else np.inf for share, one in zip(shares, active, strict=True)
+            ]
+        return self._paces[key]
+
+    def _simulated(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
+        from commsim.scenario.read import scenario_of
+        from commsim.scenario.solve import plan_of, solve
+
+        if len(groups[0]) == 1:
+            nothing = np.zeros(self.network.n_links)
+            return Exchanged(0.0, nothing, nothing, "none")
+        if (operation, groups) not in self._plans:
+            name = self._collective(operation)
+            shared: dict[str, Any] = {"operation": operation, "seed": self._seed}
+            if len(groups) == 1:
+                where = Placement(self._nodes[list(groups[0])])
+                scenario = scenario_of(name, self.network, n_ranks=len(groups[0]), placement=where, **shared)
+            else:
+                where = Placement(self._nodes)
+                scenario = scenario_of(
+                    name, self.network, groups=groups, n_ranks=len(self._nodes), placement=where, **shared
+                )
+            self._plans[operation, groups] = scenario, plan_of(scenario)
+        scenario, plan = self._plans[operation, groups]
+        results = solve(scenario, [0.0 if operation == "barrier" else max(size, 1.0)], plan=plan).results
+        time = max(one.time for one in results)
+        # one simulation of several groups has the bytes of each
+        link_bytes = np.sum([one.link_bytes for one in results], axis=0)
+        # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
+        time = max(time, float((link_bytes / self.network.bandwidth).max()))
+        capacity = self.network.bandwidth * time
+        use = np.divide(link_bytes, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+        return Exchanged(time, link_bytes, use, results[0].collective)
+
+    def _collective(self, operation: str) -> str:
+        from commsim.scenario.collective_names import USUAL, usual_collective
+
+        if operation in self._named:
+            return self._named[operation]
+        if operation not in USUAL:
+            raise InputError(
+                f"no algorithm for {operation}; known: {', '.join(sorted(USUAL))}; name one with --algorithm"
+            )
+        name, told = usual_collective(self.network, operation)
+        if told and told not in self.told:
+            self.told.append(told)
+        return name
+
+
+def max_min(uses: Sequence[NDArray[np.float64]]) -> list[float]:
+    """Max-min fair paces of flows that use shares of links, each at most 1.
+
+    Parameters
+    ----------
+    uses : sequence of float64[n_links]
+        Share of each link's capacity that a flow takes at pace 1.
+    """
+    table = np.array(uses)
+    pace = np.zeros(len(table))
+    free = np.ones(len(table), bool)
+    left = np.ones(table.shape[1])
+    while free.any():
+        taken = table[free].sum(axis=0)
+        room = np.divide(left, taken, out=np.full_like(left, np.inf), where=taken > 1e-12)
+        step = min(float(room.min(initial=np.inf)), float(1 - pace[free].max()))
+        pace[free] += step
+        left -= step * taken
+        full = left <= 1e-9
+        stopped = free & ((pace >= 1 - 1e-12) | (table[:, full] > 1e-12).any(axis=1))
+        if not stopped.any():
+            break
+        free &= ~stopped
+    return [float(one) for one in pace]

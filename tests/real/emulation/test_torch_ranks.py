@@ -1,0 +1,52 @@
+"""Programs of torch.distributed whose ranks are processes: real sums on the emulated network."""
+
+import json
+
+import pytest
+
+import commsim as cs
+from commsim.cli import main
+
+STAR = "star:n_hosts=4,bandwidth=25Gbps,latency=5us"
+PROGRAM = """
+import torch
+from torch import distributed as d
+from torch.distributed._functional_collectives import all_reduce
+d.init_process_group("gloo")
+r, n = d.get_rank(), d.get_world_size()
+x = torch.ones(1 << 18) * r
+d.all_reduce(x)
+assert (x == 1).all()
+o = torch.zeros(2)
+d.reduce_scatter_single(o, torch.arange(2.0 * n) * (r + 1))
+assert o.tolist() == [3.0 * 2 * r, 3.0 * (2 * r + 1)]
+b = torch.full((3,), r, dtype=torch.bfloat16)
+d.broadcast(b, 1)
+assert (b == 1).all()
+a = torch.zeros(n, dtype=torch.int64)
+d.all_to_all_single(a, torch.arange(n) + 10 * r)
+assert a.tolist() == [10 * k + r for k in range(n)]
+y = torch.zeros(4)
+for work in d.batch_isend_irecv([d.P2POp(d.isend, b, (r + 1) % n), d.P2POp(d.irecv, b.clone(), (r - 1) % n)]):
+    work.wait()
+half = d.new_group([0, 1])
+if r < 2:
+    d.all_reduce(y.fill_(r), op=d.ReduceOp.MAX, group=half)
+    assert (y == 1).all()
+everyone = [None] * n
+d.all_gather_object(everyone, {"rank": r})
+assert [one["rank"] for one in everyone] == list(range(n))
+assert (all_reduce(torch.ones(2), "avg", d.group.WORLD) == 1).all()
+"""
+
+
+@pytest.mark.slow
+def test_collectives_are_right_and_take_what_is_predicted(tmp_path):
+    pytest.importorskip("torch")
+    path, out = tmp_path / "prog.py", tmp_path / "out.json"
+    path.write_text(PROGRAM)
+    assert main(["emulate", "-n", "2", "--topology", STAR, "--json", str(out), "--", "python", str(path)]) == 0
+    rows = json.loads(out.read_text())["results"]
+    row = next(one for one in rows if one["size_B"] == 1 << 20)
+    assert row["algorithm"] == "ring_all_reduce"
+    assert row["time_s"] == pytest.approx(cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=2).time, rel=1e-9)
