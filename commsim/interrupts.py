@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HEARD = threading.Event()  # set by whatever handles one of them: where it stays unset, compiled code runs
 
 
 @contextlib.contextmanager
@@ -18,10 +19,15 @@ def signals_held() -> Iterator[None]:
         yield
         return
     held: list[tuple[int, FrameType | None]] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        HEARD.set()
+        held.append((number, frame))
+
     asked = {number: signal.getsignal(number) for number in SIGNALS}
     before = {number: handler for number, handler in asked.items() if callable(handler)}
     for number in before:
-        signal.signal(number, lambda *of_signal: held.append(of_signal))
+        signal.signal(number, hold)
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
+SHORTEST_RTO = 1e-12  # seconds: simulations count picoseconds
 ARITHMETICS = ("wrap", "saturate", "float")
 QUANTIZERS = ("block_exponent", "fixed", "none")
 DEDICATED, COLOCATED = "dedicated", "colocated"
@@ -149,8 +150,8 @@ class System:
         if self.window % self.packets_per_message:
             per = self.packets_per_message
             raise InputError(f"{self.name}: a window is whole messages of {per} packets, got {self.window} packets")
-        if not self.lossless and not self.rto > 0:
-            raise InputError(f"{self.name}: a worker that repeats needs rto > 0, got {self.rto}")
+        if not self.lossless and not self.rto >= SHORTEST_RTO:
+            raise InputError(f"{self.name}: a worker that repeats needs an rto of at least 1 ps, got {self.rto:g} s")
         if self.arithmetic not in ARITHMETICS:
             raise InputError(f"{self.name}: unknown arithmetic {self.arithmetic!r}; known: {', '.join(ARITHMETICS)}")
         if self.quantizer not in QUANTIZERS:

@@ -9,8 +9,11 @@ import signal
 import sys
 from types import FrameType
 
+from commsim.interrupts import HEARD
+
 from . import main
 from .completion import ASKED, complete
+from .watch import end_on_signals, progress_shown
 
 # New objects between two collections of garbage: importing Numba makes more, and they all stay.
 MAX_NEW_OBJECTS = 50_000
@@ -31,11 +34,14 @@ def run() -> None:
         if os.getpid() != process:
             os._exit(128 + number)
         terminated.append(number)
+        HEARD.set()
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, unwind)
+    end_on_signals()
     try:
-        status = main()
+        with progress_shown(sys.argv[1] if len(sys.argv) > 1 else ""):
+            status = main()
     except Exception as error:
         if not terminated and not _comes_of_ctrl_c(error):
             raise

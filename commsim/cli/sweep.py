@@ -128,11 +128,11 @@ class PlanConfig(WithJson):
 
 def plan(config: PlanConfig) -> Answer:
     """Count, and measure."""
+    from commsim.limits import duration
     from commsim.sweep.config import read_config
     from commsim.sweep.executors import processors
     from commsim.sweep.plan import plan_sweep
     from commsim.sweep.points import MAX_POINTS
-    from commsim.sweep.progress import duration
 
     jobs = processors(config.jobs)
     estimate = plan_sweep(read_config(config.config), config.max_points or MAX_POINTS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import counted, microseconds, parse_time
+from commsim.limits import EXPECTED
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -166,6 +167,7 @@ def _write(network: Network, candidate: Candidate, path: str) -> str:
 
 def _progress(what: str, done: int, of: int) -> None:
     """Show what is being done, on a terminal."""
+    EXPECTED.is_shown = True
     show_step(f"{what} {done}/{of}" if of > 1 else what)
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
-KERNEL: dict[str, Any] = {"error_model": "numpy"}
+# `nogil`: a thread shows progress meanwhile, and ends the process on Ctrl-C
+KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 

@@ -64,6 +64,7 @@ def read_gradients(path: str | Path, n_ranks: int | None = None) -> list[Array]:
 
 def _mapped(path: Path) -> Array:
     """Map an ``.npy`` file: its header is read, its values when they are looked at."""
+    check_regular(path)
     try:
         with warnings.catch_warnings(action="error"):
             array: Array = np.lib.format.open_memmap(path, mode="r")

@@ -189,7 +189,7 @@ def mean_rates(
 
 def _angles(perimeter: float, shortest: float, angles: int, step: float | None) -> int:
     if step is not None:
-        n = math.ceil(perimeter / step - 1e-9)
+        n = max(1, math.ceil(perimeter / step - 1e-9))
         if n > 2**20:
             raise InputError(
                 f"a circle of {perimeter:g} s has {n} steps of {step:g} s, and at most {2**20} are counted"

@@ -12,14 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
+from commsim.limits import expect
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
-# Of the search that rotates one job after the other.
-STARTS = 3
+# Of the search that rotates one job after the other, whose rounds are estimated.
+STARTS, ROUNDS = 3, 2
+PER_ANGLE = 1e-9  # seconds of one angle of one rotation: 0.4 to 1 were measured
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over 0..1
 # Part of the capacity, below which an excess is rounding.
 ROUNDING = 1e-9
@@ -95,6 +97,8 @@ def search_together(
     floors = np.bincount(on, demand[:, circle.reach :].sum(axis=1), len(weight)) - unit * circle.n_angles
     enough = int(weight @ np.maximum(floors, 0.0)) + circle.n_angles
     positions = circle.distinct_positions(order=False) if positions is None else positions
+    steps = float(len(starts) * circle.n_angles * (np.diff(first) * positions)[1:].sum())
+    expect(steps * ROUNDS * PER_ANGLE, f"trying {float(f'{steps:.2g}'):g} angles of circles", "a longer --step")
     return search_in_turn(demand, first, on, circle.reach, positions, link, starts, enough)[1]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
+from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import write_answer, write_rows
@@ -28,6 +29,8 @@ def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv:
     json, csv : str, optional
         Files for the rows; ``-`` is the standard output.
     """
+    EXPECTED.is_shown = True  # the line of progress ends
+    show_step()
     print_parts(answer.parts)
     if answer.rows is None:
         return
@@ -69,6 +72,7 @@ def tell(text: str) -> None:
 
 def announce(text: str) -> None:
     """Show a remark at once, on standard output: what a server says before it serves."""
+    EXPECTED.is_shown = True
     print(f"# {printable(text)}", flush=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +60,11 @@ class Row:
         return self.result.busiest_link(self.network)
 
 
+def rate_cell(bytes_per_s: float) -> str:
+    """Write a rate as a cell in GB/s; ``-`` for what takes no time, and has none."""
+    return f"{bytes_per_s / 1e9:.3f}" if math.isfinite(bytes_per_s) else "-"
+
+
 class Column(NamedTuple):
     """A column: its name with a unit, its cell, and the place in which a narrow terminal leaves it out (0: never)."""
 
@@ -82,7 +88,7 @@ COLUMNS = (
     Column("redop", lambda row: "sum" if row.operation and row.operation.reduces else "none", 2),
     Column("root", _root, 3),
     Column("time(us)", lambda row: microseconds(row.result.time)),
-    Column("algbw(GB/s)", lambda row: f"{row.result.algbw / 1e9:.3f}", 10),
+    Column("algbw(GB/s)", lambda row: rate_cell(row.result.algbw), 10),
     Column("busbw(GB/s)", lambda row: f"{row.result.busbw / 1e9:.3f}" if row.operation else "N/A"),
     Column("#wrong", lambda row: "N/A", 4),  # noqa: ARG005
     Column("wire(B)", lambda row: f"{row.result.bytes_on_wire:.0f}", 6),

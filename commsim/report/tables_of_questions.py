@@ -10,6 +10,7 @@ from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
+from .table_of_run import rate_cell
 
 if TYPE_CHECKING:
     from commsim.formats.measurement import Measured
@@ -55,7 +56,7 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
             f"{place}",
             name,
             microseconds(r.time),
-            f"{r.algbw / 1e9:.3f}",
+            rate_cell(r.algbw),
             f"{r.busbw / 1e9:.3f}",
             f"{ratio(r.time, order[0][1].time):.2f}x",
         ]

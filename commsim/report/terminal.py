@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from commsim.core.errors import printable
+from commsim.limits import EXPECTED
 
 T = TypeVar("T")
 # Below it a row is printed as a list, since two columns side by side hardly fit.
@@ -148,4 +149,5 @@ def progress(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.console import Console
     from rich.progress import track
 
+    EXPECTED.is_shown = True
     yield from track(items, description=what, console=Console(stderr=True), transient=True)

@@ -183,12 +183,12 @@ def _best_root(
 
 def _neighbours(network: Network) -> list[list[int]]:
     """Nodes joined to each node in both directions."""
-    there = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
-    beside: list[list[int]] = [[] for _ in range(network.n_nodes)]
-    for a, b in sorted(there):
-        if (b, a) in there:
-            beside[a].append(b)
-    return beside
+    src, dst, n = network.src.astype(np.int64), network.dst.astype(np.int64), network.n_nodes
+    there = np.unique(src * n + dst)
+    both = there[np.isin(there, dst * n + src)]
+    first = np.searchsorted(both, np.arange(n + 1) * n)
+    beside = (both % n).tolist()
+    return [beside[a:b] for a, b in itertools.pairwise(first.tolist())]
 
 
 def _distances(network: Network, beside: list[list[int]], start: int) -> NDArray[np.float64]:

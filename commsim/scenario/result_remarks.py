@@ -22,7 +22,19 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
     of_plan : sequence of str
         What only a plan of this kind says.
     """
-    return [*_intervals(results), *_contention(results), *_sparse(results), *of_plan, *_flaps(results)]
+    return [
+        *_alone(results),
+        *_intervals(results),
+        *_contention(results),
+        *_sparse(results),
+        *of_plan,
+        *_flaps(results),
+    ]
+
+
+def _alone(results: Sequence[Result]) -> list[str]:
+    names = dict.fromkeys(r.collective for r in results if r.n_ranks == 1)
+    return [f"{name}: one rank has nothing to send, so there is no rate" for name in names]
 
 
 def _intervals(results: Sequence[Result]) -> list[str]:

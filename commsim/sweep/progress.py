@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from commsim.core.units import format_time
+from commsim.limits import EXPECTED, duration
 
 from .run import Progress
 
@@ -17,6 +17,7 @@ SECONDS_BETWEEN_LINES = 10.0
 @contextlib.contextmanager
 def shown() -> Iterator[Callable[[Progress], None]]:
     """Return a function that shows the progress it is given on standard error."""
+    EXPECTED.is_shown = True
     if sys.stderr.isatty():
         with _bar() as say:
             yield say
@@ -55,14 +56,6 @@ def line(progress: Progress, left: float) -> str:
     if progress.n_failed:
         text += f", {progress.n_failed} failed"
     return f"{text}, about {duration(left)} left" if left else text
-
-
-def duration(seconds: float) -> str:
-    """Format a time in seconds, minutes or hours."""
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{round(seconds)} s" if seconds >= 10 else format_time(float(f"{seconds:.2g}"))
 
 
 @contextlib.contextmanager

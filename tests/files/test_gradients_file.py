@@ -1,3 +1,4 @@
+import os
 import pickle
 
 import numpy as np
@@ -133,3 +134,10 @@ def test_missing_files_and_empty_folders_are_refused(tmp_path):
             read_gradients(tmp_path / name)
     with pytest.raises(InputError, match=r"holds no \.npy file"):
         read_gradients(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pipe.npy", "pipe.npz"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match="not a regular file"):
+        read_gradients(tmp_path / name)

@@ -57,6 +57,7 @@ def test_more_angles_are_taken_where_72_would_blur_the_shortest_period() -> None
 def test_a_step_of_time_can_be_asked_for() -> None:
     assert unify((FORTY, SIXTY), step=1e-3).n_angles == 120
     assert unify((FORTY, SIXTY), step=0.7e-3).step <= 0.7e-3
+    assert unify((FORTY, SIXTY), step=1e15).n_angles == 1
 
 
 PHASES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8).map(lambda parts: [100 * p / sum(parts) for p in parts])

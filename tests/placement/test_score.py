@@ -179,3 +179,12 @@ def test_the_kernels_do_the_same_without_compilation() -> None:
     best = 1 - by_hand(jobs)
     assert score_at(circle, part[None], circle.seconds(rotations))[0] == pytest.approx(best)
     assert score_at(circle, part[None], circle.seconds(again))[0] == pytest.approx(best)
+
+
+def test_steps_so_short_that_the_search_would_take_hours_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMMSIM_MAX_SECONDS", raising=False)
+    jobs = [job("j", period, (0, 10, 1.0)) for period in (70, 110, 130)]
+    circle = unify(jobs, step=1e-5)
+    part, starts = np.ones((1, 3)), np.zeros((3, 3), np.int64)
+    with pytest.raises(InputError, match=r"trying 1\.6e\+15 angles of circles would take .*: ask for a longer --step"):
+        search_together(circle, part, np.ones(1, np.int64), starts, np.full(3, 2**28))

@@ -1,5 +1,6 @@
+from commsim.limits import duration
 from commsim.sweep import Progress
-from commsim.sweep.progress import Lines, duration, line
+from commsim.sweep.progress import Lines, line
 
 
 def test_a_line_says_what_is_known():
@@ -24,5 +25,5 @@ def test_a_line_is_printed_now_and_then_and_at_the_end(capsys):
 
 def test_times_are_said_as_people_say_them():
     assert [duration(s) for s in (0.5659, 2.591, 87.4, 1267.0, 1.862e5)] == [
-        "570 ms", "2.6 s", "87 s", "21.1 min", "51.7 h",
+        "570 ms", "2.6 s", "87 s", "21.1 min", "2.16 days",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, Table
 from commsim.report.terminal import progress
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "loss": share, "seed": int}
 MAX_TENSORS = 1_000_000
+MAX_JOBS = 4096  # each of which gets a tree
+MAX_SAMPLE_EVERY = 1e6  # seconds
 COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
 SERVER = "at server"  # a column more, where a system has a server
 
@@ -126,9 +128,11 @@ def _run_engine(
     from commsim.engine.packet.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.transport import Fabric
     from commsim.engine.packet_capture import worker_links, write_tapped
+    from commsim.scenario.aggregation_work import expect_aggregation
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0
     fabric = Fabric(ecn_min=mark, ecn_max=mark, loss_burst=config.loss_burst)
+    expect_aggregation(network, jobs, values=not config.no_values)
     if config.engine == "recurrence" or (
         config.engine == "auto" and config.no_values and not why_not(network, jobs[0], fabric)
     ):
@@ -137,11 +141,19 @@ def _run_engine(
         return [simulate_recurrence(network, jobs[0], fabric=fabric)], None
     tapped = worker_links(network, jobs) if config.pcap else []
     every = parse_time(config.sample_every, "--sample-every") if config.sample_every else 0.0
+    if every > MAX_SAMPLE_EVERY:
+        raise InputError(f"--sample-every is at most {MAX_SAMPLE_EVERY:g} s, got {config.sample_every}")
     if config.draw and not every and all("," not in str(getattr(config, name) or "") for name in LISTS):
         raise InputError("--draw needs something to draw: several values of a flag, or --sample-every")
-    outcome = simulate_aggregation(
-        network, jobs, fabric=fabric, seed=point["seed"], values=not config.no_values, sample_every=every, tapped=tapped
-    )
+    try:
+        outcome = simulate_aggregation(
+            network, jobs, fabric=fabric, seed=point["seed"], values=not config.no_values, sample_every=every,
+            tapped=tapped,
+        )  # fmt: skip
+    except PhysicsError as error:
+        if reason := _why_endless(config, jobs[0].system):
+            raise InputError(f"{reason} ({error})") from None
+        raise
     if config.pcap:
         write_tapped(config.pcap, network, jobs, outcome, point["seed"], with_values=config.pcap_values)
     series = [
@@ -149,6 +161,16 @@ def _run_engine(
         for s in outcome.series
     ]
     return list(outcome.results), series if every else None
+
+
+def _why_endless(config: Config, system: System) -> str:
+    """Describe why a run never ends where that is as it was asked for; empty where it is a bug."""
+    if system.lossless and config.buffer:
+        return f"{system.name} repeats nothing, and a full queue of --buffer {config.buffer} dropped packets"
+    if system.versions == 1 or config.without:
+        asked = "--versions 1" if system.versions == 1 else f"--without {' '.join(config.without)}"
+        return f"{asked}: a packet was lost, and no slot has its result any more; a larger --buffer loses none"
+    return ""
 
 
 def _system(config: Config, point: dict[str, Any]) -> tuple[System, dict[str, str]]:
@@ -181,6 +203,10 @@ def _jobs(
     for name, n in (("--workers", point["workers"]), ("--jobs", config.jobs)):
         if n < 1:
             raise InputError(f"{name} must be at least 1, got {n}")
+    if config.jobs > MAX_JOBS:
+        raise InputError(f"--jobs is at most {MAX_JOBS}, got {config.jobs}")
+    if config.jobs > 1 and config.engine == "recurrence":
+        raise InputError("the recurrence simulates one job; use --engine event")
     if config.loss != "0" and None not in (config.loss_up, config.loss_down):
         raise InputError(f"--loss-up and --loss-down leave nothing for --loss {config.loss}")
     network = _network(config, point["workers"] * config.jobs + spare_hosts(system))

@@ -110,7 +110,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
     n_events = 3 * n_links + n_timers + 1
     state["change_event"] = n_events - 1
-    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
+    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"], initial=0.0)
     queue = s.event_queue(n_events, bucket_shift(longest))
 
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:

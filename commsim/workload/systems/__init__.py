@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.spec import read_arguments
 
+MAX_COUNT = 2**20  # of ranks, layers, iterations and the like
 Answer = dict[str, Any]
 SYSTEMS: Registry[Answer] = Registry("training system", __name__)
 
@@ -36,4 +38,10 @@ def run_system(name: str, raw: dict[str, str]) -> Answer:
         If the system or a parameter is unknown, or a value is wrong.
     """
     build = SYSTEMS[name].build
-    return build(**read_arguments(build, raw))
+    given = read_arguments(build, raw)
+    for key, value in given.items():
+        if isinstance(value, int) and abs(value) > MAX_COUNT:
+            raise InputError(f"{name}: {key} is at most {MAX_COUNT}, got {value}")
+        if key == "seed" and value < 0:
+            raise InputError(f"{name}: a seed is 0 or more, got {value}")
+    return build(**given)

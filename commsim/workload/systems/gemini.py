@@ -141,6 +141,8 @@ def recovery_bound(n_machines: int, n_replicas: int, n_failed: int) -> Fraction:
     """Return the published lower bound with groups: 1 if k < m, else max(0, 1 - N C(N-m, k-m) / (m C(N, k)))."""
     _require(n_machines, n_replicas)
     n, m, k = n_machines, n_replicas, n_failed
+    if not 0 <= k <= n:
+        raise InputError(f"0..{n} of {n} machines fail, got n_failed={k}")
     return Fraction(1) if k < m else max(Fraction(0), 1 - Fraction(n * comb(n - m, k - m), m * comb(n, k)))
 
 

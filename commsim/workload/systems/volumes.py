@@ -69,6 +69,8 @@ def zero_offload(
         Bytes of an iteration, and by kind of state operations per byte, efficiency and the bandwidth needed.
     """
     to_host, to_gpu = offload_bytes(n_parameters, data_parallel)
+    if hidden < 1:
+        raise InputError(f"hidden must be at least 1, got {hidden}")
     kinds = {state: intensity(state, batch, sequence) for state in BYTES_MOVED}
     rows = [
         {"state": state, "operations_per_B": each, "efficiency": efficiency(each, bandwidth, peak_tflops * 1e12),

@@ -428,3 +428,14 @@ def test_what_makes_no_sense_ends_with_one_line_and_code_2(spec, capsys):
 def test_a_missing_flag_is_told_before_a_collective_that_is_misspelt(commsim):
     assert "required: --topology" in commsim.refuses("run", "rign_all_reduce")
     assert "ring_all_reduce" in commsim.refuses("run", "rign_all_reduce", "--topology", "star:n_hosts=4")
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all"])
+def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
+    commsim(
+        "run", "--topology", "ring:n_hosts=1", "--collective", collective, "--engine", engine, "-b", "1K", "-e", "1K"
+    )
+    assert f"# {collective}: one rank has nothing to send, so there is no rate" in commsim.out
+    header, row = (line.split() for line in commsim.out.splitlines() if not line.startswith("#"))
+    assert row[header.index("algbw(GB/s)")] == "-"

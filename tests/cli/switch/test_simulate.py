@@ -9,6 +9,7 @@ import pytest
 from command_words import with_flags
 
 from commsim.cli import main
+from commsim.core.errors import PhysicsError
 from commsim.engine.packet import packet_run
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
@@ -180,6 +181,35 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
     assert "packets are on their way at once" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--size 1e9KiB", "the log of 1.6e+10 packets would take"),
+        ("--size 1e11KiB --no-values", "simulating 1.6e+12 packets, counted on each link, would take about 44.4 h"),
+        ("--jobs 100000 --engine recurrence", "--jobs is at most 4096, got 100000"),
+        ("--jobs 2 --engine recurrence", "the recurrence simulates one job"),
+        ("--loss 0.999 --system netreduce --no-values", "years, and the limit is 60 min"),
+        ("--loss 0.999 --system omnireduce:density=0.1 --no-values", "years, and the limit is 60 min"),
+        ("--rto 100ns", "an rto of 100 ns repeats packets faster than links send them, a window of 512 packets takes"),
+        ("--bandwidth 1bps --loss 0.02", "an rto of 1 ms repeats packets faster"),
+        ("--bandwidth 1e-3bps --tensors 8", "an rto of 1 ms repeats packets faster"),
+        ("--sample-every 1e15s", "--sample-every is at most 1e+06 s, got 1e15s"),
+        ("--rto 1e-13s", "an rto of at least 1 ps"),
+        ("--system sharp --buffer 5KiB --size 1MiB", "repeats nothing, and a full queue of --buffer 5KiB dropped"),
+        (
+            "--versions 1 --buffer 2KiB --size 64KiB",
+            "every buffer must hold a message of 4 packets, 4444 bytes, got 2048",
+        ),
+    ],
+)
+def test_work_that_nobody_can_mean_is_refused_before_it_begins(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flags: str, message: str
+) -> None:
+    monkeypatch.delenv("COMMSIM_MAX_SECONDS", raising=False)
+    assert main(["switch", "simulate", *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_records_beyond_what_memory_holds_are_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,3 +250,15 @@ def test_blocks_of_zeros_are_skipped_by_a_system_that_looks_at_them(tmp_path: Pa
 def test_blocks_that_cannot_be_drawn_are_refused(spec: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["switch", "simulate", "--workers", "4", "--size", "64KiB", "--system", spec]) != 0
     assert message in capsys.readouterr().err
+
+
+def test_a_run_that_never_ends_since_a_rule_was_left_out_is_refused_by_that_rule(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*args: object, **named: object) -> None:
+        raise PhysicsError("deadlock")
+
+    monkeypatch.setattr("commsim.engine.packet.aggregation.simulate_aggregation", endless)
+    assert main(["switch", "simulate", *SMALL, "--versions", "1"]) == 2
+    assert "--versions 1: a packet was lost" in capsys.readouterr().err
+    assert main(["switch", "simulate", *SMALL]) == 1

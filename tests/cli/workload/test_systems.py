@@ -48,6 +48,9 @@ def test_parameters_have_units_and_lists(commsim):
     [
         (("gemeni",), "unknown training system 'gemeni'; did you mean gemini"),
         (("gemini", "--size", "10"), "gemini: size needs a unit"),
+        (("gemini", "--n-machines", "999999999999"), "gemini: n_machines is at most 1048576, got 999999999999"),
+        (("lina", "--seed", "-1"), "lina: a seed is 0 or more, got -1"),
+        (("zero_offload", "--hidden", "0"), "hidden must be at least 1, got 0"),
         (("gemini", "--sise", "1GB"), "has no parameter 'sise'; did you mean size"),
         (("gemini", "--size"), "--size needs a value"),
         (("gemini", "size"), "expected --key value"),

@@ -1,0 +1,97 @@
+"""A thread that watches over a command: it shows progress from the second second, and ends what Ctrl-C does not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+from commsim.interrupts import HEARD
+from commsim.limits import EXPECTED, duration
+
+SILENT = 2.0  # seconds before the first line
+BETWEEN = 1.0  # seconds between two on a terminal
+LONG = 10.0  # seconds of an estimate that is printed where there is no terminal, too
+PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solver does not hear it
+
+
+@contextlib.contextmanager
+def progress_shown(verb: str) -> Iterator[None]:
+    """Show what the command does, and for how long, unless it has a line or a bar of its own."""
+    EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "", 0.0, False
+    over = threading.Event()
+    thread = threading.Thread(target=_show, args=(verb, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _show(verb: str, over: threading.Event) -> None:
+    from commsim.report.render import show_step, tell
+
+    began, next_told, shown, wait = time.monotonic(), 0.0, False, SILENT
+    while not over.wait(wait):
+        wait = BETWEEN
+        elapsed = time.monotonic() - began
+        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds)
+        if EXPECTED.is_shown:
+            continue
+        if sys.stderr.isatty():
+            show_step(text)
+            shown = True
+        elif EXPECTED.seconds >= LONG and elapsed >= next_told:
+            next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
+            tell(text)
+    if shown and not EXPECTED.is_shown:
+        show_step()
+
+
+def line(verb: str, elapsed: float, what: str, seconds: float) -> str:
+    """Write a line of progress.
+
+    Parameters
+    ----------
+    verb : str
+        Command.
+    elapsed : float
+        Seconds since it began.
+    what, seconds : str, float
+        Work that was declared, and its estimate; empty and 0 if none was.
+    """
+    if not what:
+        return f"commsim {verb}: {duration(elapsed)} so far; Ctrl-C ends it"
+    return f"commsim {verb}: {what}, about {duration(seconds)}; {duration(elapsed)} so far; Ctrl-C ends it"
+
+
+def end_on_signals() -> None:
+    """End this process on Ctrl-C and SIGTERM even where Python cannot handle them, since compiled code runs.
+
+    A handler of these sets ``HEARD``: all that follows is cleaning up, which may take its time.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, _interrupt)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # signals of a worker are its own
+    threading.Thread(target=_wait, args=(reader,), daemon=True).start()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    HEARD.set()
+    raise KeyboardInterrupt
+
+
+def _wait(reader: int) -> None:
+    while number := os.read(reader, 1):
+        if number[0] in (signal.SIGINT, signal.SIGTERM) and not HEARD.wait(PATIENCE):
+            os._exit(128 + number[0])

@@ -1,0 +1,119 @@
+"""Limits on work and memory that are asked for by mistake; and what a command that takes long may say of itself."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_time
+
+# Seconds of estimated work, and the variable that sets another limit.
+MAX_SECONDS = 3600.0
+VARIABLE = "COMMSIM_MAX_SECONDS"
+_UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
+
+
+@dataclass(slots=True)
+class Expected:
+    """What a process is doing, as the line of progress says it.
+
+    Parameters
+    ----------
+    what : str
+        Work that was declared last.
+    seconds : float
+        Its estimate, from when it was declared; 0 if nothing was.
+    is_shown : bool
+        Whether another line or bar on the terminal shows progress.
+    """
+
+    what: str = ""
+    seconds: float = 0.0
+    is_shown: bool = False
+
+
+EXPECTED = Expected()
+
+
+def expect(seconds: float, what: str, less: str) -> None:
+    """Declare work before it begins, and refuse it where nobody can mean it.
+
+    Parameters
+    ----------
+    seconds : float
+        Estimate, right to a factor of about 3.
+    what : str
+        What is done, such as ``simulating 3e+09 packets``.
+    less : str
+        What would ask for less, such as ``a smaller --size``.
+
+    Raises
+    ------
+    InputError
+        If it would take longer than an hour, or than the seconds in the variable COMMSIM_MAX_SECONDS.
+    """
+    limit = _limit()
+    if not seconds <= limit:
+        raise InputError(
+            f"{what} would take about {duration(seconds)}, and the limit is {duration(limit)}: ask for {less}, or set "
+            f"{VARIABLE}={float(f'{2 * seconds:.1g}'):g}"
+        )
+    EXPECTED.what, EXPECTED.seconds = what, seconds
+
+
+def expect_bytes(n_bytes: float, what: str, less: str) -> None:
+    """Refuse tables that do not fit into the memory that this process can have.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Size of the tables.
+    what, less : str
+        Their name, and what would ask for less.
+
+    Raises
+    ------
+    InputError
+        If they are larger.
+    """
+    room = available_bytes()
+    if n_bytes > room:
+        raise InputError(f"{what} would take {n_bytes / 2**30:.3g} GiB of memory, and {room / 2**30:.3g} GiB are free: "
+                         f"ask for {less}")  # fmt: skip
+
+
+def available_bytes() -> float:
+    """Memory that this process can still have: what is free on the machine, or less under a limit of the shell."""
+    import resource
+
+    pages = os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        used = float(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * pages
+    except (OSError, StopIteration, ValueError):  # no Linux
+        return math.inf
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return free if soft == resource.RLIM_INFINITY else min(free, max(0.0, soft - used))
+
+
+def duration(seconds: float) -> str:
+    """Write a time in seconds, or in minutes to years where that is shorter."""
+    for unit, size in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{round(seconds)} s" if seconds >= 10 else format_time(float(f"{seconds:.2g}"))
+
+
+def _limit() -> float:
+    text = os.environ.get(VARIABLE, "")
+    try:
+        limit = float(text) if text else MAX_SECONDS
+    except ValueError:
+        limit = math.nan
+    if not limit > 0:
+        raise InputError(f"{VARIABLE} must be positive seconds, such as 7200, got {text!r}")
+    return limit

@@ -1,0 +1,56 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from commsim.cli import watch
+from commsim.limits import EXPECTED, expect
+
+# No handler of a signal runs while the last line does, as in a kernel; a thread sends the signal meanwhile.
+BUSY = """
+import hashlib, os, signal, sys, threading, time
+from commsim.cli import watch
+
+def send():
+    while sys._current_frames()[threading.main_thread().ident].f_lineno != 15:
+        pass
+    time.sleep(0.05)
+    os.kill(os.getpid(), NUMBER)
+
+watch.PATIENCE = 0.05
+signal.signal(signal.SIGTERM, lambda *_: None)
+watch.end_on_signals()
+threading.Thread(target=send, daemon=True).start()
+hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2**31 - 1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_what_python_cannot_interrupt(number):
+    run = subprocess.run([sys.executable, "-c", BUSY.replace("NUMBER", str(int(number)))], timeout=60, check=False)
+    assert run.returncode == 128 + number
+
+
+def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(watch, "SILENT", 0.001)
+    told = watch.threading.Event()
+    monkeypatch.setattr("commsim.report.render.tell", lambda text: (print(text, file=sys.stderr), told.set()))
+    with watch.progress_shown("switch"):
+        expect(1500.0, "simulating 1e+10 packets", "less")
+        assert told.wait(30)
+    assert "commsim switch: simulating 1e+10 packets, about 25 min; " in capsys.readouterr().err
+
+
+def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(watch, "SILENT", 0.0)
+    monkeypatch.setattr(watch, "BETWEEN", 0.0)
+    for seconds, is_shown in ((1.0, False), (1500.0, True)):
+        with watch.progress_shown("switch"):
+            EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
+            watch.time.sleep(0.01)
+    assert capsys.readouterr().err == ""
+
+
+def test_without_an_estimate_the_line_has_the_time_only():
+    assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"

@@ -1,0 +1,53 @@
+import math
+
+import pytest
+
+from commsim import limits
+from commsim.core.errors import InputError
+
+
+def test_work_of_more_than_the_limit_is_refused_with_its_estimate_and_the_way_round(monkeypatch):
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
+    with pytest.raises(InputError, match=r"counting would take about 2 h, and the limit is 60 min: ask for less of it"):
+        limits.expect(7200.0, "counting", "less of it")
+    with pytest.raises(InputError, match="COMMSIM_MAX_SECONDS=10000"):
+        limits.expect(7200.0, "counting", "less of it")
+    monkeypatch.setenv(limits.VARIABLE, "10000")
+    limits.expect(7200.0, "counting", "less of it")
+    assert (limits.EXPECTED.what, limits.EXPECTED.seconds) == ("counting", 7200.0)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "soon"])
+def test_a_limit_is_positive_seconds(monkeypatch, text):
+    monkeypatch.setenv(limits.VARIABLE, text)
+    with pytest.raises(InputError, match="COMMSIM_MAX_SECONDS must be positive seconds"):
+        limits.expect(1.0, "counting", "less")
+
+
+def test_an_estimate_that_is_no_number_is_refused(monkeypatch):
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
+    with pytest.raises(InputError, match="counting would take about"):
+        limits.expect(math.nan, "counting", "less")
+
+
+def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
+    monkeypatch.setattr(limits, "available_bytes", lambda: 2.0**30)
+    limits.expect_bytes(2.0**30, "a log", "less")
+    with pytest.raises(InputError, match=r"a log would take 2 GiB of memory, and 1 GiB are free: ask for less"):
+        limits.expect_bytes(2.0**31, "a log", "less")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.25, "250 ms"),
+        (59, "59 s"),
+        (119.4, "119 s"),
+        (600, "10 min"),
+        (3e4, "8.33 h"),
+        (8e5, "9.26 days"),
+        (1e9, "31.7 years"),
+    ],
+)
+def test_a_duration_has_a_unit_that_leaves_few_digits(seconds, text):
+    assert limits.duration(seconds) == text
