@@ -194,6 +194,8 @@ def planned(spec: str, machine: str, nodes: int, ranks: int) -> ExpertPlan:
     placed: Any = None
     if nodes > 1:
         each = len(network.endpoints) // nodes
+        if ranks // nodes > each:
+            raise InputError(f"{ranks // nodes} ranks do not fit on a machine of {each} GPUs ({machine})")
         placed = [int(network.endpoints[m * each + i]) for m in range(nodes) for i in range(ranks // nodes)]
     plan = plan_of(scenario_of(spec, network, n_ranks=ranks, placement=placed))
     assert isinstance(plan, ExpertPlan)
