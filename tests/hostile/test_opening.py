@@ -23,6 +23,7 @@ OWN_FILES = {
     "commsim/opening.py",
     "commsim/core/registry.py",
     "commsim/formats/traced/kernel_names.py",
+    "commsim/limits.py",
     "commsim/software/experts/kernels.py",
     "commsim/software/nccl/gpu_costs.py",
     "commsim/report/page/write.py",

@@ -69,7 +69,7 @@ def test_no_collective_on_any_network_is_faster_than_the_bound(name, seed, regul
     except InputError:
         return  # it needs another number of ranks, or a tree of switches
     found = bound_for(ready)
-    for size in (0.0,) if ready.schedule.operation == "barrier" else (1.0, 1e4, 1e9):
+    for size in ready.sizes([1.0, 1e4, 1e9])[0]:  # a barrier has none, an exchange of experts its own
         took = ready.predict(size).time
         assert took >= found.time(size) * (1 - 1e-9), (found.why(size), took, found.time(size))
         assert found.time(size) > 0 or not network.latency.any()
