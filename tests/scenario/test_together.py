@@ -7,6 +7,8 @@ from commsim.core.errors import InputError
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
 from commsim.scenario.together.background import WEB_SEARCH, draw_messages, mean_size
 from commsim.scenario.together.composition import Background, read_composition
 
@@ -161,6 +163,16 @@ def test_calls_of_nccl_through_one_spine_share_its_links_but_not_their_launches(
     together_times = [r.time for r in found.predict(engine=engine)[0]]
     for one, both in zip(alone, together_times, strict=True):
         assert 1.02 * one < both < 1.5 * one
+
+
+def test_calls_of_nccl_together_leave_links_their_time():
+    """What NCCL's formula has less than the messages is no more than the bytes of all calls leave."""
+    network = load_network("dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,hosts_per_leaf=16")
+    groups = [[k, k + 8, k + 16, k + 24] for k in range(4)]
+    found = solve(scenario_of("nccl_all_gather", network, groups=groups), [2.0**24]).results
+    needed = (sum(result.link_bytes for result in found) / network.bandwidth).max()
+    alone = (found[0].link_bytes / network.bandwidth).max()
+    assert max(result.time for result in found) >= needed > 1.5 * alone
 
 
 def test_background_load_is_what_was_asked_for():

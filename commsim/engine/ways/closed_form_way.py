@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.network import Network
@@ -98,8 +99,18 @@ class ClosedFormPaths(FlowPaths):
         found = simulate_loops(network, self.known.loops, (self.job, self.proof), size, starts, framing, time)
         return dataclasses.replace(found, method=LOOPS.name)
 
-    def with_rest(self, found: Result, size: float) -> Result:
-        """Add what the known time has beyond the messages, where nothing is in their way."""
+    def with_rest(self, found: Result, size: float, carried: NDArray[np.float64] | None = None) -> Result:
+        """Add what the known time has beyond the messages, where nothing is in their way.
+
+        Parameters
+        ----------
+        found : Result
+            Of the messages.
+        size : float, bytes
+            Size of the job.
+        carried : float64[n_links], bytes, optional
+            Bytes of all jobs of the simulation; by default the job's own.
+        """
         key = f"rest {found.method == LOOPS.name}"  # of the same kind, so that what loops leave out cancels
         if key not in self._plans:
             reference, framing = self.known.reference, self.known.framing
@@ -108,7 +119,8 @@ class ClosedFormPaths(FlowPaths):
             self._plans[key] = self.known.seconds - alone
         rest: float = self._plans[key]
         if rest < 0:  # no more than leaves the busiest link its time
-            busiest = float((found.link_bytes / self.network.bandwidth).max(initial=0.0))
+            bytes_of_links = found.link_bytes if carried is None else np.where(found.link_bytes > 0, carried, 0.0)
+            busiest = float((bytes_of_links / self.network.bandwidth).max(initial=0.0))
             rest = max(rest, min(0.0, busiest - found.time_from_last_start))
         last = found.time_from_last_start + rest
         return dataclasses.replace(found, time=found.time + rest, time_from_last_start=last)

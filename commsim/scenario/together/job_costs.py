@@ -45,10 +45,22 @@ def shared_job(plan: Plan, network: Network, framing: Framing | None, **sharing:
     return framed(dataclasses.replace(plan.paths.job, network=seen, **sharing), framing)
 
 
-def with_rest(plan: Plan, result: Result, size: float) -> Result:
-    """Return a result of the flow engine with the time of its software that no message shows, and with its launch."""
+def with_rest(plan: Plan, result: Result, size: float, carried: NDArray[np.float64]) -> Result:
+    """Return a result of the flow engine with the time of its software that no message shows, and with its launch.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan of the size.
+    result : Result
+        Of its messages.
+    size : float, bytes
+        Size of the job.
+    carried : float64[n_links], bytes
+        Bytes of all jobs that shared the links.
+    """
     if isinstance(plan.paths, ClosedFormPaths):
-        result = plan.paths.with_rest(result, size)
+        result = plan.paths.with_rest(result, size, carried)
     return plan.finished(result, size)
 
 

@@ -161,10 +161,13 @@ class SharedRun:
         else:
             results = self._as_flows(sized, wish)
         of_job: list[Result | None] = [None] * len(self.entries)
+        carried = sum((result.link_bytes for result in results), np.zeros(self.network.n_links))
         for k, result in zip(plain, results, strict=False):
             size = self.entries[k].size
-            finished = with_rest if engine == "flow" else Plan.finished
-            of_job[k] = finished(self.plans[k].at(size), result, size)
+            at_size = self.plans[k].at(size)
+            of_job[k] = (
+                with_rest(at_size, result, size, carried) if engine == "flow" else Plan.finished(at_size, result, size)
+            )
         n_background = len(self.messages.start)
         took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
         others = iter(results[len(plain) + n_background :])
