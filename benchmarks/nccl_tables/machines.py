@@ -184,7 +184,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     least = re.search(r"min (\d+) channels", line["notes"])
     return Site(
         setting, link, is_pcie, nic * n_nics, network, version or (2, 27), int(least[1]) if least else 0,
-        "p2p_disable" not in line["notes"].lower(), max(1, n_nics),
+        "p2p_disable" not in line["notes"].lower(), max(1, n_nics), "kernel time" in line["notes"],
     )  # fmt: skip
 
 
