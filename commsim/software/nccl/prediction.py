@@ -181,13 +181,13 @@ def ways_of(site: Site, known: Costs) -> Ways:
 def cell_seconds(
     site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
 ) -> float:  # fmt: skip
-    """Return the time of a call with one algorithm and protocol; of CollNet, NCCL's own estimate."""
-    if cell.algorithm.startswith("collnet"):
+    """Return the time of a call with one algorithm and protocol; of CollNet direct, NCCL's own estimate."""
+    if cell.algorithm == "collnet_direct":
         return cell_time(site.setting, operation, cell, size) or 0.0
     call = call or call_of(site, operation, cell, size)
     if cell.algorithm == "ring":
         return ring_time(ways, call)
-    if cell.algorithm == "tree":
+    if cell.algorithm in ("tree", "collnet_chain"):
         return tree_time(ways, call)
     if cell.algorithm == "pat":
         return pat_time(ways, call)

@@ -154,7 +154,9 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     slowest = max(by_link, by_nic)
     queue = n_steps * sharing * each
     first_loop = max(both(round_trip, n_steps * slowest), queue)
-    return first_loop + more, max(n_steps * max(later, net_later, slowest), queue) + more
+    # Later loops follow each other round the ring: its hops count together, the slowest link alone.
+    later_loop = max((n_steps - crossing) * later + crossing * net_later, n_steps * slowest, queue)
+    return first_loop + more, later_loop + more
 
 
 def tree_time(ways: Ways, call: Call) -> float:
@@ -165,12 +167,15 @@ def tree_time(ways: Ways, call: Call) -> float:
     ways : Ways
         Links and costs.
     call : Call
-        Call with ``algorithm="tree"``.
+        Call with ``algorithm="tree"``, or one of CollNet's, whose machines are joined by a network that reduces.
 
     Notes
     -----
     Inside a machine a tree is a chain in which a GPU sends ``2 (p - 1) / p`` of the bytes on average over channels.
-    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children.
+    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children. The
+    first chunk goes up and then down: either way a NIC carries half of that, since of two trees each machine is a leaf
+    in one, and of two machines each is the root of every other channel. A network that reduces (SHARP) takes a chunk
+    and returns the sum in one operation of its plugin, however many machines there are; a NIC carries a chunk once.
     """
     parts = cut(call)
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
@@ -182,9 +187,14 @@ def tree_time(ways: Ways, call: Call) -> float:
     total = p.launch + 2 * (per_node - 1) * both(one + p.hop(protocol), by_link)
     steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
-        by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
+        in_network = call.algorithm != "tree"
+        by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
         hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
         hop += (ways.sharing(n) - 1) * ways.plugin.post
-        total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
-        steady = max(steady, by_nic)
+        if in_network:
+            total += both(one + hop, by_nic)
+        else:
+            total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic / 2)
+        # With more machines a GPU waits for both children before it sends, which nothing else fills.
+        steady = both(steady, by_nic) if call.n_nodes > 2 else max(steady, by_nic)
     return total + (loops_of(part) - 1) * steady

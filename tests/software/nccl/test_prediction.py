@@ -1,5 +1,6 @@
 """Predicted times: limits that the hardware sets, what steps add up to, and published rates of one machine."""
 
+import dataclasses
 import itertools
 import math
 
@@ -46,6 +47,50 @@ def test_a_nic_carries_a_tree_once_between_two_machines_and_twice_with_more(n_no
     call = Call("all_reduce", 16 * GIB, n_nodes, n_nodes, "tree", "simple", 2)
     seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
     assert seconds == pytest.approx(times * 16 * GIB / (50 * GB), rel=0.02)
+
+
+@pytest.mark.parametrize(("n_nodes", "levels", "times"), [(2, 1, 1 / 2), (4, 2, 1), (64, 6, 1)])
+def test_the_first_chunk_of_a_tree_goes_one_way_at_a_time_over_a_nic(n_nodes, levels, times):
+    """On two machines half of the channels go each way at once; with more, each NIC sends a chunk of every channel."""
+    call = Call("all_reduce", 2 * 512 * 1024, n_nodes, n_nodes, "tree", "simple", 2)
+    seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
+    assert seconds == pytest.approx(2 * levels * times * 2 * 512 * 1024 / (50 * GB), rel=0.01)
+
+
+def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_are():
+    two, many = (Call("all_reduce", 16 * GIB, 8 * n, n, "collnet_chain", "simple", 8) for n in (2, 64))
+    ways = Ways(1e15, FREE, WIRE, 50 * GB, per_node=8)
+    assert tree_time(ways, two) == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
+    assert tree_time(ways, many) == pytest.approx(tree_time(ways, two), rel=1e-3)
+    hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
+    small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
+    assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+
+
+def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
+    """Two crossings of 40 us among 16 hops cost a loop twice 40 us a turn, not 40 us on every hop."""
+    rings = Primitives(0, 0, 1 * US, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ways = Ways(1e15, rings, Plugin(0, 40 * US, 0, 1.0, post=0.0), 1e15, per_node=8)
+    step = 576_000 * 16  # a chunk for each rank
+    one, four = (ring_time(ways, Call("all_reduce", n * step, 16, 2, "ring", "ll128", 1)) for n in (1, 4))
+    assert four - one == pytest.approx(3 * (28 * 1 + 2 * 40) * US, rel=0.01)
+
+
+def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
+    ring = Channels(12, 20e9, 0.0)
+    exchange = Site(Setting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
+    send, p = dataclasses.replace(exchange, one_way=True), costs().of_gpu("ampere")
+    assert predict(send, "send_recv", GIB).seconds == pytest.approx(GIB / 240e9, rel=0.01)
+    assert predict(send, "send_recv", 1024).seconds == pytest.approx(p.launch + p.p2p_ll, rel=0.01)
+    for size in (MIB, 16 * MIB):
+        assert predict(send, "send_recv", size).seconds < predict(exchange, "send_recv", size).seconds
+
+
+def test_the_plugin_of_the_first_efa_leaves_simple_only():
+    """aws-ofi-nccl sets NCCL_PROTO=simple where the NIC does not keep 128 bytes in order, as on P4d."""
+    ring = Channels(4, 12e9, 12e9)
+    site = Site(Setting(16, 2, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9, nics=50e9, network="efa")
+    assert {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
 
 
 @pytest.mark.parametrize("operation", ["broadcast", "reduce"])
