@@ -114,6 +114,30 @@ def test_a_small_ring_takes_its_hops():
     )
 
 
+def test_lines_of_ll128_are_passed_on_as_they_come_and_chunks_of_simple_when_they_are_there():
+    """Down a chain of 8 and up, a chunk passes once with LL128 and 14 times with Simple."""
+    p = Primitives(0, 0, 1 * US, 1 * US, 0, 1e15, 10 * GB, 10 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    size = 100_000
+    lines, chunks = (
+        tree_time(Ways(1e15, p), Call("all_reduce", size, 8, 1, "tree", how, 1)) for how in ("ll128", "simple")
+    )
+    alone = {how: size / (SHARE_ALONE[how] * 10 * GB) for how in ("ll128", "simple")}
+    chunk = 36_000 / (SHARE_ALONE["ll128"] * 10 * GB)  # of LL128 the chunk is smaller, and the others follow
+    assert lines < 14 * US + 4 * alone["ll128"] < chunks
+    assert lines > 14 * US + chunk / 2
+    assert chunks == pytest.approx(14 * (alone["simple"] + 1 * US), rel=0.01)
+
+
+def test_the_proxy_of_a_nic_posts_the_messages_of_its_channels_one_after_another():
+    """8 channels on 4 NICs: for each chunk 2 channels x 2 neighbours, one message each way."""
+    slow, fast = (Plugin(0, 0, 0, 1.0, post=post) for post in (1 * US, 0.0))
+    call = Call("all_reduce", 64 * MIB, 256, 64, "tree", "simple", 8)
+    ways = [Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
+    chunks = 64 * MIB / 8 / (512 * 1024)
+    hops = 2 * 6 * 1 * US  # the second channel waits for the first on each crossing
+    assert tree_time(ways[0], call) - tree_time(ways[1], call) == pytest.approx((chunks - 1) * 8 * US + hops, rel=0.01)
+
+
 def test_the_second_slice_of_a_chunk_hides_the_hop():
     p = Primitives(0, 0, 0, 3 * US, 4 * US, 1e15, 1e15, 100 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
     ways = Ways(1e15, p)
@@ -213,7 +237,7 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
     def ratio(n_nodes, size):
         ring = Channels(4, 24e9, 24e9)
         setting = Setting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
-        site = Site(setting, 370.8e9, nics=100e9, network="infiniband")
+        site = Site(setting, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
         ring_seconds, tree_seconds = (predict(site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
         return ring_seconds / tree_seconds
 
