@@ -51,9 +51,9 @@ def test_fewer_rows_are_worse_and_more_are_not() -> None:
 def test_the_file_does_not_follow_the_noise_and_keeps_what_could_not_be_made() -> None:
     before = {"a": Errors(10, 0.05, 0.1, 0.2, {"median": 0.01, "p90": 0.02}), "b": Errors(1, 0.1, 0.1, 0.1)}
     now = {"a": Errors(10, 0.045, 0.09, 0.3, {"median": 0.01, "p90": 0.02})}
-    assert merged(before, now, ["a"]) == before
+    assert merged(before, now) == before
     now = {"a": Errors(10, 0.03, 0.09, 0.3, {"median": 0.01, "p90": 0.02})}
-    assert merged(before, now, ["a"]) == now | {"b": before["b"]}
+    assert merged(before, now) == now | {"b": before["b"]}
 
 
 def test_the_committed_file_is_what_the_page_shows() -> None:

@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     refused = bool(worse or gone) and not flags.accept
     print(f"{len(now)} classes, {len(worse) + len(gone)} worse, {len(other)} better, {len(new)} new")
     if not (flags.check or refused):
-        _write(flags.json, {name: found for name, found in merged(before, now, list(now)).items() if name not in gone})
+        kept = merged({name: found for name, found in before.items() if name not in gone}, now)
+        _write(flags.json, {name: kept[name] for source in SOURCES for name in kept if _is_of(name, source)})
     return int(refused)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,14 +159,14 @@ def compare(before: Mapping[str, Errors], now: Mapping[str, Errors]) -> tuple[li
     return sorted(worse, key=order), sorted(other, key=order)
 
 
-def merged(before: Mapping[str, Errors], now: Mapping[str, Errors], order: Sequence[str]) -> dict[str, Errors]:
+def merged(before: Mapping[str, Errors], now: Mapping[str, Errors]) -> dict[str, Errors]:
     """Return what is kept in the file: what was made now, and what could not be made here as it was.
 
     A measured class that did not become better by more than its noise stays as it was, so that the file does not
     follow the noise.
     """
     kept = {}
-    for name in (*order, *(name for name in before if name not in order)):
+    for name in dict.fromkeys((*before, *now)):
         old, new = before.get(name), now.get(name)
         if old is not None and new is not None and new.noise and new.rows == old.rows:
             worse, other = compare({name: old}, {name: new})

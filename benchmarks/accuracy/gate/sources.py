@@ -84,6 +84,8 @@ def _nccl(folder: Path) -> Found:
     rows = {name: rows_of(table, known) for name, table in tables.items() if not usable(table, known)}
     names = {"tuner": "NCCL's estimate", "simai": "SimAI", "astra": "ASTRA-sim"}
     for name, parts in class_rows(tables, rows).items():
+        if name == "not healthy":
+            continue  # a table that is known to be disturbed is no reference
         some, peers = [row for part in parts.values() for row in part], {}
         for peer in PEERS:
             both = [row for row in some if getattr(row, peer) is not None]
