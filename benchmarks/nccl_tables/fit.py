@@ -52,6 +52,8 @@ TABLES = {
 }  # fmt: skip
 # What is fitted of a network besides latencies and efficiencies.
 MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",)}
+# What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc).
+LESS = {"infiniband": ("hop_simple",)}
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.
@@ -76,7 +78,7 @@ def values_of(known: Costs, section: str) -> dict[str, float]:
         return asdict(known.primitives[name])
     if kind == "plugin":
         plugin = asdict(known.plugins[name])
-        return {key: plugin[key] for key in (*PLAIN, *MORE.get(name, ()))}
+        return {key: plugin[key] for key in (*PLAIN, *MORE.get(name, ())) if key not in LESS.get(name, ())}
     return dict(zip(("efficiency", "ll_efficiency"), known.pcie[name], strict=True))
 
 

@@ -178,13 +178,15 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     network = _network(words, gpu) if n_nodes > 1 or "p2p_disable" in line["notes"].lower() else ""
     if network and not nic:
         nic, n_nics = _nics(line, gpu, 1, assumed)
-    setting = _setting(hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower())
+    setting = _setting(
+        hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network
+    )
     major, minor = (version or (2, 27))[:2]
     setting = replace(setting, version=max(min((major, minor), NEWEST), OLDEST))
     least = re.search(r"min (\d+) channels", line["notes"])
     return Site(
         setting, link, is_pcie, nic * n_nics, network, version or (2, 27), int(least[1]) if least else 0,
-        "p2p_disable" not in line["notes"].lower(), max(1, n_nics),
+        "p2p_disable" not in line["notes"].lower(), max(1, n_nics), "kernel time" in line["notes"],
     )  # fmt: skip
 
 
@@ -227,16 +229,16 @@ def _network(words: str, gpu: str) -> str:
 
 
 def _setting(
-    n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str
+    n: int, n_nodes: int, gpu: str, is_pcie: bool, link: float, nic: float, n_nics: int, words: str, network: str
 ) -> Setting:
     inside, per_node = (link if n > n_nodes else float("inf")), n // n_nodes
-    rings = packed_channels(gpu, inside, nic, n_nics) if n_nodes > 1 else packed_channels(gpu, inside)
+    rings = packed_channels(gpu, inside, nic, n_nics, network) if n_nodes > 1 else packed_channels(gpu, inside)
     n_rings, rate = doubled(gpu, *rings)
     path = "PHB" if is_pcie else "NVL"
     # A NIC behind the CPU: on GH200 by design, and where the plugin stages.
     near = "PHB" if "phb" in words or "gpudirect off" in words or "no gpudirect" in words else "PIX"
     ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, 0.0, path, near)
-    tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside)) if n_nodes == 2 else ring
+    tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring
     channels = {"ring": ring, "tree": tree}
     has_switch = re.search(r"nvswitch|dgx|hgx|nvl72|sxm|\bp5\b|a3-", words) and "no nvswitch" not in words
     if gpu in ("hopper", "blackwell") and has_switch and not is_pcie and per_node > 1 and "nvls_enable=0" not in words:

@@ -138,5 +138,24 @@ def exchange_of(
     return Exchange(fixed, float(each * peers * together), ways.outside("simple"))
 
 
+def send_of(ways: Ways, size: int, bare_link: float) -> Exchange:
+    """Return the time of one send over NVLink, in the sender's kernel.
+
+    The kernel ends when the last step is in the receiver's buffer. It waits for no chunk from the peer, as an exchange
+    does; its start and its bytes bound it together.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    size : int, bytes
+        Size of the message.
+    bare_link : float, bytes/s
+        Rate of the GPU's links.
+    """
+    p = ways.primitives
+    return Exchange(p.launch, float(size), size / both(p.p2p_ll, size / bare_link))
+
+
 def _power_below(number: int) -> int:
     return 1 << (max(1, number).bit_length() - 1)

@@ -112,12 +112,13 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         outside = given.nic
     elif len(machines) > 1:
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network", "--nic"))
-    channels = _channels(gpu, inside, path, outside, n_nics, len(machines) > 1, given, near, assumed)
+    many, net = len(machines) > 1, hardware.get("net", "")
+    channels = _channels(gpu, inside, path, outside, n_nics, many, net, given, near, assumed)
     if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
         assumed.append(Assumption("the network plugin adds no latency", "--net-latency"))
     if len(machines) == 2 and given.channels is None and given.by_pattern is None:
         ring = channels["ring"]
-        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside))
+        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
     adds = has_nvls(network, unit, node) and gpu in SINCE_HOPPER and counts.min() > 1
     if given.nvls is not None or (adds and "nvls" not in channels):
         n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
@@ -135,7 +136,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
 
 
 def _channels(
-    gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, given: Given, near: str,
+    gpu: str, inside: float, path: str, outside: float, n_nics: int, many: bool, net: str, given: Given, near: str,
     assumed: list[Assumption],
 ) -> dict[str, Channels]:  # fmt: skip
     """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
@@ -146,7 +147,7 @@ def _channels(
     if given.channels is not None:
         n, rate = given.channels
     else:
-        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics))
+        n, rate = doubled(gpu, *packed_channels(gpu, inside, outside if many else None, n_nics, net))
         links = f"{inside / 1e9:.4g} GB/s inside a node" if inside != float("inf") else "one GPU per node"
         beside = f" and {n_nics} NICs of {outside / 1e9:.4g} GB/s" if many else ""
         most = f"what carries the most within {links}{beside}"

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 
 from .choice import Cell, cell_time, cells, fastest
 from .gpu_costs import LARGE, Costs, Primitives, costs
-from .in_switch import Exchange, exchange_of, nvls_time, pat_time
+from .in_switch import Exchange, exchange_of, nvls_time, pat_time, send_of
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
@@ -45,6 +45,8 @@ class Site:
         Whether GPUs of a machine reach each other without the network.
     n_nics : int
         NICs of a machine.
+    one_way : bool
+        Whether only one of two ranks sends, and a send-receive is timed there.
     """
 
     setting: Setting
@@ -56,6 +58,7 @@ class Site:
     n_channels: int = 0
     p2p: bool = True
     n_nics: int = 1
+    one_way: bool = False
 
     @property
     def max_channels(self) -> int:
@@ -178,13 +181,13 @@ def ways_of(site: Site, known: Costs) -> Ways:
 def cell_seconds(
     site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
 ) -> float:  # fmt: skip
-    """Return the time of a call with one algorithm and protocol; of CollNet, NCCL's own estimate."""
-    if cell.algorithm.startswith("collnet"):
+    """Return the time of a call with one algorithm and protocol; of CollNet direct, NCCL's own estimate."""
+    if cell.algorithm == "collnet_direct":
         return cell_time(site.setting, operation, cell, size) or 0.0
     call = call or call_of(site, operation, cell, size)
     if cell.algorithm == "ring":
         return ring_time(ways, call)
-    if cell.algorithm == "tree":
+    if cell.algorithm in ("tree", "collnet_chain"):
         return tree_time(ways, call)
     if cell.algorithm == "pat":
         return pat_time(ways, call)
@@ -212,6 +215,8 @@ def exchange_at(site: Site, ways: Ways, operation: str, size: int) -> Exchange:
     bare = ways.link if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
         alone = replace(ways, nics=ways.nics / min(ways.n_nics, ways.per_node), n_nics=1)
+        if site.one_way and ways.plugin is None:
+            return send_of(alone, size, bare)
         return exchange_of(alone, size, 2, 1, site.max_channels, bare)
     per_node = n // site.setting.n_nodes if site.p2p else 1
     together = n // site.setting.n_nodes

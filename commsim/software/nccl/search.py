@@ -61,9 +61,16 @@ MAX_CHANNELS = 64
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
+# Rings that the search puts on each NIC, and the rate of one, by network, where a log says so and the rate of the NIC
+# does not: 4 GH200 with 4 NICs on Slingshot have 12 rings, doubled to 24 channels (log of NCCL 2.26.2 with aws-ofi-nccl
+# 1.13.0). The log does not say their rate; from 12 to 22 GB/s NCCL's choices are the same, and on two machines those
+# that the tables of Alps show.
+RINGS_PER_NIC = {"slingshot": (3, 20e9)}
 
 
-def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nics: int = 0) -> tuple[int, float]:
+def packed_channels(
+    gpu: str, inside: float, outside: float | None = None, n_nics: int = 0, network: str = ""
+) -> tuple[int, float]:  # fmt: skip
     """Pack channels into a machine.
 
     Parameters
@@ -76,6 +83,8 @@ def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nic
         Bandwidth of a NIC; with NICs, every channel goes in and out through one.
     n_nics : int
         NICs of a machine.
+    network : str
+        Network of the machines; of those in ``RINGS_PER_NIC``, NICs have as many channels as stand there.
 
     Returns
     -------
@@ -95,13 +104,20 @@ def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nic
             break
         n = MAX_CHANNELS if inside == float("inf") else int(inside / speed + _FIT)
         if outside is not None:
-            n = min(n, n_nics * int(outside / speed + _FIT))
+            n = min(n, n_nics * _rings_of_a_nic(network, speed, outside))
         n = min(n, MAX_CHANNELS)
         if n * speed > best[0] * best[1] * (1 + _FIT):
             best = n, speed
     if not best[0]:
         raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; give --channels N:RATE")
     return best
+
+
+def _rings_of_a_nic(network: str, speed: float, nic: float) -> int:
+    if network not in RINGS_PER_NIC:
+        return int(nic / speed + _FIT)
+    n, most = RINGS_PER_NIC[network]
+    return n if speed <= min(nic, most) else 0
 
 
 def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
@@ -113,13 +129,15 @@ def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
     return twice, rate / -(-twice // n)
 
 
-def tree_intra(gpu: str, n: int, rate: float, inside: float) -> float:
+def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> float:
     """Return the rate inside a node of each of `n` channels of trees between two nodes.
 
     A tree carries each byte over a NIC half as often as a ring; so with two nodes the search raises the rate inside,
-    with the one between nodes left as it is.
+    with the one between nodes left as it is. A chain of p GPUs has p - 1 links, so that their links carry p / (p - 1)
+    as many channels as those of a closed ring.
     """
-    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= inside * (1 + _FIT))
+    whole = inside * per_node / max(1, per_node - 1)
+    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= whole * (1 + _FIT))
     return max(rate, next(fits, rate)) if inside != float("inf") else rate
 
 

@@ -5,12 +5,17 @@ is passed on while the next one arrives, so that a step of two slices takes ::
 
     one + max(hop, one)        one = slice + bytes of a slice / rate of a channel
 
-and a step of one slice, or of LL or LL128, ``one + hop``. Channels share the links of their GPU: a step takes no less
-than its chunk over the channel's share of the link. In the first loop all channels take the same steps at once and wait
-for each other: the two limits are joined as the root of the sum of squares. From the second loop on they are out of
-step, so that while one waits others have the link, and the larger limit counts. With this NVLinks need no efficiency:
-rings reach the rate that NCCL gives them. The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send)
-and 37 (receive, reduce, send) for single primitives of a GH200.
+and a step of one slice ``one + hop``. LL and LL128 have flags among the data: a GPU passes on lines as they come. There
+a step takes its bytes over the rate of the channel and the hop together (root of the sum of squares), and a chain of
+GPUs takes a hop for each and a chunk once. To a network the proxy sends whole chunks, ``one + hop``, and posts the
+messages of its channels one after another.
+
+Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In the
+first loop all channels take the same steps at once and wait for each other: the two limits are joined as the root of
+the sum of squares. From the second loop on they are out of step, so that while one waits others have the link, and the
+larger limit counts. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them. The rate of a
+channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single primitives of a
+GH200.
 
 References
 ----------
@@ -29,6 +34,8 @@ from .gpu_costs import Plugin, Primitives
 ORDER = 2
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
+# Machines that one of more than two has as neighbours in a tree: three in one of both trees, one in the other.
+TREE_PEERS = 2
 # Operations whose rings are chains: a rank passes a chunk on once.
 CHAINS = ("broadcast", "reduce")
 # A tree sends up and down at once, each with half of its threads: it always has all 640 (a ring with LL or
@@ -90,12 +97,14 @@ def both(a: float, b: float) -> float:
     return float((a**ORDER + b**ORDER) ** (1 / ORDER))
 
 
-def step_times(ways: Ways, protocol: str, chunk: float, slices: int, hop: float) -> tuple[float, float]:
+def step_times(
+    ways: Ways, protocol: str, chunk: float, slices: int, hop: float, *, over_network: bool = False
+) -> tuple[float, float]:  # fmt: skip
     """Return what a step takes without contention: while nothing else is under way, and one after another."""
     p = ways.primitives
     if protocol != "simple":
         one = chunk / p.rate(protocol)
-        return one + hop, one + hop
+        return (one + hop, max(one, hop)) if over_network else (both(one, hop), max(one, hop))
     one = p.slice + chunk / slices / p.rate_simple
     return one + max(hop, (slices - 1) * one), slices * one
 
@@ -145,7 +154,7 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     each = ways.plugin.post + ways.plugin.announced(protocol, wire)
     sharing = ways.sharing(n)  # channels whose messages follow each other
     hop += (sharing - 1) * ways.plugin.post
-    net_first, net_later = step_times(ways, protocol, chunk, slices, hop)
+    net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
     by_nic = chunk * n / ways.outside(protocol)
     # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
     round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
@@ -154,7 +163,9 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     slowest = max(by_link, by_nic)
     queue = n_steps * sharing * each
     first_loop = max(both(round_trip, n_steps * slowest), queue)
-    return first_loop + more, max(n_steps * max(later, net_later, slowest), queue) + more
+    # Later loops follow each other round the ring: its hops count together, the slowest link alone.
+    later_loop = max((n_steps - crossing) * later + crossing * net_later, n_steps * slowest, queue)
+    return first_loop + more, later_loop + more
 
 
 def tree_time(ways: Ways, call: Call) -> float:
@@ -165,12 +176,15 @@ def tree_time(ways: Ways, call: Call) -> float:
     ways : Ways
         Links and costs.
     call : Call
-        Call with ``algorithm="tree"``.
+        Call with ``algorithm="tree"``, or one of CollNet's, whose machines are joined by a network that reduces.
 
     Notes
     -----
     Inside a machine a tree is a chain in which a GPU sends ``2 (p - 1) / p`` of the bytes on average over channels.
-    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children.
+    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children. The
+    first chunk goes up and then down: either way a NIC carries half of that, since of two trees each machine is a leaf
+    in one, and of two machines each is the root of every other channel. A network that reduces (SHARP) takes a chunk
+    and returns the sum in one operation of its plugin, however many machines there are; a NIC carries a chunk once.
     """
     parts = cut(call)
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
@@ -179,12 +193,24 @@ def tree_time(ways: Ways, call: Call) -> float:
     cost = p.slice if protocol == "simple" else 0.0
     one, later = (chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER))
     by_link = chunk * n / ways.inside(protocol)
-    total = p.launch + 2 * (per_node - 1) * both(one + p.hop(protocol), by_link)
+    inner = 2 * (per_node - 1)
+    if protocol == "simple":  # a chunk is passed on when it is there
+        total = p.launch + inner * both(one + p.hop(protocol), by_link)
+    else:  # its lines are passed on as they come, the whole passes once
+        total = p.launch + inner * p.hop(protocol) + (both(one, by_link) if inner else 0.0)
     steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
-        by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
+        in_network = call.algorithm != "tree"
+        by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
         hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
         hop += (ways.sharing(n) - 1) * ways.plugin.post
-        total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
-        steady = max(steady, by_nic)
+        if in_network:
+            total += both(one + hop, by_nic)
+        else:
+            total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic / 2)
+        # With more machines a GPU waits for both children before it sends, which nothing else fills.
+        steady = both(steady, by_nic) if call.n_nodes > 2 else max(steady, by_nic)
+        # A chunk has a message from and to each child and the parent, which the proxy posts one after another.
+        peers = 1 if in_network or call.n_nodes == 2 else TREE_PEERS
+        steady = max(steady, 2 * peers * ways.sharing(n) * ways.plugin.post)
     return total + (loops_of(part) - 1) * steady

@@ -15,6 +15,7 @@ from commsim.software.nccl.search import (
     doubled,
     nvls_channels,
     packed_channels,
+    tree_intra,
 )
 
 
@@ -189,6 +190,11 @@ def test_channels_are_packed_and_doubled():
     assert doubled("hopper", 4, 45e9) == (8, 22.5e9)
     assert doubled("volta", 6, 20e9) == (6, 20e9)
     assert nvls_channels("hopper", 8, 370.8e9) == (8, 40e9)
+    # 4 GH200 with 4 NICs of 25 GB/s: a ring each; with the plugin on Slingshot three each, as a log of Alps shows
+    assert packed_channels("hopper", 370.8e9, 25e9, 4) == (4, 24e9)
+    assert packed_channels("hopper", 370.8e9, 25e9, 4, "slingshot") == (12, 20e9)
+    # chains of 4 have 3 links: what 4 GPUs send carries 12 of 40 GB/s, not of 30
+    assert tree_intra("hopper", 12, 20e9, 370.8e9, 4) == 40e9
     with pytest.raises(InputError, match="no channel fits"):
         packed_channels("hopper", 1e9)
 

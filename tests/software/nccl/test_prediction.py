@@ -1,5 +1,6 @@
 """Predicted times: limits that the hardware sets, what steps add up to, and published rates of one machine."""
 
+import dataclasses
 import itertools
 import math
 
@@ -48,6 +49,50 @@ def test_a_nic_carries_a_tree_once_between_two_machines_and_twice_with_more(n_no
     assert seconds == pytest.approx(times * 16 * GIB / (50 * GB), rel=0.02)
 
 
+@pytest.mark.parametrize(("n_nodes", "levels", "times"), [(2, 1, 1 / 2), (4, 2, 1), (64, 6, 1)])
+def test_the_first_chunk_of_a_tree_goes_one_way_at_a_time_over_a_nic(n_nodes, levels, times):
+    """On two machines half of the channels go each way at once; with more, each NIC sends a chunk of every channel."""
+    call = Call("all_reduce", 2 * 512 * 1024, n_nodes, n_nodes, "tree", "simple", 2)
+    seconds = tree_time(Ways(1e15, FREE, WIRE, 50 * GB), call)
+    assert seconds == pytest.approx(2 * levels * times * 2 * 512 * 1024 / (50 * GB), rel=0.01)
+
+
+def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_are():
+    two, many = (Call("all_reduce", 16 * GIB, 8 * n, n, "collnet_chain", "simple", 8) for n in (2, 64))
+    ways = Ways(1e15, FREE, WIRE, 50 * GB, per_node=8)
+    assert tree_time(ways, two) == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
+    assert tree_time(ways, many) == pytest.approx(tree_time(ways, two), rel=1e-3)
+    hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
+    small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
+    assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+
+
+def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
+    """Two crossings of 40 us among 16 hops cost a loop twice 40 us a turn, not 40 us on every hop."""
+    rings = Primitives(0, 0, 1 * US, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ways = Ways(1e15, rings, Plugin(0, 40 * US, 0, 1.0, post=0.0), 1e15, per_node=8)
+    step = 576_000 * 16  # a chunk for each rank
+    one, four = (ring_time(ways, Call("all_reduce", n * step, 16, 2, "ring", "ll128", 1)) for n in (1, 4))
+    assert four - one == pytest.approx(3 * (28 * 1 + 2 * 40) * US, rel=0.01)
+
+
+def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
+    ring = Channels(12, 20e9, 0.0)
+    exchange = Site(Setting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
+    send, p = dataclasses.replace(exchange, one_way=True), costs().of_gpu("ampere")
+    assert predict(send, "send_recv", GIB).seconds == pytest.approx(GIB / 240e9, rel=0.01)
+    assert predict(send, "send_recv", 1024).seconds == pytest.approx(p.launch + p.p2p_ll, rel=0.01)
+    for size in (MIB, 16 * MIB):
+        assert predict(send, "send_recv", size).seconds < predict(exchange, "send_recv", size).seconds
+
+
+def test_the_plugin_of_the_first_efa_leaves_simple_only():
+    """aws-ofi-nccl sets NCCL_PROTO=simple where the NIC does not keep 128 bytes in order, as on P4d."""
+    ring = Channels(4, 12e9, 12e9)
+    site = Site(Setting(16, 2, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9, nics=50e9, network="efa")
+    assert {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
+
+
 @pytest.mark.parametrize("operation", ["broadcast", "reduce"])
 def test_chunks_follow_each_other_down_a_chain(operation):
     """A large array passes every link once, whatever the number of ranks."""
@@ -67,6 +112,30 @@ def test_a_small_ring_takes_its_hops():
     assert tree_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx(
         (5 + 2 * (7 + 2 * 4)) * US, rel=1e-4
     )
+
+
+def test_lines_of_ll128_are_passed_on_as_they_come_and_chunks_of_simple_when_they_are_there():
+    """Down a chain of 8 and up, a chunk passes once with LL128 and 14 times with Simple."""
+    p = Primitives(0, 0, 1 * US, 1 * US, 0, 1e15, 10 * GB, 10 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    size = 100_000
+    lines, chunks = (
+        tree_time(Ways(1e15, p), Call("all_reduce", size, 8, 1, "tree", how, 1)) for how in ("ll128", "simple")
+    )
+    alone = {how: size / (SHARE_ALONE[how] * 10 * GB) for how in ("ll128", "simple")}
+    chunk = 36_000 / (SHARE_ALONE["ll128"] * 10 * GB)  # of LL128 the chunk is smaller, and the others follow
+    assert lines < 14 * US + 4 * alone["ll128"] < chunks
+    assert lines > 14 * US + chunk / 2
+    assert chunks == pytest.approx(14 * (alone["simple"] + 1 * US), rel=0.01)
+
+
+def test_the_proxy_of_a_nic_posts_the_messages_of_its_channels_one_after_another():
+    """8 channels on 4 NICs: for each chunk 2 channels x 2 neighbours, one message each way."""
+    slow, fast = (Plugin(0, 0, 0, 1.0, post=post) for post in (1 * US, 0.0))
+    call = Call("all_reduce", 64 * MIB, 256, 64, "tree", "simple", 8)
+    ways = [Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4) for plugin in (slow, fast)]
+    chunks = 64 * MIB / 8 / (512 * 1024)
+    hops = 2 * 6 * 1 * US  # the second channel waits for the first on each crossing
+    assert tree_time(ways[0], call) - tree_time(ways[1], call) == pytest.approx((chunks - 1) * 8 * US + hops, rel=0.01)
 
 
 def test_the_second_slice_of_a_chunk_hides_the_hop():
@@ -168,7 +237,7 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
     def ratio(n_nodes, size):
         ring = Channels(4, 24e9, 24e9)
         setting = Setting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
-        site = Site(setting, 370.8e9, nics=100e9, network="infiniband")
+        site = Site(setting, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
         ring_seconds, tree_seconds = (predict(site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
         return ring_seconds / tree_seconds
 
