@@ -9,7 +9,7 @@ import pytest
 from collectives.nccl.call import Call
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
-from commsim.software.nccl.in_switch import loop_time, nvls_time
+from commsim.software.nccl.in_switch import direct_time, loop_time, nvls_time
 from commsim.software.nccl.prediction import Site, chosen, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
@@ -65,6 +65,17 @@ def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_a
     hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
     small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
     assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+
+
+def test_collnet_direct_is_bounded_by_links_or_nics():
+    """A GPU gives parts to the other heads and returns its own: 2 (p - 1) / p of the bytes; a NIC has them once."""
+    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16)
+    assert direct_time(Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), call) == pytest.approx(
+        2 * 7 / 8 * 16 * GIB / (200 * GB), rel=0.02
+    )
+    assert direct_time(Ways(1e15, FREE, WIRE, 100 * GB, per_node=8), call) == pytest.approx(
+        16 * GIB / (100 * GB), rel=0.02
+    )
 
 
 def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
