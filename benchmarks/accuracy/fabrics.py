@@ -118,15 +118,10 @@ def published(args: argparse.Namespace) -> None:
     """Play the published grid, row by row, into a file that is read again when the run is continued."""
     rows = json.loads(args.json.read_text())["rows"] if args.json.exists() else []
     known = {tuple(row["case"]) for row in rows}
-    for case, wanted in _cases(args.published, args.largest):
+    for case, wanted in published_cases(args.published, args.largest):
         if case in known:
             continue
-        pattern, rate, transport, over, failed, size, paths, senders, spread = case
-        one = argparse.Namespace(
-            transport=transport, oversubscription=int(over), rate=float(rate) * 1e9 / 8, failed_uplinks=int(failed),
-            size=int(size), paths=int(paths), hosts=args.hosts, seed=args.seed, balancing=args.balancing,
-        )  # fmt: skip
-        row = play(one, _pattern(pattern, one, int(senders), float(spread) * 1e-6))
+        row = play_case(case, args.hosts, args.seed, args.balancing)
         near = min(wanted, key=lambda tail: abs(tail - row["tail_fct_s"] * 1e6))
         error = row["tail_fct_s"] * 1e6 / near - 1
         rows.append({"case": case, **row, "published_us": wanted, "error": error})
@@ -144,7 +139,17 @@ def published(args: argparse.Namespace) -> None:
             )
 
 
-def _cases(directory: Path, largest: float) -> list[tuple[tuple[str, ...], list[float]]]:
+def play_case(case: tuple[str, ...], hosts: int, seed: int = 1, balancing: str = "mixed") -> dict[str, Any]:
+    """Play a case of :func:`published_cases` on a network of `hosts`."""
+    pattern, rate, transport, over, failed, size, paths, senders, spread = case
+    one = argparse.Namespace(
+        transport=transport, oversubscription=int(over), rate=float(rate) * 1e9 / 8, failed_uplinks=int(failed),
+        size=int(size), paths=int(paths), hosts=hosts, seed=seed, balancing=balancing,
+    )  # fmt: skip
+    return play(one, _pattern(pattern, one, int(senders), float(spread) * 1e-6))
+
+
+def published_cases(directory: Path, largest: float) -> list[tuple[tuple[str, ...], list[float]]]:
     """List the grid, the short ones first, with the figures of each case: NSCC has one or two."""
     found: dict[tuple[str, ...], list[float]] = {}
     for row in csv.DictReader((directory / "permutations.csv").open()):

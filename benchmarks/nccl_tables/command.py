@@ -242,8 +242,8 @@ def _page(
     return "\n".join(lines) + "\n"
 
 
-def summary(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, dict[str, Any]]:
-    """Sum up classes of tables: those fitted on and those not, known and unknown ones, unhealthy ones."""
+def class_rows(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, dict[str, list[Row]]]:
+    """Rows of classes of tables, by table: those fitted on and those not, known and unknown ones, unhealthy ones."""
 
     def marks(name: str) -> tuple[bool, bool, bool]:
         table = by_id[name]
@@ -259,11 +259,19 @@ def summary(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, d
         "fitted on": {(healthy, known, True) for healthy in (True, False) for known in (True, False)},
         "not healthy": {(False, known, fitted) for known in (True, False) for fitted in (True, False)},
     }
-    sums = {}
+    parts = {}
     for name, wanted in classes.items():
         some = {i: rows for i, rows in found.items() if rows and marks(i) in wanted}
         if name == TRUSTED:
             some = {i: [row for row in rows if row.size >= by_id[i].trusted_from] for i, rows in some.items()}
+        parts[name] = some
+    return parts
+
+
+def summary(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, dict[str, Any]]:
+    """Sum up the rows of each class."""
+    sums = {}
+    for name, some in class_rows(by_id, found).items():
         rows = [row for part in some.values() for row in part]
         ours = group(rows)
         sums[name] = {

@@ -116,7 +116,7 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
 
 def receive_window(layout: Layout) -> int:
     """Return the receive window, the same everywhere: flows share a queue evenly only if none of them can fill it."""
-    slowest = float(layout.network.bandwidth.min(initial=0.0)) if layout.cables else 0.0
+    slowest = float(layout.network.bandwidth.min()) if layout.cables else 0.0
     return int(max(LEAST_WINDOW, WINDOW * slowest))
 
 

@@ -9,6 +9,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SEATS, SWITCH, Network
 from commsim.real.testbed import cable_shape as shaping
+from commsim.real.testbed.build import receive_window
 from commsim.real.testbed.cable_shape import BURST, FRAME, QUEUE, shape_of
 from commsim.real.testbed.forwarding import next_hops
 from commsim.real.testbed.layout import MAX_NODES, lay_out
@@ -84,6 +85,14 @@ def test_parallel_cables_stay_apart():
     cables = [(a, b) for a, b in lay_out(network).cables if leaf in (a.node, b.node)]
     assert len(cables) == 4
     assert len({a.link for a, _ in cables} | {b.link for _, b in cables}) == 8
+
+
+def test_the_receive_window_is_a_time_of_the_slowest_link_and_never_below_what_tcp_needs():
+    fast = load_network("star:n_hosts=4,bandwidth=800Mbps")
+    assert receive_window(lay_out(fast)) == 1_050_000  # 10.5 ms of 100 MB/s
+    slow = np.where(fast.src == fast.hosts[-1], 0.5, 1.0) * fast.bandwidth
+    assert receive_window(lay_out(dataclasses.replace(fast, bandwidth=slow))) == 525_000
+    assert receive_window(lay_out(load_network("star:n_hosts=4,bandwidth=10Mbps"))) == 131_072
 
 
 def test_too_large_a_network_is_refused():

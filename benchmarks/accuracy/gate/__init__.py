@@ -1,0 +1,1 @@
+"""The gate: errors of every class of predictions, beside those that are committed."""

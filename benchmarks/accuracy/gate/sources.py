@@ -1,0 +1,188 @@
+"""The classes of predictions, by what they are compared with; each source makes the classes of one kind.
+
+Tables that others measured are read from a folder of data, which is no part of the repository: a source whose folder is
+absent makes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.accuracy.gate.errors import Errors, sum_up
+
+Found = Iterator[tuple[str, Errors]]
+# Of the matrix: what a measurement may be above without an error.
+NO_PREDICTION = ("bound",)
+MATRIX_KINDS = ("closed_form", "engines", "published")
+# Rows of the sprayed fabrics that take seconds; the others take up to minutes each (`benchmarks.accuracy.fabrics all`).
+FABRIC_HOSTS, FABRIC_SIZE, FABRIC_PATHS = 8192, 1_000_000, "128"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What makes classes.
+
+    Parameters
+    ----------
+    name : str
+        Begins the names of its classes.
+    about : str
+        Where the references come from, for people.
+    page : str
+        Page of the documentation with every row; a link from ``docs``.
+    folder : str
+        Folder of the data that it needs; empty where it needs none.
+    seconds : float, s
+        Processor time of one core, roughly.
+    make : callable
+        Takes the folder, or the recorded rows, and yields classes by name.
+    measures : bool
+        Whether it measures here, so that its figures have noise, and it runs only when asked for.
+    """
+
+    name: str
+    about: str
+    page: str
+    folder: str
+    seconds: float
+    make: Callable[[Path], Found]
+    measures: bool = False
+
+    def classes(self, data: Path | None, recorded: Path | None = None) -> dict[str, Errors] | None:
+        """Return its classes; None if its data are not there.
+
+        Parameters
+        ----------
+        data : Path, optional
+            Folder with the folders of all sources.
+        recorded : Path, optional
+            Rows that were measured before, instead of measuring now.
+
+        Raises
+        ------
+        InputError
+            If a file of the data is damaged.
+        BackendError
+            If it measures, and cannot here.
+        """
+        folder = (recorded or Path()) if self.measures else (data or Path()) / self.folder
+        if self.folder and (data is None or not folder.is_dir()):
+            return None
+        return {f"{self.name}: {name}": errors for name, errors in self.make(folder)}
+
+
+def _nccl(folder: Path) -> Found:
+    from benchmarks.nccl_tables.command import PEERS, class_rows, rows_of, usable
+    from benchmarks.nccl_tables.machines import read_tables
+    from commsim.software.nccl.gpu_costs import LARGE, costs
+
+    known = costs()
+    tables = {table.id: table for table in read_tables(folder)}
+    rows = {name: rows_of(table, known) for name, table in tables.items() if not usable(table, known)}
+    names = {"tuner": "NCCL's estimate", "simai": "SimAI", "astra": "ASTRA-sim"}
+    for name, parts in class_rows(tables, rows).items():
+        if name == "not healthy":
+            continue  # a table that is known to be disturbed is no reference
+        some, peers = [row for part in parts.values() for row in part], {}
+        for peer in PEERS:
+            both = [row for row in some if getattr(row, peer) is not None]
+            if both:
+                theirs, ours = (sum_up(row.error(of) for row in both).median for of in (peer, "predicted"))
+                peers[names[peer]] = (theirs, ours)
+        for part, large in (("from 1 MiB", True), ("below", False)):
+            if errors := [row.error() for row in some if (row.size >= LARGE) == large]:
+                yield f"{name}, {part}", sum_up(errors)
+        yield f"{name}, every size", sum_up((row.error() for row in some), peers=peers)
+
+
+def _mpi(folder: Path) -> Found:
+    from benchmarks.accuracy.mpi_tables import MIB, predicted, read_tables
+
+    rows = [row for row in predicted(read_tables(folder))[0] if not row.short]
+    yield "from 1 MiB", sum_up(row.error for row in rows if row.size >= MIB)
+    yield "below", sum_up(row.error for row in rows if row.size < MIB)
+
+
+def _experts(folder: Path) -> Found:
+    from benchmarks.experts.command import answer
+    from benchmarks.experts.tables import read_rows
+    from commsim.core.errors import InputError
+
+    errors = defaultdict(list)
+    for row in read_rows(folder)[0]:
+        try:
+            one = answer(row)
+        except InputError:
+            continue  # a kernel without constants: the page lists it
+        errors["tables that something was fitted on" if one.fitted else "other tables"].append(one.error)
+    for name, some in errors.items():
+        yield name, sum_up(some)
+
+
+def _steps(folder: Path) -> Found:
+    from benchmarks.steps.predictions import predictions
+    from benchmarks.steps.setups import read_setups
+
+    errors = defaultdict(list)
+    for row in predictions(read_setups(str(folder))):
+        if row.time and row.setup.measured and not row.fitted:
+            errors[f"another {row.kind} than the calibrated one"].append(row.error)
+    for name, some in errors.items():
+        yield name, sum_up(some)
+
+
+def _fabrics(folder: Path) -> Found:
+    from benchmarks.accuracy.fabrics import play_case, published_cases
+
+    errors = defaultdict(list)
+    for case, wanted in published_cases(folder, FABRIC_SIZE):
+        pattern, transport, paths = case[0], case[2], case[6]
+        if pattern == "incast" or paths == FABRIC_PATHS:
+            tail = play_case(case, FABRIC_HOSTS)["tail_fct_s"] * 1e6
+            errors[f"{pattern}s over {transport.upper()}"].append(min((tail / near - 1 for near in wanted), key=abs))
+    for name, some in errors.items():
+        yield name, sum_up(some)
+
+
+def _papers(_: Path) -> Found:
+    from commsim.report.papers.paper import load_paper, paper_names
+
+    rows = [row for name in paper_names() for row in load_paper(name).rows() if row.counts]
+    yield "numbers whose set-up is known", sum_up(row.error for row in rows)
+
+
+def _matrix(_: Path) -> Found:
+    from benchmarks.validation.makers import MAKERS
+    from benchmarks.validation.row import KINDS
+    from benchmarks.validation.summary import groups
+
+    rows = [row for maker in MAKERS if maker.kind in MATRIX_KINDS for row in maker.make(False)]
+    counted = [row for row in rows if row.counts and row.engine not in NO_PREDICTION]
+    for (kind, engine, against), some in groups(counted, lambda row: (row.kind, row.engine, row.against)).items():
+        yield f"{KINDS[kind]}: {engine}, {against}", sum_up(row.error for row in some)
+
+
+def _testbed(recorded: Path) -> Found:
+    from benchmarks.validation.real import real_rows
+    from benchmarks.validation.summary import groups
+
+    rows = real_rows(False, recorded if recorded != Path() else None)
+    counted = [row for row in rows if row.counts]
+    for against, some in groups(counted, lambda row: row.against).items():
+        yield against, sum_up((row.error for row in some), measured_now=True)
+
+
+SOURCES = (
+    Source("NCCL", "public logs of nccl-tests and NCCL's users, 118 tables", "nccl_accuracy.md", "measured", 30, _nccl),
+    Source("experts", "measured dispatch and combine of DeepEP, NVLink and others", "experts.md", "experts", 10,
+           _experts),
+    Source("training steps", "MLPerf, Megatron-Bridge and published steps", "steps.md", "training", 70, _steps),
+    Source("MPI", "published tables of named algorithms", "collectives.md", "measured", 5, _mpi),
+    Source("sprayed fabrics", "published tables of the Ultra Ethernet simulator", "fabrics.md", "uec", 60, _fabrics),
+    Source("papers", "figures of papers", "papers.md", "", 25, _papers),
+    Source("matrix", "the validation matrix", "validation.md", "", 65, _matrix),
+    Source("testbed", "real runs in network namespaces of this machine", "testbed.md", "", 900, _testbed, True),
+)  # fmt: skip

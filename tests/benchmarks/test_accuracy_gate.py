@@ -1,0 +1,116 @@
+"""The gate of accuracy: what counts as worse, what is written, and that a planted error of 10 % is found."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.accuracy.gate import command
+from benchmarks.accuracy.gate.errors import Errors, compare, merged, read_errors, sum_up
+from benchmarks.accuracy.gate.page import page
+from benchmarks.accuracy.gate.sources import SOURCES
+from commsim.core.errors import InputError
+from commsim.files.whole_files import read_tree
+
+
+def test_figures_are_those_of_the_sizes_of_errors() -> None:
+    found = sum_up([-0.1, 0.2, 0.3, -0.4, 0.5])
+    assert (found.rows, found.median, found.p90, found.largest) == (5, 0.3, 0.46, 0.5)
+    assert not found.noise
+
+
+def test_only_what_is_measured_has_noise_and_it_is_the_same_each_time() -> None:
+    errors = [0.01 * k for k in range(1, 40)]
+    found = sum_up(errors, measured_now=True)
+    assert 0 < found.noise["median"] < found.median
+    assert found == sum_up(errors, measured_now=True)
+
+
+@pytest.mark.parametrize("errors", [[], [float("nan")], [0.1, float("inf")]])
+def test_a_class_without_finite_errors_is_refused(errors) -> None:
+    with pytest.raises(InputError, match="finite"):
+        sum_up(errors)
+
+
+def test_worse_is_more_than_the_noise() -> None:
+    before = {"a": Errors(10, 0.05, 0.1, 0.2), "b": Errors(10, 0.05, 0.1, 0.2, {"median": 0.01, "p90": 0.02})}
+    worse, better = compare(before, {"a": Errors(10, 0.051, 0.09, 0.2), "b": Errors(10, 0.055, 0.115, 0.2)})
+    assert [(change.name, change.figure) for change in worse] == [("a", "median")]
+    assert [(change.name, change.figure) for change in better] == [("a", "p90")]
+    worse, _ = compare(before, {"b": Errors(10, 0.062, 0.1, 0.2)})
+    assert [change.text() for change in worse] == ["b: median 5.00% before, now 6.20% (noise 1.00%)"]
+
+
+def test_fewer_rows_are_worse_and_more_are_not() -> None:
+    before = {"a": Errors(10, 0.05, 0.1, 0.2)}
+    assert [change.figure for change in compare(before, {"a": Errors(9, 0.05, 0.1, 0.2)})[0]] == ["rows"]
+    assert not compare(before, {"a": Errors(11, 0.05, 0.1, 0.2)})[0]
+
+
+def test_the_file_does_not_follow_the_noise_and_keeps_what_could_not_be_made() -> None:
+    before = {"a": Errors(10, 0.05, 0.1, 0.2, {"median": 0.01, "p90": 0.02}), "b": Errors(1, 0.1, 0.1, 0.1)}
+    now = {"a": Errors(10, 0.045, 0.09, 0.3, {"median": 0.01, "p90": 0.02})}
+    assert merged(before, now) == before
+    now = {"a": Errors(10, 0.03, 0.09, 0.3, {"median": 0.01, "p90": 0.02})}
+    assert merged(before, now) == now | {"b": before["b"]}
+
+
+def test_the_committed_file_is_what_the_page_shows() -> None:
+    classes = read_errors(read_tree(command.FILE), "errors.json")
+    assert command.PAGE.read_text() == page(classes)
+    assert {name.partition(":")[0] for name in classes} <= {source.name for source in SOURCES}
+
+
+def test_a_planted_error_of_ten_percent_fails_and_no_change_passes_twice(tmp_path, monkeypatch, capsys) -> None:
+    file = tmp_path / "errors.json"
+    ask = ["--only", "papers", "--json", str(file)]
+    monkeypatch.setattr("commsim.report.papers.paper.paper_names", lambda: ["switchml"])
+    assert command.main(ask) == 0
+    written = file.read_text()
+    assert "1 new" in capsys.readouterr().out
+    assert command.main(ask) == command.main(ask) == 0
+    assert file.read_text() == written
+    measure = "commsim.report.papers.paper.Row.error"
+    monkeypatch.setattr(measure, property(lambda row: 1.1 * row.ours / row.theirs - 1))
+    capsys.readouterr()
+    assert command.main(ask) == 1
+    assert "WORSE papers: numbers whose set-up is known: median" in capsys.readouterr().out
+    assert file.read_text() == written
+    assert command.main([*ask, "--accept"]) == 0
+    assert file.read_text() != written
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (["--only", "nothing"], "--only takes names of NCCL"),
+        (["--data", "/nowhere"], "--data /nowhere: not a directory"),
+    ],
+)
+def test_wrong_input_is_one_line(ask, message, capsys) -> None:
+    assert command.main(ask) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_damaged_file_is_refused(tmp_path, capsys) -> None:
+    file = tmp_path / "errors.json"
+    file.write_text(json.dumps({"classes": {"a": {"rows": 1}}}))
+    assert command.main(["--only", "papers", "--json", str(file)]) == 2
+    assert "class 'a' must have rows" in capsys.readouterr().err
+
+
+def test_a_source_without_its_data_is_left_out_and_kept(tmp_path, capsys) -> None:
+    file = tmp_path / "errors.json"
+    shutil.copy(command.FILE, file)
+    before = file.read_text()
+    assert command.main(["--only", "MPI", "--json", str(file), "--data", str(tmp_path)]) == 0
+    assert "# MPI: left out" in capsys.readouterr().out
+    assert file.read_text() == before
+
+
+def test_every_source_names_a_page_of_the_documentation() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    assert all((docs / source.page).is_file() for source in SOURCES)
