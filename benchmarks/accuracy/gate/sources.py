@@ -75,8 +75,8 @@ class Source:
 
 
 def _nccl(folder: Path) -> Found:
-    from benchmarks.nccl_tables.command import PEERS, class_rows, rows_of, usable
     from benchmarks.nccl_tables.machines import read_tables
+    from benchmarks.nccl_tables.rows import PEERS, class_rows, rows_of, usable
     from commsim.software.nccl.gpu_costs import LARGE, costs
 
     known = costs()

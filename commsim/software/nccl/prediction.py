@@ -8,7 +8,7 @@ from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
 
 from .choice import Cell, cells, fastest
-from .gpu_costs import LARGE, Costs, Primitives, costs
+from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
@@ -78,8 +78,8 @@ class Predicted:
     how : str
         Algorithm and protocol, such as ``ring/ll128``.
     low, high : float, s
-        Bounds between which 80 % of the tables of this generation lie that nothing was fitted on; both are `seconds`
-        where none exists.
+        Bounds between which 80 % of the tables of such machines and sizes lie that nothing was fitted on; both are
+        `seconds` where none exists.
     """
 
     seconds: float
@@ -162,8 +162,8 @@ def predict(
 
 
 def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:
-    """Return between which parts of a predicted time 80 % of the tables of a generation lie."""
-    return known.spread.get((site.setting.gpu, size >= LARGE), (1.0, 1.0))
+    """Return between which parts of a predicted time 80 % of the tables of such machines and sizes lie."""
+    return known.spread.get(spread_class(site.setting.n_nodes, size), (1.0, 1.0))
 
 
 def ways_of(site: Site, known: Costs) -> Ways:

@@ -201,13 +201,16 @@ def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
     assert 14 / 8 * 16 * GIB / time == pytest.approx(busbw, rel=0.05)
 
 
-def test_a_prediction_has_the_interval_of_its_generation_and_size():
-    site, known = one_machine(), costs()
-    for size in (64 * 1024, 64 * MIB):
-        p = predict(site, "all_reduce", size)
-        low, high = known.spread["hopper", size >= MIB]
-        assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
-        assert 0.5 < low < 1.05 < high < 3
+def test_a_prediction_has_the_interval_of_its_machines_and_size():
+    known, ring = costs(), Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    sites = {"one": one_machine(), "several": Site(where, 370.8e9, nics=100e9, network="infiniband")}
+    for machines, site in sites.items():
+        for size, name in ((1024, "small"), (2**16, "middle"), (64 * MIB, "large")):
+            p = predict(site, "all_reduce", size)
+            low, high = known.spread[machines, name]
+            assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
+            assert 0.5 < low < 1 < high < 3
 
 
 def test_protocols_that_a_network_does_not_leave_are_not_chosen():
