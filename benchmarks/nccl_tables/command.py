@@ -42,17 +42,13 @@ out, all others have them.
 Misses with a known reason: `vidur_*` below 1 MB, where the waiting of rank 0 for the others was measured; `alps_*`
 (Slingshot): the steps at which NCCL leaves LL on 2 to 8 machines are not NCCL's estimate without the plugin's latency,
 and one or two rows each on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have
-two times at small sizes, 7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_*` name no number
-of NICs (8 are assumed, the plateaus are those of 2 and 5); `oci_a100_2x8_ar_jp` is the untuned twin of
+two times at small sizes, 7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_*` do not say
+how many NICs they have (8 are assumed; the plateaus are less); `oci_a100_2x8_ar_jp` is the untuned twin of
 `oci_a100_2x8_ar_oke`. Misses of ours: NVLink SHARP with 16 and 32 heads (18 %), over several racks (30 %), rings over
 racks where trees are expected (`cw_gb200_360x4_ar`), messages of 128 KiB to 1 MiB that the CPU copies (EFA before P4d),
-NCCL 2.4, one GPU a machine on EFA without GPUDirect (`aws_g7e`). RCCL: [nccl.md](nccl.md).
+NCCL 2.4, one GPU a machine on EFA without GPUDirect (`aws_g7e`).
 
-What each mechanism is worth (median from 1 MiB, below, 90th percentile of tables on several machines that nothing was
-fitted on; the constants fitted again each time it was added): before 15.2, 14.5, 48.0 %; trees one way at a time over a
-NIC, later loops with the mean of hops, 12 rings on Slingshot, Simple on the first EFA 12.4, 13.8, 46.7 %; lines of LL and
-LL128 passed on as they come, proxies that post in turn 12.9, 16.2, 45.5 %; CollNet 12.2, 16.2, 44.7 %. By table, with the
-constants of this page: [nccl.md](nccl.md), "What each mechanism is worth".
+What each mechanism is worth stands in [nccl.md](nccl.md).
 """
 
 

@@ -181,6 +181,12 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     setting = _setting(
         hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network
     )
+    if (
+        "collnet" in f"{line['fabric']} {line['forced_algo']}".lower()
+    ):  # the fabric reduces, and the plugin for it was on
+        ring, here = setting.channels["ring"], hosts * per_host // n_nodes
+        inner = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, link, here))
+        setting = replace(setting, collnet=True, channels=setting.channels | {"collnet": inner})
     major, minor = (version or (2, 27))[:2]
     setting = replace(setting, version=max(min((major, minor), NEWEST), OLDEST))
     least = re.search(r"min (\d+) channels", line["notes"])
@@ -240,9 +246,6 @@ def _setting(
     ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, 0.0, path, near)
     tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring
     channels = {"ring": ring, "tree": tree}
-    adds = "collnet" in words  # the fabric reduces, and the plugin for that was on
-    if adds:
-        channels["collnet"] = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node))
     has_switch = re.search(r"nvswitch|dgx|hgx|nvl72|sxm|\bp5\b|a3-", words) and "no nvswitch" not in words
     if gpu in ("hopper", "blackwell") and has_switch and not is_pcie and per_node > 1 and "nvls_enable=0" not in words:
         heads, each = nvls_channels(gpu, min(per_node, 32), link)
@@ -250,7 +253,7 @@ def _setting(
         if heads > 1:
             outside = min(each, nic * n_nics / heads) if n_nodes > 1 else fastest
             channels["nvls"] = Channels(heads, each, outside, 0.0, path, near)
-    return Setting(n, n_nodes, gpu, "intel", channels, adds, one_nic_tree=n_nics == 1)
+    return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=n_nics == 1)
 
 
 def systems(tables: Sequence[Table]) -> tuple[str, ...]:
