@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.nccl_tables.fit import TABLES, fit, scores, spread
 from benchmarks.nccl_tables.machines import Table
-from benchmarks.nccl_tables.rows import usable
-from commsim.software.nccl.gpu_costs import LARGE, Costs, Plugin
+from benchmarks.nccl_tables.rows import LARGE, usable
+from commsim.software.nccl.gpu_costs import Costs, Plugin
 from commsim.software.nccl.prediction import predict
 
 # Of a network without any table: hops of tuning.cc of NCCL 2.30, and a share of the NICs' rate.

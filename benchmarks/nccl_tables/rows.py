@@ -14,9 +14,11 @@ from benchmarks.nccl_tables.peers import astra_ring, simai
 from commsim.core.errors import InputError
 from commsim.scenario.solve import solve
 from commsim.software.nccl.choice import OPERATIONS, cell_time
-from commsim.software.nccl.gpu_costs import LARGE, Costs
+from commsim.software.nccl.gpu_costs import Costs
 from commsim.software.nccl.prediction import chosen, predict
 
+# Sizes from here on count as large, where errors are stated.
+LARGE = 2**20
 PEERS = ("tuner", "simai", "astra")  # columns of Row: NCCL's own estimate, and formulas of two simulators
 TRUSTED = "all healthy, sizes that the index trusts"
 SEVERAL = "of these on several machines"

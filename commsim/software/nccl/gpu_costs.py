@@ -12,8 +12,6 @@ from typing import Any
 from commsim.core.errors import InputError
 
 PATH = Path(__file__).parent / "gpu_costs.toml"
-# Sizes from here on count as large, where quality is stated.
-LARGE = 2**20
 # Sizes of which intervals are stated apart: the first limit that a size is below names its class.
 SIZES = ((2**16, "small"), (2**24, "middle"), (float("inf"), "large"))
 
@@ -199,11 +197,7 @@ def read_costs(text: str) -> Costs:
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
         {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
         tuple(dict.fromkeys(name for table in tables for name in table["fitted_on"])),
-        {
-            (name, size): tuple(pair)
-            for name, table in tree["spread"].items()
-            for size, pair in table.items()
-        },
+        {(name, size): tuple(pair) for name, table in tree["spread"].items() for size, pair in table.items()},
     )
 
 
