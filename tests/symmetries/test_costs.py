@@ -15,7 +15,7 @@ def took(collective, engine, size="1MB", network=STAR, **costs):
 
 @pytest.mark.parametrize("collective", ["netreduce", "switchml", "sharp", "atp", "flare"])
 def test_packets_of_switch_systems_refuse_a_receive_overhead(collective):
-    with pytest.raises(InputError, match="no receive overhead.*--recv-overhead"):
+    with pytest.raises(InputError, match=r"no receive overhead.*--recv-overhead"):
         took(collective, "packet", recv_overhead="500ns")
 
 

@@ -91,6 +91,11 @@ class Composition:
     background: tuple[Background, ...]
 
 
+def number_of_unnamed(collective: str, ranks: tuple[int, ...]) -> int:
+    """Return the number of a job without a name: the same wherever it stands among others."""
+    return number_of(f"{collective} {ranks}")
+
+
 def read_composition(path: str | Path) -> Composition:
     """Read a TOML or JSON file with tables ``[[job]]`` and ``[[background]]``.
 
@@ -127,7 +132,7 @@ def _job(entry: Fields, i: int) -> JobEntry:
         entry.number("weight", 1.0),
         entry.whole("priority", default=0),
         entry.quantity("rate_cap", parse_bandwidth, float("inf")),
-        number_of(name or f"{collective} {ranks}"),  # never of the position in the file
+        number_of(name) if name else number_of_unnamed(collective, ranks),
     )
     entry.finish()
     if job.weight <= 0:
