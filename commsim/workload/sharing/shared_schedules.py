@@ -117,9 +117,7 @@ def run_jobs(
     names = [job.name for job in jobs]
     if len(set(names)) != len(names):
         raise InputError(f"jobs need different names, got {', '.join(names)}")
-    parts = [
-        Job(job.schedule, job.placement, job.weight, job.priority, number=number_of(job.name)) for job in jobs
-    ]
+    parts = [Job(job.schedule, job.placement, job.weight, job.priority, number=number_of(job.name)) for job in jobs]
     plan = plan_flows(network, parts, routing=routing, seed=seed)
     starts = np.repeat([job.start for job in jobs], [job.schedule.n_participants for job in jobs])
     together = simulate_flows(plan, [job.size for job in jobs], starts=starts, framing=framing, trace=True)
