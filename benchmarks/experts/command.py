@@ -12,56 +12,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.experts.fit import key_of
-from benchmarks.experts.tables import Row, predicted, read_rows
+from benchmarks.experts.answers import Answer, answer
+from benchmarks.experts.page import page
+from benchmarks.experts.tables import read_rows
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_json
 from commsim.report.terminal import print_table
-from commsim.software.experts.kernels import kernel_for
 
 MEDIAN, NINETIETH = 0.10, 0.25
-PAGE = Path(__file__).parents[2] / "docs" / "experts.md"
 COLUMNS = ["rows of", "fitted", "tables", "rows", "median", "90th", "within"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A measured row, and what is predicted for it."""
-
-    row: Row
-    predicted: float
-    fitted: bool
-    remark: str
-
-    @property
-    def error(self) -> float:
-        """Relative to what was measured."""
-        return self.predicted / self.row.measured - 1
-
-    def json(self) -> dict[str, Any]:
-        """Return the columns of the file, and both times."""
-        return {
-            **self.row.columns, "measured_us": self.row.measured * 1e6, "predicted_us": self.predicted * 1e6,
-            "fitted": self.fitted, "remark": self.remark,
-        }  # fmt: skip
-
-
-def answer(row: Row) -> Answer:
-    """Predict a row; its `fitted` says whether its table is one that the constants were fitted on.
-
-    Raises
-    ------
-    InputError
-        If the row asks for what cannot be.
-    """
-    kernel, remark = kernel_for(row.kernel, row.gpu)
-    return Answer(row, predicted(row, kernel), key_of(row) in kernel.tables and not remark, remark)
 
 
 def _sum(answers: Sequence[Answer]) -> tuple[float, float]:
@@ -100,9 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.experts", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with all_to_all.csv")
     parser.add_argument("--json", metavar="FILE", help="also write all rows as JSON")
-    parser.add_argument(
-        "--page", metavar="FILE.md", default=str(PAGE), help="page of every table, errors and constants"
-    )
+    parser.add_argument("--page", metavar="FILE.md", help="also write every table, errors and constants as a page")
     flags = parser.parse_args(argv)
     try:
         rows, refused = read_rows(Path(flags.data))
@@ -125,9 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"# {remark}")
     for table, why in refused.items():
         print(f"# not predicted: {table}: {why}")
-    if answers and Path(flags.page).parent.is_dir():
-        from benchmarks.experts.page import page
-
+    if answers and flags.page:
         Path(flags.page).write_text(page(answers, refused, _grouped, _class), encoding="utf-8")
     if flags.json:
         write_json(flags.json, {"schema": 1, "rows": [one.json() for one in answers], "not_predicted": refused})

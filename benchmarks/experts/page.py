@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.experts.answers import Answer
 from commsim.software.experts.kernels import Kernel, known_kernels
 
-if TYPE_CHECKING:
-    from benchmarks.experts.command import Answer
-
-Groups = Callable[..., Iterable[tuple[str, list["Answer"]]]]
+Groups = Callable[..., Iterable[tuple[str, list[Answer]]]]
 HEAD = """# Expert parallelism: predictions against public tables
 
-Written by `python -m benchmarks.experts --data DIR`. How `ep_dispatch` and `ep_combine` are asked for stands in
-[collectives.md](collectives.md) and [workloads.md](workloads.md). The tables (DeepEP and TensorRT-LLM,
+Written by `python -m benchmarks.experts --data DIR --page docs/experts.md`. How `ep_dispatch` and `ep_combine` are
+asked for is in [collectives.md](collectives.md) and [workloads.md](workloads.md). The tables (DeepEP and TensorRT-LLM,
 ai-dynamo/aiconfigurator at 095f58a51, Apache-2.0) are public, and no part of this repository. Errors are sizes of
 relative errors of the time.
 

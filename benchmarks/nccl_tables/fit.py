@@ -1,6 +1,6 @@
 """Fits the costs of NCCL's primitives and networks on the tables named here, for ``gpu_costs.toml``.
 
-python -m benchmarks.nccl_tables.fit --data DIR [--left-out]
+python -m benchmarks.nccl_tables.fit --data DIR [--only TEXT]
 
 Rule of the choice: for a generation of GPUs, of the source with the most operations, one all-reduce on the whole
 machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for Blackwell
@@ -9,7 +9,7 @@ the first healthy system of the index that has it, and of it one table (InfiniBa
 on 4 and on 16; Slingshot: 8 and 32 machines). Sizes count alike, residuals are logarithms, large ones count linearly
 (soft L1 from 8 %). Parameters that no row depends on stay where they were.
 
-``--left-out`` fits a generation on the tables of all other sources instead, and says what the left-out ones then get.
+What predictions of a system get without its tables: :mod:`benchmarks.nccl_tables.left_out`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from benchmarks.nccl_tables.command import Group, group, rows_of, usable
 from benchmarks.nccl_tables.machines import Table, read_tables
-from commsim.software.nccl.gpu_costs import LARGE, Costs, Plugin, Primitives, costs
+from benchmarks.nccl_tables.rows import usable
+from commsim.software.nccl.gpu_costs import Costs, Plugin, Primitives, costs, spread_class
 from commsim.software.nccl.prediction import predict
 
 TABLES = {
@@ -103,18 +103,32 @@ def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
     return at(least_squares(residuals, np.zeros(len(start)), bounds=bounds, loss="soft_l1", f_scale=SOFT).x)
 
 
-def spread(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, bool], tuple[float, float]]:
-    """Return the 10th and 90th percentile of measured over predicted time, by generation and size class.
-
-    Only healthy tables with known version and NICs that nothing was fitted on count.
-    """
-    found: dict[tuple[str, bool], list[float]] = {}
+def scores(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Measured over predicted time of all rows with their weights, by class of intervals; tables count alike."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for t in tables:
-        if t.site is not None and t.healthy and t.is_known and t.id not in known.fitted_on and not usable(t, known):
-            for size, time in t.rows:
+        by_class: dict[tuple[str, str], list[float]] = {}
+        for size, time in t.rows:
+            if t.site is not None and size >= t.trusted_from:
                 ours = predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds
-                found.setdefault((t.site.setting.gpu, size >= LARGE), []).append(time / ours)
-    return {key: (float(np.percentile(some, 10)), float(np.percentile(some, 90))) for key, some in found.items()}
+                by_class.setdefault(spread_class(t.site.setting.n_nodes, size), []).append(time / ours)
+        for name, some in by_class.items():
+            found.setdefault(name, []).extend((score, 1 / len(some)) for score in some)
+    return found
+
+
+def spread(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the 10th and 90th percentile of measured over predicted time, by class of intervals.
+
+    That is split-conformal prediction: tables that nothing was fitted on are the calibration set.
+    """
+    kept = [t for t in tables if t.healthy and t.id not in known.fitted_on and not usable(t, known)]
+    return {name: (_quantile(some, 0.1), _quantile(some, 0.9)) for name, some in scores(known, kept).items()}
+
+
+def _quantile(weighted: Sequence[tuple[float, float]], share: float) -> float:
+    value, weight = np.array(sorted(weighted)).T
+    return float(value[np.searchsorted(np.cumsum(weight), share * weight.sum())])
 
 
 def written(known: Costs, section: str) -> list[str]:
@@ -134,16 +148,12 @@ def written(known: Costs, section: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the fitted sections, or what left-out sources get."""
+    """Print the fitted sections."""
     parser = argparse.ArgumentParser(prog="benchmarks.nccl_tables.fit", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with index.csv and the tables")
     parser.add_argument("--only", default="", metavar="TEXT", help="fit only sections that have it in their name")
-    parser.add_argument("--left-out", action="store_true", help="fit on other sources, and say what the rest gets")
     flags = parser.parse_args(argv)
     tables = read_tables(Path(flags.data))
-    if flags.left_out:
-        _left_out(tables, flags.only)
-        return 0
     by_id = {table.id: table for table in tables}
     known = costs()
     for section, ids in TABLES.items():
@@ -152,34 +162,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = fit(known, section, [by_id[i] for i in ids])
         print("\n".join([*written(known, section), f"fitted_on = {list(ids)}".replace("'", '"'), ""]))
     known = replace(known, fitted_on=tuple(i for ids in TABLES.values() for i in ids))
-    for gpu in known.primitives:
-        pairs = {large: pair for (name, large), pair in spread(known, tables).items() if name == gpu}
-        if pairs:
-            print(f"[spread.{gpu}]")
-            print("\n".join(f"{'large' if k else 'small'} = [{v[0]:.3f}, {v[1]:.3f}]" for k, v in pairs.items()) + "\n")
+    pairs = spread(known, tables)
+    for machines in dict.fromkeys(name for name, _ in pairs):
+        print(f"[spread.{machines}]")
+        print("\n".join(f"{size} = [{low:.3f}, {high:.3f}]" for (name, size), (low, high) in sorted(pairs.items())
+                        if name == machines) + "\n")  # fmt: skip
     return 0
-
-
-def _left_out(tables: Sequence[Table], only: str) -> None:
-    """For each generation and source with tables on one machine: fit without the source, then predict it."""
-    known = costs()
-    for gpu in (name for name in ("ampere", "hopper", "blackwell") if only in f"primitives.{name}"):
-        alone = [t for t in tables if t.site is not None and t.healthy and t.site.setting.gpu == gpu
-                 and t.site.setting.n_nodes == 1 and t.site.p2p and not t.site.pcie]  # fmt: skip
-        for system in dict.fromkeys(t.system for t in alone):
-            others = [replace(t, rows=tuple(r for r in t.rows if r[0] >= LARGE or "vidur" not in t.id))
-                      for t in alone if t.system != system]  # fmt: skip
-            if not others:
-                continue
-            there = fit(known, f"primitives.{gpu}", others)
-            rows = [row for t in alone if t.system == system for row in rows_of(t, there)]
-            ours, now = group(rows), group([row for t in alone if t.system == system for row in rows_of(t, known)])
-            print(f"{gpu} without {system}: {len(others)} tables fitted; of its {ours.n} rows {_errors(ours)}; "
-                  f"as shipped {_errors(now)}", flush=True)  # fmt: skip
-
-
-def _errors(found: Group) -> str:
-    return f"{found.large:.1%} from 1 MiB, {found.small:.1%} below, 90th {found.ninetieth:.1%}"
 
 
 if __name__ == "__main__":

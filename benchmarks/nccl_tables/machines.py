@@ -181,6 +181,12 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     setting = _setting(
         hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network
     )
+    if (
+        "collnet" in f"{line['fabric']} {line['forced_algo']}".lower()
+    ):  # the fabric reduces, and the plugin for it was on
+        ring, here = setting.channels["ring"], hosts * per_host // n_nodes
+        inner = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, link, here))
+        setting = replace(setting, collnet=True, channels=setting.channels | {"collnet": inner})
     major, minor = (version or (2, 27))[:2]
     setting = replace(setting, version=max(min((major, minor), NEWEST), OLDEST))
     least = re.search(r"min (\d+) channels", line["notes"])

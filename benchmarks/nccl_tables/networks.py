@@ -49,10 +49,10 @@ def network_of(site: Site) -> Network:
         for gpu in gpus:
             parts.nvlink(gpu, switch, link, 0.0)
     machine = parts.build("machine")
+    facts = {"gpu": where.gpu, "net": NETS.get(site.network, site.network)} | ({"sharp": "on"} if where.collnet else {})
+    machine = dataclasses.replace(machine, hardware=write_hardware(facts))
     fabric = star(where.n_nodes * n_nics, nic, 0.0) if nics else None
-    network = machine if fabric is None else attach_machines(fabric, machine)
-    facts = {"gpu": where.gpu, "net": NETS.get(site.network, site.network)}
-    return dataclasses.replace(network, hardware=write_hardware(facts))
+    return machine if fabric is None else attach_machines(fabric, machine)
 
 
 def question_of(site: Site, operation: str, algorithm: str = "", protocol: str = "") -> tuple[Scenario, NcclPlan]:

@@ -125,9 +125,8 @@ def ep_dispatch(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
     _check_numbers(hidden, pieces, sms, library, mode)
-    places, n_scratch = _relay_places(made)
-    p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
-    base, source = (n_scratch, SCRATCH) if in_order else (0, INPUT)
+    p, places, base = _begun(made, n_ranks, tokens, in_order)
+    source = SCRATCH if in_order else INPUT
     if in_order:
         rank, token, place, count = made.token_runs.T
         p.copy(src=rank, dst=rank, src_chunk=token, dst_chunk=base + place, count=count, dst_buffer=SCRATCH)
@@ -221,9 +220,8 @@ def ep_combine(
         n_ranks, tokens, top_k, n_experts, mode, routing, skew, seed, max_machines, replicas, balance, machines
     )
     _check_numbers(hidden, pieces, sms, library, mode)
-    places, n_scratch = _relay_places(made)
-    p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
-    base, target = (n_scratch, SCRATCH) if in_order else (0, OUTPUT)
+    p, places, base = _begun(made, n_ranks, tokens, in_order)
+    target = SCRATCH if in_order else OUTPUT
     at, straight = made.at_receiver, ~made.relayed[made.run[:, 4]]
     src, dst, first, count, _ = made.run[straight].T
     p.copy(src=dst, dst=src, src_chunk=at[straight], dst_chunk=base + first, count=count, dst_buffer=target)
@@ -253,6 +251,13 @@ def _check_numbers(hidden: int, pieces: int, sms: int | None, library: str, mode
     for name, value, high in (("hidden", hidden, 2**20), ("pieces", pieces, 2**10), ("sms", sms, 2**10)):
         if value is not None and not 1 <= value <= high:
             raise InputError(f"{name} must be 1 to {high}, got {value}")
+
+
+def _begun(made: Copies, n_ranks: int, tokens: int, in_order: bool) -> tuple[Program, Numbers, int]:
+    """Return an empty program, the places of relayed blocks, and the first chunk of the copies in their buffer."""
+    places, n_scratch = _relay_places(made)
+    p = Program(n_ranks, made.width(tokens, in_order), n_scratch=n_scratch + in_order * max(map(len, made.token)))
+    return p, places, n_scratch if in_order else 0
 
 
 def _relay_places(made: Copies) -> tuple[Numbers, int]:

@@ -210,13 +210,15 @@ def _below_heads(units: Machines, place: int, n: int) -> NDArray[np.int64]:
 def _nvls(name: str, call: Call, parts: tuple[Part, ...], units: Machines) -> Schedule:
     if len({len(unit) for unit in units}) > 1:
         raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
-    if call.algorithm == "nvls" and len(units) > 1:
-        raise InputError(f"{name}: algorithm=nvls on several machines needs a network that reduces; take nvls_tree")
+    in_network = call.algorithm == "nvls" and len(units) > 1
+    if in_network and call.operation != "all_reduce":
+        raise InputError(f"{name}: algorithm=nvls on several machines is built for all_reduce only; take ring")
     if call.algorithm == "nvls_tree" and len(units) == 1:
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK
     pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
-    p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=len(units))
+    p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=len(units) + in_network)
     up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
-    write_nvls(p, units, pieces, call.n_channels, up=up, down=down)
+    network = call.n_ranks + len(units) if in_network else -1
+    write_nvls(p, units, pieces, call.n_channels, up=up, down=down, network=network)
     return p.build()

@@ -1,7 +1,8 @@
 """NVLink SHARP: the switch of a machine adds what its GPUs hold, and multicasts the sum.
 
 A piece belongs to a head, one of the machine's GPUs. The head reads the sum of all GPUs' pieces through the switch, and
-writes the result through it to all of them. With several machines the heads of one rail add up in a tree in between.
+writes the result through it to all of them. With several machines the heads of one rail add up in a tree in
+between, or in a network that reduces (SHARP).
 
 References
 ----------
@@ -25,7 +26,9 @@ Machines = Sequence[Sequence[int]]
 Rows = tuple[NDArray[np.int64], ...]
 
 
-def write_nvls(p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool) -> None:
+def write_nvls(
+    p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool, network: int = -1
+) -> None:  # fmt: skip
     """Write all loops.
 
     Parameters
@@ -40,6 +43,8 @@ def write_nvls(p: Program, machines: Machines, pieces: Pieces, n_channels: int, 
         Number of channels of the communicator, half of which take the second tree.
     up, down : bool
         Whether the sum goes to the heads, and from the heads to all.
+    network : int
+        Helper of a network that adds what the heads of several machines have; -1: these form a tree.
     """
     members = np.array([list(machine) for machine in machines])
     both = up and down
@@ -58,7 +63,10 @@ def write_nvls(p: Program, machines: Machines, pieces: Pieces, n_channels: int, 
                 p.reduce(chunk, src=everyone, dst=at, **wide)
                 p.copy(first, src=switch, dst=switch, count=count, channel=channel)  # complete, in one message
                 p.copy(first, src=switch, dst=head, count=count, channel=channel)
-            if both and len(machines) > 1:
+            if network >= 0:
+                p.reduce(first, src=head, dst=network, count=count, channel=channel)
+                p.copy(first, src=network, dst=head, count=count, channel=channel)
+            elif both and len(machines) > 1:
                 _between(p, members, loops, trees, n_channels, first, count)
             if down:
                 # On connections of their own: NCCL has other warps for it, so that nothing to be added waits behind.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class CommsimError(Exception):
@@ -28,6 +31,28 @@ class BackendError(CommsimError, RuntimeError):
 
 class PhysicsError(CommsimError, RuntimeError):
     """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""
+
+
+def named(what: str, name: str, known: Mapping[str, T]) -> T:
+    """Return the value of a name.
+
+    Parameters
+    ----------
+    what : str
+        Kind of what is looked up, such as ``GPU``.
+    name : str
+        Name to look up.
+    known : mapping of str to value
+        All that are known.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown; the message lists the known ones.
+    """
+    if name not in known:
+        raise InputError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+    return known[name]
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, named
 from commsim.core.units import parse_bandwidth, parse_size
 
 # Precisions from the narrowest to the widest.
@@ -136,7 +136,4 @@ def gpu(name: str) -> Gpu:
     InputError
         If the name is unknown.
     """
-    known = known_gpus()
-    if name not in known:
-        raise InputError(f"unknown GPU {name!r}; known: {', '.join(known)}")
-    return known[name]
+    return named("GPU", name, known_gpus())

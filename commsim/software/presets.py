@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import named
 from commsim.core.network import NIC, SEATS, SWITCH, Network
 from commsim.core.units import parse_bandwidth, parse_time
 
@@ -102,7 +102,4 @@ def software(name: str) -> Software:
     InputError
         If the name is unknown.
     """
-    known = known_software()
-    if name not in known:
-        raise InputError(f"unknown software {name!r}; known: {', '.join(known)}")
-    return known[name]
+    return named("software", name, known_software())

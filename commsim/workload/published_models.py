@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, named
 from commsim.core.units import parse_size, parse_time
 
 from .backward_trace import FORWARD_SHARE, BackwardTrace, trace_from_gaps
@@ -39,10 +39,7 @@ def model_trace(name: str, batch_time: float | None = None) -> BackwardTrace:
     InputError
         If the model is unknown, or its compute time is.
     """
-    models = published_models()
-    if name not in models:
-        raise InputError(f"unknown model {name!r}; known: {', '.join(models)}")
-    row = models[name]
+    row = named("model", name, published_models())
     if batch_time is None and "backward" not in row:
         raise InputError(f"{name}: how long it computes is not known here; give --batch-time TIME")
     backward = parse_time(row["backward"], name) if batch_time is None else batch_time / (1 + FORWARD_SHARE)

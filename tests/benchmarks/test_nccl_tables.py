@@ -1,13 +1,17 @@
 """The benchmark over measured NCCL tables: what it does not know is counted, what was fitted on stands apart."""
 
 import csv
+import dataclasses
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from benchmarks.nccl_tables import command as nccl_tables
+from benchmarks.nccl_tables import command
+from benchmarks.nccl_tables import rows as nccl_tables
+from benchmarks.nccl_tables.fit import TABLES, spread
+from benchmarks.nccl_tables.left_out import covered, left_out, system_of
 from benchmarks.nccl_tables.machines import read_tables
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import costs
@@ -43,7 +47,7 @@ def test_a_machine_that_is_not_known_is_named_and_counted(tmp_path, capsys):
     odd = DGX | {"machine": "8x Frobnitz 9"}
     folder(tmp_path, known=(DGX, [(1024, 15, "", ""), (2**29, 2111, "", "")]), odd=(odd, [(1024, 15, "", "")]))
     out = tmp_path / "rows.json"
-    assert nccl_tables.main(["--data", str(tmp_path), "--json", str(out)]) == 0
+    assert command.main(["--data", str(tmp_path), "--json", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "not predicted: odd: 8x Frobnitz 9: its GPU is not known" in printed
     assert "1 of 2 tables are not predicted" in printed
@@ -82,7 +86,7 @@ def test_sizes_that_the_index_does_not_trust_are_left_out_of_one_class_only(tmp_
 
 
 def test_a_folder_without_an_index_is_refused_in_one_line(tmp_path, capsys):
-    assert nccl_tables.main(["--data", str(tmp_path)]) == 2
+    assert command.main(["--data", str(tmp_path)]) == 2
     assert "has no index.csv" in capsys.readouterr().err
     folder(tmp_path, a=(DGX, []))
     (tmp_path / "a.csv").unlink()
@@ -135,3 +139,41 @@ def test_forced_rings_and_trees_are_in_the_measured_order(machines):
     for size, measured in compared:
         seconds = (predict(ring.site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
         assert (next(seconds) > next(seconds)) == (measured > 1), size
+
+
+def test_intervals_come_from_tables_that_count_alike(tmp_path):
+    """A table of 1 row as much as one of 9: of ratios 1 (9 rows) and 2 (1 row) half of the weight is at each."""
+    folder(tmp_path, a=(DGX, [(2**20 + i, 50, "", "") for i in range(9)]), b=(DGX, [(2**20, 50, "", "")]))
+    known, (many, one) = costs(), read_tables(tmp_path)
+    ours = predict(one.site, "all_reduce", 2**20).seconds
+    many = dataclasses.replace(many, rows=tuple((size, ours) for size, _ in many.rows))
+    one = dataclasses.replace(one, rows=((2**20, 2 * ours),))
+    low, high = spread(known, [many, one])["one", "middle"]
+    assert (low, high) == pytest.approx((1, 2), rel=0.01)
+    fitted = dataclasses.replace(one, id=known.fitted_on[0])
+    assert spread(known, [many, fitted])["one", "middle"] == pytest.approx((1, 1), rel=0.01)
+
+
+@pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
+def test_intervals_of_other_systems_cover_a_system_as_often_as_they_say():
+    known = costs()
+    tables = [table for table in read_tables(DATA) if table.healthy and not nccl_tables.usable(table, known)]
+    inside = []
+    for name in {system_of(table) for table in tables}:
+        own, others = ([t for t in tables if (system_of(t) == name) == is_own] for is_own in (True, False))
+        inside += covered(known, own, others)
+    assert len(inside) > 1000
+    assert 0.75 < sum(inside) / len(inside) < 0.85
+
+
+def test_a_system_left_out_is_fitted_on_nothing_of_its_own(tmp_path):
+    """Its only network then has NCCL's own latencies, and predictions of others do not change."""
+    folder(tmp_path, x_1=(DGX | {"fabric": "TCP sockets", "n_hosts": 2, "nics_per_host": 8, "nic_Gbps": 100},
+                          [(2**20, 900, "", "")]))  # fmt: skip
+    (table,) = read_tables(tmp_path)
+    table = dataclasses.replace(table, id=TABLES["plugin.sockets"][0])
+    (found,) = left_out([table], costs())
+    assert found.sections == ("plugin.sockets",)
+    assert found.n_rows == 1
+    assert found.shipped != found.without
+    assert found.inside == ()

@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.core.errors import printable
+from commsim.core.errors import InputError, named, printable
 
 
 @given(st.text(st.characters(codec=None)))
@@ -15,3 +16,9 @@ def test_whatever_the_text_is_what_comes_out_is_one_printable_line(text):
 
 def test_what_would_steer_a_terminal_is_written_as_its_escape():
     assert printable("a\x1b[31mb\nc\u202ed\udcff") == r"a\x1b[31mb\nc\u202ed\udcff"
+
+
+def test_a_name_is_looked_up_or_refused_with_those_that_are_known():
+    assert named("GPU", "b", {"a": 1, "b": 2}) == 2
+    with pytest.raises(InputError, match=r"unknown GPU 'c'; known: a, b"):
+        named("GPU", "c", {"a": 1, "b": 2})

@@ -33,6 +33,29 @@ def test_flags_of_the_protocol_are_on_the_wire(protocol, on_wire):
     assert result.bytes_on_wire == pytest.approx(2 * 7 * 2**26 * on_wire, rel=0.01)
 
 
+@pytest.mark.parametrize(("algorithm", "n_helpers"), [("collnet_chain", 1), ("collnet_direct", 1), ("nvls", 3)])
+def test_with_sharp_on_the_fabric_adds_what_the_machines_have(algorithm, n_helpers):
+    """One switch of the fabric, and with NVLink SHARP one of each machine; a NIC carries the bytes once."""
+    question = f"nccl_all_reduce:algorithm={algorithm}", "dgx-h100:sharp=on@star:machines=2"
+    ready = prepare(*question).at(2**26)
+    helpers = ready.placement.nodes[16:]
+    assert len(helpers) == n_helpers
+    assert ready.network.aggregates[helpers].all()
+    assert ready.network.machine[helpers[-1]] == -1
+    crossed = prepare(*question).predict(2**30)
+    assert crossed.time > 2**30 / (8 * 50e9)
+    if algorithm != "collnet_chain":  # whose chain in a machine has all bytes on each GPU
+        assert crossed.time < prepare("nccl_all_reduce:algorithm=ring", question[1]).predict(2**30).time
+
+
+def test_without_sharp_the_fabric_adds_nothing():
+    assert "collnet" not in prepare("nccl_all_reduce", "dgx-h100@star:machines=2").at(2**30).parameters["algorithm"]
+    with pytest.raises(InputError, match="needs a switch in the network that reduces"):
+        prepare("nccl_all_reduce:algorithm=collnet_chain", "dgx-h100@star:machines=2").at(2**26)
+    with pytest.raises(InputError, match="sharp must be one of on, off, got 'yes'"):
+        prepare("nccl_all_reduce", "dgx-h100:sharp=yes@star:machines=2")
+
+
 def test_the_switch_of_the_machine_adds():
     ready = prepare("nccl_all_reduce:algorithm=nvls", H100).at(2**26)
     (helper,) = ready.placement.nodes[8:]

@@ -75,9 +75,9 @@ class Source:
 
 
 def _nccl(folder: Path) -> Found:
-    from benchmarks.nccl_tables.command import PEERS, class_rows, rows_of, usable
     from benchmarks.nccl_tables.machines import read_tables
-    from commsim.software.nccl.gpu_costs import LARGE, costs
+    from benchmarks.nccl_tables.rows import LARGE, PEERS, class_rows, rows_of, usable
+    from commsim.software.nccl.gpu_costs import costs
 
     known = costs()
     tables = {table.id: table for table in read_tables(folder)}
@@ -107,7 +107,7 @@ def _mpi(folder: Path) -> Found:
 
 
 def _experts(folder: Path) -> Found:
-    from benchmarks.experts.command import answer
+    from benchmarks.experts.answers import answer
     from benchmarks.experts.tables import read_rows
     from commsim.core.errors import InputError
 

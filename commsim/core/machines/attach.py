@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import HOST, KINDS, NIC, Network
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
@@ -34,7 +35,8 @@ def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None =
     -------
     Network
         Endpoints ``m0.gpu0, m0.gpu1 … m1.gpu0 …``, then the rest of every machine, then the fabric's switches. What
-        a host of the fabric costs per message or byte is forgotten; that of the machine's own nodes counts.
+        a host of the fabric costs per message or byte is forgotten; that of the machine's own nodes counts. With
+        ``sharp=on`` among the machine's facts the fabric's switches can aggregate.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
         return [within, place[of_fabric[getattr(fabric, field)]]]
 
     factor = np.int32(FABRIC_FACTOR)
-    fabric = dataclasses.replace(fabric, metric=fabric.metric * factor)
+    adds = fabric.aggregates | (read_hardware(machine.hardware).get("sharp") == "on")
+    fabric = dataclasses.replace(fabric, metric=fabric.metric * factor, aggregates=adds)
     links: dict[str, Any] = {
         name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK
     }

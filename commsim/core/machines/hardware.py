@@ -14,12 +14,14 @@ GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
     "blackwell": "nvidia", "cdna2": "amd", "cdna3": "amd",
 }  # fmt: skip
-# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's.
+# What each fact may be. "net" is the transport below the library: its latency is software's and no cable's. "sharp" is
+# whether the fabric's switches reduce, and the library's plugin for that is enabled.
 FACTS: dict[str, tuple[str, ...]] = {
     "gpu": tuple(GPU_MAKERS),
     "cpu": ("intel", "amd", "arm", "other"),
     "net": ("infiniband", "roce", "efa", "slingshot", "tcpx", "tcpxo", "sockets"),
     "gpudirect": ("yes", "no"),
+    "sharp": ("on", "off"),
 }
 # The least compute capability of each generation of NVIDIA's: 90 for 9.0.
 _CAPABILITIES = ((100, "blackwell"), (90, "hopper"), (89, "ada"), (80, "ampere"), (75, "turing"), (70, "volta"))

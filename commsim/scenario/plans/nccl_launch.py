@@ -122,6 +122,9 @@ class NcclLaunch:
 
     def _can(self, cell: Cell) -> bool:
         """Whether the schedule of a cell can be built here."""
+        in_network = cell.algorithm == "collnet_direct" or (cell.algorithm == "nvls" and len(self.machines) > 1)
+        if in_network and self.operation != "all_reduce":
+            return False
         return cell.algorithm not in IN_MACHINES or len({len(machine) for machine in self.machines}) == 1
 
     def _channels(self, algorithm: str) -> int:
@@ -216,7 +219,9 @@ class NcclLaunch:
                 if not inside.size:
                     raise InputError(f"{name} needs a switch in each machine that reduces (NVLink SHARP); take ring")
                 helpers.append(int(inside[0]))
-            return Placement([*nodes.tolist(), *helpers])
+            if schedule.n_helpers == len(helpers):
+                return Placement([*nodes.tolist(), *helpers])
+            nodes = np.append(nodes, helpers)
         outside = np.flatnonzero(adds & (network.machine < 0))
         if not outside.size:
             raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take ring or tree")

@@ -12,8 +12,8 @@ from typing import Any
 from commsim.core.errors import InputError
 
 PATH = Path(__file__).parent / "gpu_costs.toml"
-# Sizes from here on count as large, where quality is stated.
-LARGE = 2**20
+# Sizes of which intervals are stated apart: the first limit that a size is below names its class.
+SIZES = ((2**16, "small"), (2**24, "middle"), (float("inf"), "large"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +127,16 @@ class Costs:
         Efficiency of PCIe for rings, and with LL as a part of that, by generation, where GPUs have no NVLink.
     fitted_on : tuple of str
         Tables that any of them was fitted on.
-    spread : mapping of (str, bool) to (float, float)
-        Percentiles 10 and 90 of measured over predicted time in tables that nothing was fitted on, by generation, and
-        whether the size is large.
+    spread : mapping of (str, str) to (float, float)
+        Percentiles 10 and 90 of measured over predicted time in tables that nothing was fitted on, each table counted
+        alike: by ``one`` or ``several`` machines, and by the name of the size in ``SIZES``.
     """
 
     primitives: Mapping[str, Primitives]
     plugins: Mapping[str, Plugin]
     pcie: Mapping[str, tuple[float, float]]
     fitted_on: tuple[str, ...]
-    spread: Mapping[tuple[str, bool], tuple[float, float]]
+    spread: Mapping[tuple[str, str], tuple[float, float]]
 
     def of_gpu(self, generation: str) -> Primitives:
         """Return what the primitives of a generation cost.
@@ -162,6 +162,11 @@ class Costs:
         if name not in self.plugins:
             raise InputError(f"costs of a network are known for {', '.join(self.plugins)}, not for {name!r}")
         return self.plugins[name]
+
+
+def spread_class(n_nodes: int, size: float) -> tuple[str, str]:
+    """Return the class of a prediction's interval: number of machines, and size in bytes."""
+    return "one" if n_nodes == 1 else "several", next(name for limit, name in SIZES if size < limit)
 
 
 def _scaled(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
@@ -192,11 +197,7 @@ def read_costs(text: str) -> Costs:
         {name: Plugin(**_scaled(table, Plugin)) for name, table in tree["plugin"].items()},
         {name: (table["efficiency"], table["ll_efficiency"]) for name, table in tree["pcie"].items()},
         tuple(dict.fromkeys(name for table in tables for name in table["fitted_on"])),
-        {
-            (name, size == "large"): tuple(pair)
-            for name, table in tree["spread"].items()
-            for size, pair in table.items()
-        },
+        {(name, size): tuple(pair) for name, table in tree["spread"].items() for size, pair in table.items()},
     )
 
 

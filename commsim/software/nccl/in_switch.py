@@ -65,6 +65,34 @@ def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
     return p.launch + filling + (loops - 1) * both(loop, by_nic * (2 if is_tree and call.n_nodes > 2 else 1))
 
 
+def direct_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of CollNet direct: each GPU heads a part, which it adds, sends out and returns to all.
+
+    A GPU's links carry what it gives to the other heads and what it returns to them, 2 (p - 1) / p of the bytes; its
+    channels copy each of these once; the NICs carry all bytes once, and the network adds.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs; with several machines.
+    call : Call
+        Call with ``algorithm="collnet_direct"``.
+    """
+    parts, p, heads = cut(call), ways.primitives, call.n_heads
+    part, n, per_node = parts[0], len(parts), call.n_ranks // call.n_nodes
+    chunk = part.chunk if part.n_loops > 1 else part.last_chunk
+    passed = 2 * (heads - 1) * chunk
+    inside = n * passed / ways.inside("simple") * per_node / max(1, heads)
+    steady = both(2 * p.slice + passed / p.rate_simple, inside)
+    hop = 0.0
+    if ways.plugin is not None:
+        by_nic = n * heads * chunk / ways.outside("simple")
+        hop = both(p.slice + ways.plugin.hop("simple") + chunk / p.rate_simple, by_nic)
+        steady = max(steady, by_nic)
+    loops = max(1.0, part.n_bytes / (heads * part.chunk))
+    return p.launch + 2 * p.hop_simple + hop + loops * steady
+
+
 def pat_time(ways: Ways, call: Call) -> float:
     """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate."""
     p = ways.primitives

@@ -51,7 +51,7 @@ class Given:
     net_latency : float, s
         Latency of the network plugin.
     collnet : bool
-        Whether the network reduces.
+        Whether the network reduces; also true where the hardware says ``sharp=on``.
     by_pattern : dict of str to Channels
         Channels of each pattern from NCCL's own dump; replaces all of the above that it has.
     version : (int, int)
@@ -127,12 +127,12 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         if given.nvls is None:
             heads = f"{n} channels of {rate / 1e9:.4g} GB/s, one for each GPU"
             assumed.append(Assumption(f"NVLink SHARP has {heads}", "--nvls"))
-    if given.collnet and "collnet" not in channels:
-        channels["collnet"] = channels["ring"]
-        assumed.append(Assumption("CollNet has the channels of the ring"))
-    return Setting(
-        n_ranks, len(machines), gpu, cpu, channels, given.collnet, n_nics == 1, tuple(assumed), given.version
-    )
+    collnet = given.collnet or (many and hardware.get("sharp") == "on")
+    if collnet and "collnet" not in channels:
+        ring = channels["ring"]
+        channels["collnet"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
+        assumed.append(Assumption("CollNet has as many channels as the ring, inside a node those of trees"))
+    return Setting(n_ranks, len(machines), gpu, cpu, channels, collnet, n_nics == 1, tuple(assumed), given.version)
 
 
 def _channels(

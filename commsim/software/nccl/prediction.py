@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
 
-from .choice import Cell, cell_time, cells, fastest
-from .gpu_costs import LARGE, Costs, Primitives, costs
-from .in_switch import Exchange, exchange_of, nvls_time, pat_time, send_of
+from .choice import Cell, cells, fastest
+from .gpu_costs import Costs, Primitives, costs, spread_class
+from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
@@ -78,8 +78,8 @@ class Predicted:
     how : str
         Algorithm and protocol, such as ``ring/ll128``.
     low, high : float, s
-        Bounds between which 80 % of the tables of this generation lie that nothing was fitted on; both are `seconds`
-        where none exists.
+        Bounds between which 80 % of the tables of such machines and sizes lie that nothing was fitted on; both are
+        `seconds` where none exists.
     """
 
     seconds: float
@@ -162,8 +162,8 @@ def predict(
 
 
 def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:
-    """Return between which parts of a predicted time 80 % of the tables of a generation lie."""
-    return known.spread.get((site.setting.gpu, size >= LARGE), (1.0, 1.0))
+    """Return between which parts of a predicted time 80 % of the tables of such machines and sizes lie."""
+    return known.spread.get(spread_class(site.setting.n_nodes, size), (1.0, 1.0))
 
 
 def ways_of(site: Site, known: Costs) -> Ways:
@@ -181,9 +181,7 @@ def ways_of(site: Site, known: Costs) -> Ways:
 def cell_seconds(
     site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
 ) -> float:  # fmt: skip
-    """Return the time of a call with one algorithm and protocol; of CollNet direct, NCCL's own estimate."""
-    if cell.algorithm == "collnet_direct":
-        return cell_time(site.setting, operation, cell, size) or 0.0
+    """Return the time of a call with one algorithm and protocol."""
     call = call or call_of(site, operation, cell, size)
     if cell.algorithm == "ring":
         return ring_time(ways, call)
@@ -191,6 +189,8 @@ def cell_seconds(
         return tree_time(ways, call)
     if cell.algorithm == "pat":
         return pat_time(ways, call)
+    if cell.algorithm == "collnet_direct":
+        return direct_time(ways, call)
     return nvls_time(ways, call, site.link)
 
 

@@ -130,9 +130,9 @@ def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
 
 
 def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> float:
-    """Return the rate inside a node of each of `n` channels of trees between two nodes.
+    """Return the rate inside a node of each of `n` channels of trees between two nodes, or of CollNet's.
 
-    A tree carries each byte over a NIC half as often as a ring; so with two nodes the search raises the rate inside,
+    These carry each byte over a NIC half as often as a ring; so the search raises the rate inside,
     with the one between nodes left as it is. A chain of p GPUs has p - 1 links, so that their links carry p / (p - 1)
     as many channels as those of a closed ring.
     """

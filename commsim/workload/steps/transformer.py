@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 from dataclasses import dataclass
 
-from commsim.core.errors import InputError
+from commsim.core.errors import named
 
 # Bytes of an activation and of a kept key or value, BF16.
 ACTIVATION = 2
@@ -151,7 +151,4 @@ def transformer(name: str) -> Transformer:
     InputError
         If the name is unknown.
     """
-    known = known_transformers()
-    if name not in known:
-        raise InputError(f"unknown model {name!r}; known: {', '.join(known)}")
-    return known[name]
+    return named("model", name, known_transformers())

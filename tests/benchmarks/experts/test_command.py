@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,15 @@ def test_more_of_anything_takes_longer(tmp_path, column):
 def test_a_folder_without_the_file_is_one_line(tmp_path, capsys):
     assert main(["--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_page_is_written_only_where_it_is_asked_for(tmp_path, monkeypatch):
+    """Another folder's numbers must not replace the page of the documentation."""
+    written = []
+    monkeypatch.setattr(Path, "write_text", lambda self, _text, **_more: written.append(self))
+    with (tmp_path / "all_to_all.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([COLUMNS, ROWS["known"]])
+    assert main(["--data", str(tmp_path)]) == 0
+    assert not written
+    assert main(["--data", str(tmp_path), "--page", str(tmp_path / "page.md")]) == 0
+    assert written == [tmp_path / "page.md"]

@@ -39,7 +39,7 @@ def cases():
 
 def shape_of(algorithm, draw):
     per_machine = {"pat": 1}.get(algorithm, draw.choice([1, 2, 4]))
-    n_machines = {"nvls": 1, "nvls_tree": draw.randint(2, 5)}.get(algorithm, draw.randint(1, 5))
+    n_machines = {"nvls_tree": draw.randint(2, 5)}.get(algorithm, draw.randint(1, 5))
     return max(2, n_machines * per_machine), 2 if algorithm == "nvls" and per_machine == 1 else per_machine
 
 
@@ -51,7 +51,8 @@ def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algor
         given = {"channels": draw.randint(1, 6), "n_bytes": int(2 ** draw.uniform(0, 28))}
         if operation in ("broadcast", "reduce"):
             given["root"] = draw.randrange(n_ranks)
-        machines = machines_of(n_ranks, n_ranks if algorithm == "nvls" else per_machine)
+        alone = algorithm == "nvls" and operation != "all_reduce"
+        machines = machines_of(n_ranks, n_ranks if alone or n_ranks % per_machine else per_machine)
         if algorithm == "nvls_tree" and len(machines) == 1:
             machines = machines_of(n_ranks, 1)
         check(build(operation, n_ranks, algorithm=algorithm, protocol=protocol, machines=machines, **given))
@@ -152,7 +153,11 @@ def test_a_ring_of_8192_ranks_with_24_channels_is_kept_compact():
         ("all_reduce", {"version": "2.40"}, r"the rules of NCCL 2.40 are not known; version is 2\.8 to 2\.30"),
         ("all_reduce", {"version": "2.21", "channels": 48}, "NCCL 2.21 has 1..32 channels, got channels=48"),
         ("all_reduce", {"algorithm": "nvls_tree"}, "algorithm=nvls_tree needs several machines; take nvls on one"),
-        ("all_reduce", {"algorithm": "nvls", "machines": machines_of(8, 4)}, "on several machines needs a network"),
+        (
+            "all_gather",
+            {"algorithm": "nvls", "machines": machines_of(8, 4)},
+            "several machines is built for all_reduce",
+        ),
         ("all_reduce", {"algorithm": "nvls_tree", "machines": machines_of(8, 5)}, "as many ranks in every machine"),
         ("all_gather", {"algorithm": "pat", "machines": machines_of(8, 4)}, "algorithm=pat has one rank in each"),
         ("broadcast", {"algorithm": "tree"}, "NCCL has no broadcast with algorithm=tree; it has ring"),

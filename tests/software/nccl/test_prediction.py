@@ -9,7 +9,7 @@ import pytest
 from collectives.nccl.call import Call
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
-from commsim.software.nccl.in_switch import loop_time, nvls_time
+from commsim.software.nccl.in_switch import direct_time, loop_time, nvls_time
 from commsim.software.nccl.prediction import Site, chosen, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
@@ -65,6 +65,17 @@ def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_a
     hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
     small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
     assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+
+
+def test_collnet_direct_is_bounded_by_links_or_nics():
+    """A GPU gives parts to the other heads and returns its own: 2 (p - 1) / p of the bytes; a NIC has them once."""
+    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16)
+    assert direct_time(Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), call) == pytest.approx(
+        2 * 7 / 8 * 16 * GIB / (200 * GB), rel=0.02
+    )
+    assert direct_time(Ways(1e15, FREE, WIRE, 100 * GB, per_node=8), call) == pytest.approx(
+        16 * GIB / (100 * GB), rel=0.02
+    )
 
 
 def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
@@ -190,13 +201,16 @@ def test_rates_of_large_all_reduces_on_8_h100(site, how, busbw):
     assert 14 / 8 * 16 * GIB / time == pytest.approx(busbw, rel=0.05)
 
 
-def test_a_prediction_has_the_interval_of_its_generation_and_size():
-    site, known = one_machine(), costs()
-    for size in (64 * 1024, 64 * MIB):
-        p = predict(site, "all_reduce", size)
-        low, high = known.spread["hopper", size >= MIB]
-        assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
-        assert 0.5 < low < 1.05 < high < 3
+def test_a_prediction_has_the_interval_of_its_machines_and_size():
+    known, ring = costs(), Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    sites = {"one": one_machine(), "several": Site(where, 370.8e9, nics=100e9, network="infiniband")}
+    for machines, site in sites.items():
+        for size, name in ((1024, "small"), (2**16, "middle"), (64 * MIB, "large")):
+            p = predict(site, "all_reduce", size)
+            low, high = known.spread[machines, name]
+            assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
+            assert 0.5 < low < 1 < high < 3
 
 
 def test_protocols_that_a_network_does_not_leave_are_not_chosen():
