@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -17,30 +20,70 @@ from commsim.report.terminal import progress
 from .flags import Verb, WithJson, flag, switched
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
-# Commands that need the kernels of each part; the groups share few kernels, so that each is a process of its own.
+FEW = "star:n_hosts=4"
+# Commands that together call the kernels of all verbs, so that no kernel is listed. Neighbours run beside each other and
+# share few kernels: what one process has compiled, a later command of the other reads from the disk.
 PARTS: dict[str, tuple[str, ...]] = {
     "flow engine": (
         f"run ring_all_reduce double_tree_all_reduce hierarchical_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M",
         "run halving_doubling_all_reduce pairwise_all_to_all --topology fat_tree:k=4 -b 1M -e 1M",
+        "run direct_all_to_all --topology leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4 -b 1M -e 1M",
+        "run halving_doubling_all_reduce --topology fat_tree:k=8 -b 1M -e 1M",
+        "run halving_doubling_all_reduce --topology leaf_spine:n_leaves=16,n_spines=4,hosts_per_leaf=32 -b 1M -e 1M",
+        "run double_tree_all_reduce:n_chunks=8 --topology fat_tree:k=16 --ranks 512 -b 1M -e 1M",
+        f"run ring_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M --flap link:leaf0->spine0@20us+20us",
+        "run ring_all_reduce --topology dragonfly:p=2,a=4,h=2 --routing valiant -b 1M -e 1M",
+        f"run ring_all_reduce --topology {FEW} --engine alpha-beta -b 1M -e 1M",
         "run ring_all_reduce --topology fat_tree:k=4 -b 1M -e 1M --routing spray --start-jitter 10us",
         "run byteps:n_partitions=2 --topology fat_tree:k=8 -b 1M -e 1M",
         "run --topology dgx-h100@star:machines=2 -b 1M -e 1M",
         "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M",
+        "topo show fat_tree:k=4",
+        "workload step --model llama3-8b --gpu h100 --ranks 16 --tp 2 --global-batch 16",
     ),
     "packets and switches": (
-        # first what needs no routes: their kernels are on the disk when the flow engine's process has compiled them
         "switch simulate --workers 4 --size 64KiB",
         "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
-        "run ring_all_reduce --topology star:n_hosts=4 --engine packet -b 64K -e 64K",
-        "run ring_all_reduce --topology star:n_hosts=4 --engine packet --transport dctcp -b 64K -e 64K",
-        "run ring_all_reduce --topology star:n_hosts=4 --engine packet --transport dcqcn -b 64K -e 64K",
+        f"run ring_all_reduce --topology {FEW} --engine packet -b 64K -e 64K",
+        f"run ring_all_reduce --topology {FEW} --engine packet --transport dctcp -b 64K -e 64K",
+        f"run ring_all_reduce --topology {FEW} --engine packet --transport dcqcn -b 64K -e 64K",
+    ),
+    "fabrics that spray": (f"run ring_all_reduce --topology {FEW} --engine packet --preset uec -b 64K -e 64K",),
+    "synthesis": (
+        "synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o TMP/ring.npz",
+        f"synthesize --topology {FEW} --operation all_reduce -b 1M -e 1M -o TMP/star.npz",
+    ),
+    "jobs and placement": (
+        "place score --capacity 50Gbps TMP/placed.json",
+        "place rank TMP/cluster.toml TMP/jobs.json",
+        "workload share TMP/cluster.toml TMP/placed.json",
+        "cluster run TMP/cluster.toml --trace poisson:jobs=8,load=4,seed=1 --policy fifo,tiresias --compare",
     ),
     "sparse data and advice": (
         "advise --topology star:n_hosts=8,bandwidth=100Gbps --ranks 4 --size 1MiB --density 0.01 --programmable",
+        f"advise --topology {FEW} --operation expert_exchange",
     ),
+    "pages": (f"run ring_all_reduce --topology {FEW} -b 1M -e 1M --report TMP/page.html",),
 }
-
-
+# Files that the commands read, in the folder that stands for TMP.
+FILES = {
+    "cluster.toml": """
+topology = { name = "leaf_spine", n_leaves = 4, n_spines = 2, hosts_per_leaf = 4, bandwidth = "50Gbps" }
+hosts = { gpus = 4 }
+""",
+    "jobs.json": """[
+{"job": "a", "gpus": 12, "iter_time_ms": 340, "phases": [{"offset_ms": 170, "dur_ms": 170, "rate_Gbps": 40}]},
+{"job": "b", "gpus": 12, "iter_time_ms": 340, "phases": [{"offset_ms": 170, "dur_ms": 170, "rate_Gbps": 40}]},
+{"job": "c", "gpus": 10, "iter_time_ms": 170, "phases": [{"offset_ms": 110, "dur_ms": 60, "rate_Gbps": 10}]},
+{"job": "d", "gpus": 8, "iter_time_ms": 200, "phases": [{"offset_ms": 120, "dur_ms": 80, "rate_Gbps": 25}]},
+{"job": "e", "gpus": 2, "iter_time_ms": 40, "phases": [{"offset_ms": 30, "dur_ms": 10, "rate_Gbps": 50}],
+ "placement": ["h3", "h7"]}]""",
+    "placed.json": """[
+{"job": "a", "gpus": 2, "iter_time_ms": 200, "phases": [{"offset_ms": 100, "dur_ms": 100, "rate_Gbps": 40}],
+ "placement": ["h0", "h4"]},
+{"job": "b", "gpus": 2, "iter_time_ms": 300, "phases": [{"offset_ms": 100, "dur_ms": 200, "rate_Gbps": 40}],
+ "placement": ["h1", "h5"]}]""",
+}
 MAX_SHOWN = 20
 
 
@@ -52,21 +95,19 @@ class Config(WithJson):
 
 
 def run(config: Config) -> Answer:
-    """Compile each part in a process, and say how long each took."""
+    """Run the commands in processes, and say how long each part took."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     if config.jobs is not None and config.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {config.jobs}")
     jobs = min(config.jobs or os.cpu_count() or 1, len(PARTS))
-    begin, rows = time.perf_counter(), []
+    begin = time.perf_counter()
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        # what takes longest begins first
-        waiting = {name: pool.submit(compile_part, lines) for name, lines in PARTS.items()}
-        waiting["a real switch"] = pool.submit(compile_live)
-        for name in progress(list(waiting), "compiling kernels"):
-            found = waiting[name].result()
-            rows.append({"part": name, **found})
+        waiting = [(name, pool.submit(compile_line, line)) for name, line in _in_turn(jobs)]
+        waiting.append(("a real switch", pool.submit(compile_live)))
+        found = [(name, task.result()) for name, task in progress(waiting, "compiling kernels")]
+    rows = _rows(found)
     took = time.perf_counter() - begin
     cells = [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows]
     n = sum(r["kernels"] for r in rows)
@@ -75,6 +116,28 @@ def run(config: Config) -> Answer:
     of_kernels = _kernels(rows) if config.verbose else []
     parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *remarks([*said, *failed])]
     return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
+
+
+def _in_turn(jobs: int) -> Iterator[tuple[str, str]]:
+    """List parts and commands: of as many parts as there are processes one command each, in turn, then of the next."""
+    names = list(PARTS)
+    for begin in range(0, len(names), jobs):
+        together = [[(name, line) for line in PARTS[name]] for name in names[begin : begin + jobs]]
+        yield from (one for beside in itertools.zip_longest(*together) for one in beside if one is not None)
+
+
+def _rows(found: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Add up the commands of each part."""
+    rows: dict[str, dict[str, Any]] = {
+        name: {"part": name, "time_s": 0.0, "kernels": 0, "failed": None, "compiled": []} for name, _ in found
+    }
+    for name, one in found:
+        row = rows[name]
+        row["time_s"] += one["time_s"]
+        row["kernels"] += one["kernels"]
+        row["failed"] = row["failed"] or one["failed"]
+        row["compiled"] += one["compiled"]
+    return list(rows.values())
 
 
 def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
@@ -93,20 +156,21 @@ def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
     return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *remarks([in_all])]
 
 
-def compile_part(lines: tuple[str, ...]) -> dict[str, Any]:
-    """Run commands in this process with every kernel compiled, and say how long it took and how many were new."""
+def compile_line(line: str) -> dict[str, Any]:
+    """Run a command in this process with every kernel compiled, and say how long it took and how many were new."""
     from . import main
 
-    with _counted() as found:
-        for line in lines:
-            told = io.StringIO()
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
-                try:
-                    code: Any = main(line.split())
-                except SystemExit as refused:  # words that no parser knows
-                    code = refused.code
-            if code:
-                found["failed"] = told.getvalue().strip().splitlines()[-1]
+    told = io.StringIO()
+    with _counted() as found, tempfile.TemporaryDirectory() as folder:
+        for name, text in FILES.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+            try:
+                code: Any = main(line.replace("TMP", folder).split())
+            except SystemExit as refused:  # words that no parser knows
+                code = refused.code
+        if code:
+            found["failed"] = told.getvalue().strip().splitlines()[-1]
     return found
 
 

@@ -50,6 +50,8 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences, merge_rows
 
+    transfers = transfers.view()
+    transfers.flags.writeable = False  # one kind of array: kernels are compiled for each
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
     first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)

@@ -1,24 +1,17 @@
 """Help: flags by group, rare ones on request; old names of verbs; and the examples of each verb, which are run."""
 
 import argparse
-import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from help_examples import ROOT, in_shell, verbs
 
-import commsim as package
 from commsim.cli import VERBS, parser_of
 from commsim.cli.parsing.aliases import HIDDEN, RENAMED, in_new_words
 from commsim.cli.parsing.examples import EXAMPLES, examples_of
 
-ROOT = Path(package.__file__).parent.parent
 FEWEST = 5
-# Examples that compile all kernels, measure for a minute, or have namespaces of root.
-LONG = ("warmup", "calibrate", "validate", "testbed")
 
 
 def test_every_verb_has_five_examples_and_each_of_its_verbs_one():
@@ -37,30 +30,23 @@ def inner(verb):
 
 def run_examples(verb, folder):
     (folder / "examples").symlink_to(ROOT / "examples")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environ = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     for line in examples_of(f"commsim {verb}".strip()):
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=environ, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
+        in_shell(line, folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [verb for verb in EXAMPLES if verb not in LONG])
+@pytest.mark.parametrize("verb", verbs())
 def test_the_examples_of_a_verb_run_one_after_the_other(verb, tmp_path):
-    if verb in ("workload", "emulate"):
+    if verb in ("workload", "emulate", "doctor"):
         pytest.importorskip("torch" if verb == "workload" else "mpi4py")
     run_examples(verb, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.mpi
 @pytest.mark.parametrize("verb", ["calibrate", "validate"])
 def test_the_examples_under_a_launcher_run(verb, tmp_path):
-    if shutil.which("mpirun") is None:
-        pytest.skip("no mpirun")
+    if not {shutil.which("mpirun"), shutil.which("torchrun")}.isdisjoint({None}):
+        pytest.skip("no mpirun or no torchrun")
     run_examples(verb, tmp_path)
 
 

@@ -1,37 +1,86 @@
-"""Parts of a warm-up; all of it compiles for minutes where nothing is cached, so it is not run here."""
+"""The warm-up: what ordinary commands need is compiled by it, and its parts are counted."""
 
-import json
+import os
+import subprocess
+import sys
 
 import pytest
+from help_examples import ROOT, commands, in_shell, verbs
 
 from commsim.cli import warmup
-from commsim.cli.warmup import compile_part
+from commsim.cli.parsing.examples import examples_of
+from commsim.cli.warmup import compile_line
+from commsim.core.jit import _is_disabled
+
+# Runs the commands of the warm-up, then examples of all verbs; prints what these ask the cache for.
+AFTERWARDS = """
+import contextlib, io, pathlib, shlex, sys
+from commsim.cli import main, warmup
+from commsim.core.compiling import kernel_cache
+from commsim.core.jit import compile_all
+
+asked = []
+load = kernel_cache.KernelCache.load_overload
+kernel_cache.KernelCache.load_overload = lambda self, *of: (asked.append(self.name), load(self, *of))[1]
+compile_all()
+failed = [line for lines in warmup.PARTS.values() for line in lines if warmup.compile_line(line)["failed"]]
+assert not failed, failed
+for line in sys.stdin.read().splitlines():
+    asked.clear()
+    line, _, file = line.partition(" > ")
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as told:
+        try:
+            code = main(shlex.split(line))
+        except SystemExit as stop:
+            code = stop.code
+    assert not code, (line, told.getvalue())
+    if file:
+        pathlib.Path(file).write_text(out.getvalue())
+    if asked:
+        print(line, asked)
+"""
 
 
 def test_a_part_compiles_what_its_commands_need_and_says_what_failed():
-    found = compile_part(("topo list", "run --topology no_such_network"))
-    assert found["time_s"] > 0
-    assert "unknown topology" in found["failed"]
+    assert compile_line("topo list")["time_s"] > 0
+    assert "unknown topology" in compile_line("run --topology no_such_network")["failed"]
 
 
 def test_a_word_that_no_parser_knows_is_a_failure_that_is_said():
-    assert "unrecognized arguments: --no-such-flag" in compile_part(("topo list --no-such-flag",))["failed"]
+    assert "unrecognized arguments: --no-such-flag" in compile_line("topo list --no-such-flag")["failed"]
+
+
+def test_after_the_commands_of_the_warm_up_no_example_needs_another_kernel(tmp_path):
+    """Each process asks the cache for every kernel that it calls, once for each kind of arguments."""
+    if _is_disabled():
+        pytest.skip("nothing is compiled")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    lines = commands()
+    assert len(lines) >= 60
+    environ, command = os.environ | {"PYTHONPATH": str(ROOT)}, [sys.executable, "-c", AFTERWARDS]
+    options = {"input": "\n".join(lines), "cwd": tmp_path, "env": environ, "capture_output": True, "text": True}
+    done = subprocess.run(command, **options, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", warmup.PARTS)
-def test_the_commands_of_each_part_are_answered(commsim, part):
-    for line in warmup.PARTS[part]:
-        commsim(*line.split())
-        assert commsim.code in (0, None), line
-
-
-@pytest.mark.slow
-def test_a_command_takes_the_way_with_one_rate_per_bottleneck(commsim):
-    (line,) = (line for line in warmup.PARTS["flow engine"] if "byteps" in line)
-    commsim.results(*line.split())
-    tree = json.loads((commsim.folder / "results.json").read_text())
-    assert '"method": "bottlenecks"' in json.dumps(tree)
+def test_after_a_warm_up_in_an_empty_cache_no_example_compiles_anything(tmp_path):
+    if _is_disabled():
+        pytest.skip("nothing is compiled")
+    cache, folder = tmp_path / "cache", tmp_path / "work"
+    folder.mkdir()
+    (folder / "examples").symlink_to(ROOT / "examples")
+    in_shell("commsim warmup", folder, NUMBA_CACHE_DIR=str(cache))
+    compiled, later = {one.name for one in cache.iterdir()}, {}
+    for verb in verbs():
+        for line in examples_of(f"commsim {verb}".strip()):
+            if "NUMBA_CACHE_DIR" in line or "mpirun" in line:
+                continue
+            in_shell(line, folder, NUMBA_CACHE_DIR=str(cache))
+            if new := {one.name for one in cache.iterdir()} - compiled:
+                later[line] = new
+                compiled |= new
+    assert later == {}
 
 
 def test_the_number_of_processes_is_checked(commsim):

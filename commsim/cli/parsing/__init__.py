@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import shutil
 import sys
 import textwrap
@@ -13,7 +12,6 @@ from typing import Any, NoReturn
 # Characters of an error: it may quote what a file holds.
 MAX_SHOWN = 4000
 
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 ALL = (("--help", "all"), ("-h", "all"))
 # Flags of a verb beyond which its help leaves out rare ones.
 MANY_FLAGS = 20
@@ -121,9 +119,10 @@ class Parser(argparse.ArgumentParser):
 
 def print_error(message: str) -> None:
     """Print one line on standard error; of the ranks that a launcher started, only the first does."""
+    from commsim.core.compiling.notices import is_first_rank
     from commsim.report.render import tell
 
-    if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
+    if is_first_rank():
         shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
         tell(shown)
 

@@ -29,6 +29,8 @@ import numpy as np
 
 from commsim.interrupts import signals_held
 
+from .notices import begin_compiling, end_compiling, not_kept
+
 # Modules whose version identifies their content.
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
 # Numba's settings that change what the compiler makes of a kernel.
@@ -40,7 +42,6 @@ MAX_AGE = 30 * 24 * 3600.0
 # What must fit into the folder for it to count as writable: about one compiled kernel.
 PROBE_BYTES = 1 << 18
 DIGEST_BYTES = 32
-_notified: set[str] = set()
 
 
 class KernelCache:
@@ -84,25 +85,26 @@ class KernelCache:
             with signals_held():  # LLVM calls Python, where an exception would be swallowed
                 found = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
-            return self._compiling("once after installation")
+            return self._compiling(key, "once after installation")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
-            return self._compiling(f"{path} cannot be used ({line_of(error)})")
+            return self._compiling(key, f"{path} cannot be used ({line_of(error)})")
         with contextlib.suppress(OSError):
             os.utime(path)  # the last use, by which old entries are found
         return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write machine code, and delete old entries; a notice if it cannot be kept."""
+        key = self._key(signature, compiled.library.codegen)
+        end_compiling(key)
         if compiled.library.has_dynamic_globals:
             return
-        key = self._key(signature, compiled.library.codegen)
         try:
             payload = import_module("numba.core.serialize").dumps((signature, compiled._reduce()))
             _write(self._path(key), _sealed(payload, key))
             self._delete_old()
         except Exception as error:  # a full or read-only folder, or values that cannot be pickled
             if not self.quiet:
-                _notify_not_kept(line_of(error))
+                not_kept(line_of(error))
 
     def flush(self) -> None:
         """Delete all entries of this kernel."""
@@ -133,9 +135,9 @@ class KernelCache:
             if i >= MAX_ENTRIES or used[path] < oldest:
                 path.unlink(missing_ok=True)
 
-    def _compiling(self, why: str) -> None:
+    def _compiling(self, key: bytes, why: str) -> None:
         if not self.quiet:
-            _notify_compiling(self._problem() or why)
+            begin_compiling(key, self._problem() or why)
 
     def _problem(self) -> str:
         why = why_unwritable(self.cache_path)
@@ -329,22 +331,3 @@ def line_of(error: Exception) -> str:
     """Return the message of an error on one line of bounded length."""
     text = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
     return " ".join(text.split())[:200]
-
-
-def _notify_compiling(why: str) -> None:
-    """Print once in this process that kernels are compiled, which takes a while, and why."""
-    if not _notified:
-        notify(f"compiling kernels, {why} (some 10 to 60 s) ...")
-        _notified.add("each time" if why.startswith("each time") else "once")
-
-
-def _notify_not_kept(why: str) -> None:
-    """Print once that compiled kernels could not be written, unless that was foreseen."""
-    if not _notified & {"each time", "not kept"}:
-        notify(f"compiled kernels are not kept: {why}")
-        _notified.add("not kept")
-
-
-def notify(text: str) -> None:
-    """Print one line on standard error."""
-    print(f"commsim: {text}", file=sys.stderr, flush=True)

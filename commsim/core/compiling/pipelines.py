@@ -7,7 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .kernel_cache import KernelCache, LinkedCache, line_of, notify
+from .kernel_cache import KernelCache, LinkedCache, line_of
+from .notices import notify
 
 OURS = "commsim.core.compiling.kernel_compiler"
 VALUES = 4  # that the two kernels of the check add

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, ModuleType
 import numpy as np
 import pytest
 
-from commsim.core.compiling import kernel_cache
+from commsim.core.compiling import kernel_cache, notices
 from commsim.core.compiling.kernel_cache import KernelCache, cache_folder, describe, stamp
 from commsim.core.compiling.pipelines import pipelines
 from commsim.core.jit import KERNEL, Kernel
@@ -32,13 +32,14 @@ def scaled(a):
 def folder(tmp_path, monkeypatch):
     pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(kernel_cache, "_notified", set())
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(notices, "LONG", 0.0)
     return tmp_path / "kernels"
 
 
 def answer():
     """Call a kernel as a new process would; return what it gives, and whether it came from the disk."""
-    kernel_cache._notified.clear()
+    notices._told.clear()
     compiled = Kernel(scaled, KERNEL).compiled
     return float(compiled(np.arange(4.0))), sum(compiled.stats.cache_hits.values()) == 1
 
@@ -164,6 +165,7 @@ def test_the_folder_is_named_by_the_variable_or_the_users(monkeypatch):
 
 OUTER = """
 import sys
+from commsim.core.compiling import notices
 from commsim.core.jit import compile_all, kernel
 import constants
 from helper import add
@@ -174,6 +176,7 @@ def total(n):
         result = add(result, i) * constants.FACTOR
     return result
 if __name__ == "__main__":
+    notices.LONG = 0.0
     compile_all()
     print(total(4), sum(total.stats.cache_hits.values()), "numba.np.linalg" in sys.modules)
 """

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from commsim.core.compiling import kernel_cache
 from commsim.core.compiling.pipelines import pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
 
@@ -15,7 +14,7 @@ ELF = b"\x7fELF"
 def folder(tmp_path, monkeypatch):
     pipelines()  # first, since it compiles two kernels of its own
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(kernel_cache, "_notified", {"once"})
+    monkeypatch.setattr(notices, "_told", {"once"})
     return tmp_path
 
 

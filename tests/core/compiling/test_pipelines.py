@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from commsim.core.compiling import kernel_cache, kernel_compiler
+from commsim.core.compiling import kernel_cache, kernel_compiler, notices
 from commsim.core.compiling.pipelines import PLAIN, pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
 def anew(tmp_path, monkeypatch):
     """Decide again, with an empty cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(kernel_cache, "_notified", set())
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(notices, "LONG", 0.0)
     pipelines.cache_clear()
     yield monkeypatch
     pipelines.cache_clear()

@@ -1,0 +1,73 @@
+"""Lines on standard error about the compiler: when it takes long, and when its work is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+LONG = 1.0  # seconds of compiling before a line says so
+# What launchers set in each rank: only the first says anything.
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+_lock = threading.Lock()
+_open: set[object] = set()  # what is being compiled
+_told: set[str] = set()
+_timer: threading.Timer | None = None
+
+
+def is_first_rank() -> bool:
+    """Whether no launcher started this process, or started it as its first rank."""
+    return all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES)
+
+
+def notify(text: str) -> None:
+    """Print one line on standard error, in the first of the ranks that a launcher started."""
+    if is_first_rank():
+        print(f"commsim: {text}", file=sys.stderr, flush=True)
+
+
+def begin_compiling(what: object, why: str) -> None:
+    """Note that a kernel is being compiled; if it takes long, print so once in this process.
+
+    Parameters
+    ----------
+    what : object
+        The kernel and its signature.
+    why : str
+        Reason, for the line.
+    """
+    global _timer
+    with _lock:
+        _open.add(what)
+        if not _told and _timer is None and LONG > 0:
+            _timer = threading.Timer(LONG, _tell, (why,))
+            _timer.daemon = True
+            _timer.start()
+    if LONG <= 0:
+        _tell(why)
+
+
+def end_compiling(what: object) -> None:
+    """Note that a kernel is compiled, with all kernels within it if it was the outermost."""
+    global _timer
+    with _lock:
+        _open.discard(what)
+        if not _open and _timer is not None:
+            _timer.cancel()
+            _timer = None
+
+
+def not_kept(why: str) -> None:
+    """Print once that compiled kernels could not be written, unless that was foreseen."""
+    if not _told & {"each time", "not kept"}:
+        notify(f"compiled kernels are not kept: {why}")
+        _told.add("not kept")
+
+
+def _tell(why: str) -> None:
+    """Print that kernels are compiled, which takes a while, and why."""
+    with _lock:
+        if not _open or _told:
+            return
+        _told.add("each time" if why.startswith("each time") else "once")
+    notify(f"compiling kernels, {why} (some 10 to 60 s) ...")

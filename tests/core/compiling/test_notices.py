@@ -1,0 +1,52 @@
+"""What is said of the compiler, and when."""
+
+import time
+
+import pytest
+
+from commsim.core.compiling import notices
+
+pytestmark = pytest.mark.nojit
+
+
+@pytest.fixture(autouse=True)
+def anew(monkeypatch):
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(notices, "_open", set())
+    monkeypatch.setattr(notices, "_timer", None)
+    for name in notices.RANK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def compile_for(seconds):
+    notices.begin_compiling("outer", "once after installation")
+    notices.begin_compiling("inner", "once after installation")
+    notices.end_compiling("inner")
+    time.sleep(seconds)
+    notices.end_compiling("outer")
+
+
+def test_what_is_compiled_quickly_is_not_announced(monkeypatch, capfd):
+    monkeypatch.setattr(notices, "LONG", 0.2)
+    compile_for(0.0)
+    time.sleep(0.3)
+    assert capfd.readouterr().err == ""
+
+
+def test_what_takes_long_is_announced_once(monkeypatch, capfd):
+    monkeypatch.setattr(notices, "LONG", 0.02)
+    compile_for(0.2)
+    compile_for(0.2)
+    assert capfd.readouterr().err == "commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n"
+
+
+def test_of_the_ranks_of_a_launcher_only_the_first_says_it(monkeypatch, capfd):
+    monkeypatch.setattr(notices, "LONG", 0.0)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+    compile_for(0.0)
+    notices.not_kept("no space")
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setattr(notices, "_told", set())
+    compile_for(0.0)
+    assert "compiling kernels" in capfd.readouterr().err

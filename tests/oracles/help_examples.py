@@ -1,0 +1,51 @@
+"""The examples that help prints, as tests run them: in a shell, or as words of commands."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import commsim
+from commsim.cli.parsing.examples import EXAMPLES, examples_of
+
+ROOT = Path(commsim.__file__).parent.parent
+# Examples that compile all kernels, measure for a minute, or make namespaces as root.
+LONG = ("warmup", "calibrate", "validate", "testbed")
+
+
+def in_shell(line, folder, **more):
+    """Run a line in a folder; return what it printed on standard error."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **more}
+    line = _on_a_free_port(line) if "switch serve" in line else line
+    done = subprocess.run(["bash", "-c", line], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
+    return done.stderr
+
+
+def _on_a_free_port(line):
+    """Give a switch a port that no other test has, and its workers time until it has started."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    line = re.sub(r"(switch (serve|all-reduce|status))", rf"\1 --port {port}", line)
+    return line.replace("& commsim switch all-reduce", "& sleep 8; commsim switch all-reduce", 1)
+
+
+def verbs():
+    """Verbs whose examples can be run anywhere."""
+    return [verb for verb in EXAMPLES if verb not in LONG]
+
+
+def commands():
+    """Examples that one process can run one after the other, without a shell; sweeps start processes of their own."""
+    lines = [
+        line for verb in verbs() if verb not in ("emulate", "sweep") for line in examples_of(f"commsim {verb}".strip())
+    ]
+    alone = [
+        one.strip() for line in lines if not re.search(r"[;]|& |=kernels|mpirun", line) for one in line.split("&&")
+    ]
+    return [line.removeprefix("commsim ") for line in alone]
