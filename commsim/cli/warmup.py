@@ -21,7 +21,7 @@ from .flags import Verb, WithJson, flag, switched
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 FEW = "star:n_hosts=4"
-# Commands that together call the kernels of all verbs, so that no kernel is listed. Neighbours run beside each other and
+# Commands that together call the kernels of all verbs, so that none is listed. Neighbours run beside each other and
 # share few kernels: what one process has compiled, a later command of the other reads from the disk.
 PARTS: dict[str, tuple[str, ...]] = {
     "flow engine": (
