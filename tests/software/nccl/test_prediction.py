@@ -10,7 +10,7 @@ from collectives.nccl.call import Call
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_time, nvls_time
-from commsim.software.nccl.prediction import Site, chosen, predict
+from commsim.software.nccl.prediction import Site, chosen, over_releases, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
 from commsim.software.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time
@@ -211,6 +211,23 @@ def test_a_prediction_has_the_interval_of_its_machines_and_size():
             low, high = known.spread[machines, name]
             assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
             assert 0.5 < low < 1 < high < 3
+
+
+def test_where_the_release_is_not_known_the_interval_holds_that_of_every_release():
+    ring = Channels(8, 24e9, 24e9)
+    where = Setting(32, 4, "ampere", "intel", {"ring": ring, "tree": ring})
+    site = Site(where, 240e9, nics=200e9, network="infiniband", n_nics=8)
+    for size in (64 * 1024, 4 * MIB, GIB):
+        low, high = over_releases(site, "all_reduce", size)
+        found = [
+            predict(
+                dataclasses.replace(site, version=v, setting=dataclasses.replace(where, version=v)), "all_reduce", size
+            )
+            for v in ((2, 8), (2, 17), (2, 22), (2, 23), (2, 30))
+        ]
+        assert all(low <= one.low <= one.high <= high for one in found)
+    with pytest.raises(InputError, match="no all_reduce with nvls/any here"):
+        over_releases(site, "all_reduce", MIB, "nvls")
 
 
 def test_protocols_that_a_network_does_not_leave_are_not_chosen():
