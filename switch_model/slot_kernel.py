@@ -39,6 +39,7 @@ SLOT_ROW = np.dtype(
         ("count", np.int32),  # children still to come; 0 before the first and after the last
         ("has_result", np.bool_),  # registers hold what goes down to the children
         ("ecn", np.bool_),  # a packet that contributed was marked
+        ("in_unit", np.bool_),  # the sum is complete, and has not left the aggregation unit
     ],
     align=True,
 )

@@ -30,7 +30,7 @@ from commsim.workload.cost_of import network_costs
 from commsim.workload.exchanges import ExchangesOnLinks
 from commsim.workload.task_graph import Graph, Task, simulate_graph
 
-TRACED, RANKS, STEPS = 8, 32, 4
+TRACED, RANKS, STEPS = 8, 32, 8
 NETWORKS = ("star:n_hosts=32,bandwidth=1Gbps", "star:n_hosts=32,bandwidth=10Gbps",
             "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=10Gbps")  # fmt: skip
 BUCKET = 2101248.0  # bytes: two layers of 512 x 512 weights and 512 biases

@@ -160,7 +160,7 @@ def compare_threads(times: int) -> list[list[str]]:
     pods = np.split(place(network, N_RINGS * N_RANKS).nodes, N_RINGS)
     jobs = [Job(schedule, Placement(np.random.default_rng(k).permutation(pod))) for k, pod in enumerate(pods)]
     together = plan_flows(network, jobs, routing="ecmp")
-    apart = [plan_flows(network, [job], routing="ecmp", first_number=k) for k, job in enumerate(jobs)]
+    apart = [plan_flows(network, [dataclasses.replace(job, number=k)], routing="ecmp") for k, job in enumerate(jobs)]
     simulate = engine_with("binary heap")
 
     def one_after_the_other(states: Sequence[FlowState]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,8 @@ class Job:
     network : Network, optional
         Network as the job's messages see it, beside others that see another one: latencies, overheads of 0 or the
         network's, and rates of links that it reaches. Default: the network that the jobs share.
+    number : int, optional
+        Number that ECMP hashes beside each channel, so that jobs take paths of their own. Default: the job's position.
     """
 
     schedule: Schedule
@@ -59,6 +62,7 @@ class Job:
     rate_cap: float = float("inf")
     messages: Callable[[float], NDArray[np.float64]] | None = None
     network: Network | None = None
+    number: int | None = None
 
     @property
     def is_regular(self) -> bool:
@@ -197,13 +201,17 @@ def ends_of(transfers: Transfers, lead: NDArray[np.intp]) -> tuple[NDArray[np.in
     )
 
 
+def number_of(name: str) -> int:
+    """Return the number of a job with this name: the same wherever the job stands among others."""
+    return zlib.crc32(name.encode())
+
+
 def plan_flows(
     network: Network,
     jobs: Sequence[Job],
     *,
     routing: str | None = None,
     seed: int = 0,
-    first_number: int = 0,
     shared: JobConnections | None = None,
 ) -> FlowPlan:
     """Lay out the tables: dependencies, connections, routes and resources of all jobs together.
@@ -216,8 +224,6 @@ def plan_flows(
         Jobs, at least one.
     routing, seed : str, int
         Same as in :func:`commsim.routing.routing.find_routes`.
-    first_number : int
-        Number of the first job; numbers are hashed, so that a job can keep its paths when it is planned by itself.
     shared : JobConnections, optional
         Connections of the only job, number 0, where other ways of computing share them.
 
@@ -244,7 +250,7 @@ def plan_flows(
     placement = joined([job.placement for job in jobs])
     nodes = placement.nodes[ends]
     job_of_connection = np.repeat(np.arange(len(jobs)), [len(e) for e in ends_of_jobs])
-    number = first_number + job_of_connection
+    number = np.array([j if job.number is None else job.number for j, job in enumerate(jobs)])[job_of_connection]
     channel = np.concatenate(channels)
     hashed = channel + 1000 * number
     if shared is not None:

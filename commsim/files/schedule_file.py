@@ -1,4 +1,4 @@
-"""Schedules in npz files: the bodies of the blocks one after the other, how they repeat, and the placement if known."""
+"""Schedules in npz files: bodies of the blocks one after the other, how they repeat; placement and size if known."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ def pins_routes(path: str | Path) -> bool:
     return "route_ends" in read_archive(path, "schedule", MAX_BYTES)
 
 
+def own_size(path: str | Path) -> float:
+    """Return the size with which messages have the bytes of the file that a schedule was read from; 0 of no file."""
+    header = read_archive(path, "schedule", MAX_BYTES).header
+    return header.number("size", 0.0)
+
+
 def _read_schedule(path: str | Path, network: Network | None) -> tuple[Schedule, Placement | None]:
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is a .npz file")
@@ -57,6 +63,8 @@ def _read_schedule(path: str | Path, network: Network | None) -> tuple[Schedule,
     counts = {key: header.whole(key) for key in _COUNTS}
     tables = header.tables("blocks")
     shapes = [_read_shape(fields) for fields in tables]
+    if header.number("size", 0.0) < 0:
+        header.refuse("size", "bytes, 0 or more")
     layout = tuple(header.items("layout", int, "a whole number")) if "layout" in header else ()
     transfers = archive.take("transfers", TRANSFER)
     weights = archive.take("weights", np.float64) if "weights" in archive else np.empty(0)
@@ -75,7 +83,12 @@ def _read_schedule(path: str | Path, network: Network | None) -> tuple[Schedule,
 
 
 def write_schedule(
-    schedule: Schedule, path: str | Path, network: Network | None = None, placement: Placement | None = None
+    schedule: Schedule,
+    path: str | Path,
+    network: Network | None = None,
+    placement: Placement | None = None,
+    *,
+    size: float = 0.0,
 ) -> None:
     """Write a schedule so that :func:`read_schedule` gives exactly the same back.
 
@@ -87,6 +100,8 @@ def write_schedule(
         Ends with .npz.
     network, placement : Network, Placement, optional
         What it was made for; the file then says where its participants sit, by name.
+    size : float, bytes
+        Size with which its messages have the bytes of the file that it was read from; 0 of no file.
     """
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is saved as .npz")
@@ -98,6 +113,8 @@ def write_schedule(
         for block in schedule.blocks
     ]  # fmt: skip
     header: dict[str, Any] = {"name": schedule.name, "operation": schedule.operation, "blocks": blocks}
+    if size:
+        header["size"] = size
     if schedule.layout:
         header["layout"] = list(schedule.layout)
     # Assigned field by field into zeros: the padding between fields would otherwise be whatever memory held.

@@ -69,21 +69,22 @@ def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
 
 
 def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
-    from commsim.files.schedule_file import pins_routes, read_schedule
+    from commsim.files.schedule_file import own_size, pins_routes, read_schedule
 
     lost = "the placement and the routes that it was made for stay behind: other formats have neither"
-    return Sized(read_schedule(source)), (lost,) if pins_routes(source) else ()
+    return Sized(read_schedule(source), size=own_size(source)), (lost,) if pins_routes(source) else ()
 
 
 def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
-    from commsim.files.store import save
+    from commsim.files.schedule_file import write_schedule
 
     if value.n_bytes is not None and not value.size:
         raise InputError(
             f"{value.schedule.name}: the sizes of its messages have no common divisor that is large enough, and "
-            "a schedule's file gives sizes in chunks; use commsim.formats in Python, or read it as a workload (.toml)"
+            "a schedule's file gives sizes in chunks; write a size that is a multiple of the number of chunks, use "
+            "commsim.formats in Python, or read it as a workload (.toml)"
         )
-    save(value.schedule, target)
+    write_schedule(value.schedule, target, size=value.size)
     notes = []
     if value.size:
         notes.append(f"messages have the sizes of the file when it is run with -b {value.size:.0f} -e {value.size:.0f}")
@@ -176,7 +177,7 @@ def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
     gamma = context.gamma if context.gamma or value.gamma.size < 2 else value.gamma
     notes = []
     if (n_bytes != np.rint(n_bytes)).any():
-        notes.append("messages are rounded to whole bytes; choose a size that is a multiple of the number of chunks")
+        notes.append("messages are rounded to whole bytes; choose a size of whole bytes")
     if any(block.n_fences for block in value.schedule.blocks):
         notes.append(FENCED)
     if value.schedule.n_helpers:

@@ -68,7 +68,7 @@ class Sized:
     n_bytes : float64[n_transfers], bytes, optional
         Size of each message, where the file has it.
     size : float, bytes
-        Size that gives the messages their sizes, where there is one.
+        Size that gives the messages the sizes of the file, where there is one.
     gamma : float64[n_participants], s/byte
         Time to reduce a byte, where the file has it.
     """
@@ -79,7 +79,7 @@ class Sized:
     gamma: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
     def messages(self, context: Context) -> NDArray[np.float64]:
-        """Bytes of every message.
+        """Bytes of every message: of a whole size whole bytes, so that the messages of all chunks add up to the size.
 
         Raises
         ------
@@ -88,6 +88,14 @@ class Sized:
         """
         if self.n_bytes is not None:
             return self.n_bytes
-        if context.size is None:
+        size = self.size if context.size is None else context.size
+        if not size:
             raise InputError(f"{self.schedule.name} has no sizes, and this format needs them: give --size")
-        return np.asarray(self.schedule.expand()["count"] * (context.size / self.schedule.n_chunks))
+        transfers, n_chunks = self.schedule.expand(), self.schedule.n_chunks
+        if size % 1:
+            return np.asarray(transfers["count"] * (size / n_chunks))
+        # The bytes before a chunk are rounded, not those of each message: no byte is lost between two chunks.
+        whole, rest = divmod(int(size), n_chunks)
+        first = transfers["src_chunk"].astype(np.int64)
+        last = first + transfers["count"]
+        return np.asarray((last - first) * whole + last * rest // n_chunks - first * rest // n_chunks, np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -145,8 +146,11 @@ def prepare(
     """
     network = load_network(network) if isinstance(network, str) else network
     notes: tuple[str, ...] = ()
+    size = 0.0
     if isinstance(collective, str) and collective.endswith(".npz"):
-        path = collective
+        from commsim.files.schedule_file import own_size
+
+        path, size = collective, own_size(collective)
         if placement is None:
             from commsim.files.schedule_file import read_placed_schedule
 
@@ -159,6 +163,7 @@ def prepare(
     if isinstance(collective, Schedule):
         where = placed(placement, network, collective, seed)
         ready = _laid_out(Built(collective, {}, where, notes), network, routing, seed)
+        ready = dataclasses.replace(ready, own_size=size)
     elif collective.startswith(SYNTHESIZED):
         ready = _synthesized(collective, network, n_ranks, placement=placement, routing=routing, seed=seed)
     else:

@@ -177,7 +177,11 @@ def on_result(links: Links, jobs: Jobs, p: int) -> None:
 @njit_norefcount
 def on_unit(links: Links, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
-    _leave_switch(links, p, jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]])
+    row = jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]]
+    job = jobs.job[row["job"]]
+    if not job["shared"]:
+        jobs.slot[slot_row(row, job, links.packet[p]["slot"])]["in_unit"] = False
+    _leave_switch(links, p, row)
 
 
 @njit_norefcount
@@ -237,6 +241,9 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
 def _carry_out(links: Links, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
     packet = links.packet[p]
+    if action & DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
+        free_packet(links, p)
+        return
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
     out = new_message(links) if action & READ else -1
     if chunk >= 0 and action & (OVERWRITE | ADD):
@@ -258,6 +265,7 @@ def _carry_out(links: Links, jobs: Jobs, p: int, row: Row, job: Row, at: int, ac
         if action & ALL:
             packet["kind"] = RESULT
         if row["unit"] >= 0:
+            jobs.slot[at]["in_unit"] = not job["shared"]
             send(links, p, row["unit"])
         else:
             _leave_switch(links, p, row)

@@ -31,7 +31,8 @@ from .read_chakra import graph_of_files
 from .read_kineto import rank_of_kineto
 from .step import Step, last_steps
 
-# A call of the trace is the one of the record that was issued nearest to it, and not further from it than this, s.
+# A trace and a record are of the same calls if half of these were issued at times that differ by at most this, s; of a
+# record that lacks some, a call of the trace is the nearest one, and not further from it.
 NEAR = 20e-3
 MAX_FILES = 4096
 
@@ -153,23 +154,49 @@ def _alone(record: _Record) -> TracedRank:
 def _with_record(rank: TracedRank, base: int, record: _Record) -> TracedRank:
     """Give the calls of a trace the sizes and groups of those in the record that were issued at the same time."""
     noted = sorted(((at - base) * 1e-9, i) for i, (_, at) in enumerate(record.calls))
-    times, used = [time for time, _ in noted], set[int]()
+    times, kinds = [time for time, _ in noted], [record.calls[i][0].operation for _, i in noted]
     found = []
-    for call in rank.calls:
-        names = {call.operation, DONE_AS.get(call.operation, call.operation)}
-        near = range(bisect.bisect_left(times, call.issued - NEAR), bisect.bisect_right(times, call.issued + NEAR))
-        fitting = [k for k in near if k not in used and record.calls[noted[k][1]][0].operation in names]
-        if not fitting:
+    for call, k in zip(
+        rank.calls, _in_order(rank.calls, times, kinds) or _nearest(rank.calls, times, kinds), strict=True
+    ):
+        if k is None:
             found.append(call)
             continue
-        k = min(fitting, key=lambda k: abs(times[k] - call.issued))
-        used.add(k)
         known = record.calls[noted[k][1]][0]
         size = known.size if call.size is None else call.size
         at = min(times[k], call.start)
         found.append(dataclasses.replace(call, size=size, group=known.group, issued=at))
     groups = {**rank.groups, **{name: group for name, group in record.groups.items() if name not in rank.groups}}
     return dataclasses.replace(rank, calls=tuple(found), groups=groups)
+
+
+def _is_one_of(call: TracedCall, kind: str) -> bool:
+    return kind in (call.operation, DONE_AS.get(call.operation, call.operation))
+
+
+def _in_order(calls: Sequence[TracedCall], times: Sequence[float], kinds: Sequence[str]) -> list[int | None]:
+    """Pair the calls of a trace with as many in a row of the record, of the same operations; empty where none fit.
+
+    A thread that the processor takes away between the operator and the record is late by any time, but the order stays.
+    """
+    rows = range(len(kinds) - len(calls) + 1)
+    fitting = [o for o in rows if all(_is_one_of(call, kinds[o + i]) for i, call in enumerate(calls))]
+    if not fitting or not calls:
+        return []
+    late = [float(np.median([abs(times[o + i] - call.issued) for i, call in enumerate(calls)])) for o in fitting]
+    best = int(np.argmin(late))
+    return list(range(fitting[best], fitting[best] + len(calls))) if late[best] <= NEAR else []
+
+
+def _nearest(calls: Sequence[TracedCall], times: Sequence[float], kinds: Sequence[str]) -> list[int | None]:
+    """Pair each call of a trace with the one of the record that was issued nearest to it; None where none is near."""
+    used, found = set[int](), list[int | None]()
+    for call in calls:
+        near = range(bisect.bisect_left(times, call.issued - NEAR), bisect.bisect_right(times, call.issued + NEAR))
+        fitting = [k for k in near if k not in used and _is_one_of(call, kinds[k])]
+        found.append(min(fitting, key=lambda k: abs(times[k] - call.issued)) if fitting else None)
+        used.update(k for k in found[-1:] if k is not None)
+    return found
 
 
 def traced_graph(

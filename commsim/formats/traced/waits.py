@@ -5,7 +5,9 @@ pauses until it ends: on a GPU whenever its streams are idle as it ends; on a pr
 or ends with it and is longer than those between operators. (3) A later call of its stream is waited for: both have
 ended then. (4) What gathers (all-gather, broadcast, all-to-all, messages) is needed by the first computation after the
 program issued its next call on that stream, since programs prefetch one ahead. (5) What reduces is needed by the
-optimiser, or else by the end of the step. A pause that no call explains counts as computation.
+optimiser, or else by the end of the step. On a processor the thread waits for these calls in the pause in which the
+last of them ends, if it began after all were issued: no gradient is left to be computed then. A pause that no call
+explains counts as computation.
 
 A thread that the processor takes away looks as if it waited. What a program does it does in every step, on all ranks:
 on a processor a pause counts where most steps have one, between the same calls.
@@ -103,7 +105,8 @@ def find_waits(
                 if places is not None and found.place != places[i]:
                     found = None
             waits.append(found)
-    return _by_rules(rank, calls, waits, busy[:, 0], end)
+    decided = _by_rules(rank, calls, waits, busy[:, 0], end)
+    return decided if rank.on_gpu else _before_update(calls, decided, pauses)
 
 
 def usual_places(steps: Sequence[Sequence[Wait]]) -> list[int]:
@@ -123,7 +126,7 @@ def _spans(rank: TracedRank, begin: float, end: float) -> NDArray[np.float64]:
 
 
 def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) -> Wait | None:
-    """Tell whether the thread paused for a call: in the longest pause that ends about when the call does, or after it.
+    """Tell whether the thread paused for a call: in the pause in which it ends, or the longest that ends about then.
 
     The backend's thread may note the end of a call after the program has gone on. A pause that follows the operator
     which issued the call is waiting also where it is short.
@@ -134,12 +137,15 @@ def _on_processor(call: TracedCall, pauses: NDArray[np.float64], usual: _Usual) 
     found = np.flatnonzero((last >= call.end) | (call.end - last <= WAKES * (last - first)))
     if not len(found):
         return None
-    k = int(found[np.argmax((last - first)[found])])
-    begun, resume = float(first[k]), min(call.end, float(last[k]))
-    at_once = begun <= call.returned and call.end <= last[k]
-    near = abs(float(last[k]) - call.end) <= WAKES * float(last[k] - first[k])
-    longest = usual.median if at_once else usual.most
-    return Wait(resume, (begun, resume), 2) if (at_once or near) and resume - begun > LONGER * longest else None
+    around = found[(first[found] <= call.end) & (call.end <= last[found])]
+    longest = found[np.argmax((last - first)[found])]
+    for k in (*map(int, around), int(longest)):
+        begun, resume = float(first[k]), min(call.end, float(last[k]))
+        at_once = begun <= call.returned and call.end <= last[k]
+        near = abs(float(last[k]) - call.end) <= WAKES * float(last[k] - first[k])
+        if (at_once or near) and resume - begun > LONGER * (usual.median if at_once else usual.most):
+            return Wait(resume, (begun, resume), 2)
+    return None
 
 
 def _by_rules(
@@ -157,6 +163,20 @@ def _by_rules(
         following[call.stream] = call.issued
         waits.append(wait)
     return waits[::-1]
+
+
+def _before_update(calls: list[TracedCall], waits: list[Wait], pauses: NDArray[np.float64]) -> list[Wait]:
+    """Find the pause in which the thread waits for all calls that one update, or the end of the step, needs."""
+    found = list(waits)
+    for resume in {wait.resume for wait in waits if wait.rule == 5}:
+        needed = [i for i, wait in enumerate(waits) if wait.rule == 5 and wait.resume == resume]
+        over = max(calls[i].end for i in needed)
+        issued = max(calls[i].issued for i in needed)
+        k = int(np.searchsorted(pauses[:, 0], over, side="right")) - 1
+        if k >= 0 and issued <= pauses[k, 0] and over <= pauses[k, 1] <= resume:
+            for i in needed:
+                found[i] = Wait(over, (float(pauses[k, 0]), over), 5)
+    return found
 
 
 def _by_rule(

@@ -89,8 +89,6 @@ class AggregatedPlan(Plan):
         lines = []
         if results[0].engine == "packet":
             lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
-            if self.network.recv_overhead.any() or self.network.gamma.any():
-                lines.append("receive overheads and the reduction rate of hosts are not counted")
         elif verbose:
             views = {r.size: self.view(r.size) for r in results}
             gaps = {size: view.differences for size, view in views.items() if view is not None}

@@ -121,7 +121,9 @@ class Aggregation:
         system, trees = self.spec.at(size), self.where.trees
         per_message = system.packets_per_message
         n_packets = math.ceil(size / system.payload / per_message) * per_message
-        overhead = float(network.overhead[ranks].max())  # of a message, so that chunks are whole messages where it is
+        # Each is of a message, so that chunks are whole messages where there is one; they occupy two ports.
+        sent, received = float(network.overhead[ranks].max()), float(network.recv_overhead[ranks].max())
+        overhead = max(sent, received)
         unit = per_message if overhead else 1
         parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
         chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
@@ -132,7 +134,7 @@ class Aggregation:
         units = _unit_times(system, trees[0])
         bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
         chunk = float(system.framing.on_wire(packets * system.payload))
-        cap = _rate(system, network, trees, units + overhead, windowed="pool" not in chosen)
+        cap = _rate(system, network, trees, units + sent + received, windowed="pool" not in chosen)
         if overhead and packets > per_message:  # several messages, of whose overheads the flow engine counts one
             cap = min(cap, chunk / (chunk / bandwidth + (packets / per_message - 1) * overhead))
         whole = packets == unit == per_message  # of parts of messages, a pool would slide on before the message is back
@@ -149,8 +151,8 @@ class Aggregation:
             differences += (f"windows, overheads and aggregation units as a rate of {format_bandwidth(cap)}",)
         if overhead and any(network.bandwidth[path[0]] > bandwidth for path in trees[0].worker_up if path):
             differences += ("an overhead delays packets on a rank's first link, which is faster than the slowest",)
-        if network.recv_overhead.any() or network.gamma.any():
-            differences += ("packets of switch systems have no receive overheads and no reduction rates",)
+        if received:
+            differences += ("packets of switch systems have no receive overhead, and are refused",)
         return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)
 
     def _differences(

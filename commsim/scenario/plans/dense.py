@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from commsim.scenario.plans.sparse_data import SparseData
 
 Starts = NDArray[np.float64]
+OTHER_SIZE = "{0}: messages have the sizes of the file that it was read from only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")
 # Function from ``(size, *, starts, framing)`` to a result.
 Simulation = Callable[..., Result]
@@ -59,6 +60,8 @@ class Plan:
         Size that the schedule's chunks are parts of, where it is not the operation's.
     before : float, s
         Time outside of all messages: of a launch, of host and aggregation units.
+    own_size : float, bytes
+        Size that the schedule was read with from a file of another tool; 0 of all others.
     """
 
     schedule: Schedule
@@ -70,6 +73,7 @@ class Plan:
     framing: Framing | None = None
     sent: float | None = None
     before: float = 0.0
+    own_size: float = 0.0
     _at: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[str, FlowPaths] = field(default_factory=dict, repr=False, compare=False)
 
@@ -213,9 +217,16 @@ class Plan:
             found = dataclasses.replace(found, interval=self._interval(sent, wish, framing))
         return self.finished(found, size)
 
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
+        """Return what to say of sizes with which messages have other bytes than in the file of the schedule."""
+        if not self.own_size or all(size == self.own_size for size in sizes):
+            return []
+        return [OTHER_SIZE.format(self.schedule.name, self.own_size)]
+
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
-        return remarks_of_results(results, self._of_switches(results, has_framing, verbose))
+        own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
+        return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
         """Describe what the numbers of in-network aggregation mean."""

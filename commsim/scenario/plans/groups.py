@@ -18,7 +18,7 @@ from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import Messages
-from commsim.scenario.together.composition import JobEntry
+from commsim.scenario.together.composition import JobEntry, number_of_unnamed
 from commsim.scenario.together.shared_run import SIMULATORS, SharedPlan, SharedRun, shared_network
 
 __all__ = ["GROUPS", "GroupsPlan", "prepare_groups"]
@@ -117,7 +117,8 @@ def prepare_groups(
         )  # fmt: skip
         title = f"group {','.join(map(str, group))}: "
         plans.append(dataclasses.replace(plan, notes=tuple(title + note for note in plan.notes)))
-        entries.append(JobEntry(f"group {k}", plan.schedule.name, tuple(group), 0.0))
+        ranks, name = tuple(group), collective if isinstance(collective, str) else plan.schedule.name
+        entries.append(JobEntry(f"group {k}", plan.schedule.name, ranks, 0.0, number=number_of_unnamed(name, ranks)))
     shared = shared_network(network, plans)
     return GroupsPlan(SharedRun(shared, tuple(entries), tuple(plans), Messages.none(), routing, seed))
 

@@ -65,7 +65,9 @@ class JobsPlan(SharedPlan):
         verbose: bool = False,  # noqa: ARG002
     ) -> list[str]:
         """Return what the results leave out, assume or depend on."""
-        return remarks_of_results(results)
+        runs = zip(self.run.plans, self.run.entries, strict=True)
+        own = [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
+        return own + remarks_of_results(results)
 
     def predict(self, **options: Any) -> Shared:
         """Simulate everything at once.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.engine.flow_plan import number_of
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
 
@@ -33,6 +34,8 @@ class JobEntry:
         Time at which all its ranks begin.
     weight, priority, rate_cap
         Same as in :class:`commsim.engine.flow_plan.Job`.
+    number : int, optional
+        Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
     """
 
     name: str
@@ -43,6 +46,7 @@ class JobEntry:
     weight: float = 1.0
     priority: int = 0
     rate_cap: float = float("inf")
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class Composition:
     background: tuple[Background, ...]
 
 
+def number_of_unnamed(collective: str, ranks: tuple[int, ...]) -> int:
+    """Return the number of a job without a name: the same wherever it stands among others."""
+    return number_of(f"{collective} {ranks}")
+
+
 def read_composition(path: str | Path) -> Composition:
     """Read a TOML or JSON file with tables ``[[job]]`` and ``[[background]]``.
 
@@ -112,16 +121,18 @@ def read_composition(path: str | Path) -> Composition:
 
 
 def _job(entry: Fields, i: int) -> JobEntry:
-    collective = entry.text("collective")
+    collective, ranks = entry.text("collective"), _ranks(entry)
+    name = entry.text("name", "")
     job = JobEntry(
-        entry.text("name", f"{i}:{collective.partition(':')[0]}"),
+        name or f"{i}:{collective.partition(':')[0]}",
         collective,
-        _ranks(entry),
+        ranks,
         _positive(entry, "size", parse_size, None),
         entry.quantity("start", parse_time, 0.0),
         entry.number("weight", 1.0),
         entry.whole("priority", default=0),
         entry.quantity("rate_cap", parse_bandwidth, float("inf")),
+        number_of(name) if name else number_of_unnamed(collective, ranks),
     )
     entry.finish()
     if job.weight <= 0:

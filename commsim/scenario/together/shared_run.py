@@ -154,13 +154,15 @@ class SharedRun:
                     f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
                     "use engine flow"
                 )
-        plain = [k for k, slots in enumerate(in_slots) if not slots]
+        order = sorted(range(len(in_slots)), key=lambda k: self.entries[k].number or 0)
+        plain, switched = [k for k in order if not in_slots[k]], [k for k in order if in_slots[k]]
         sized = self._sized(plain, wish)
         if engine == "packet":
-            results = self._in_packets(sized, [self._aggregation(k) for k, slots in enumerate(in_slots) if slots], wish)
+            results = self._in_packets(sized, [self._aggregation(k) for k in switched], wish)
         else:
             results = self._as_flows(sized, wish)
-        of_job: list[Result | None] = [None] * len(self.entries)
+        n_background = len(self.messages.start)
+        of_job = dict(zip(switched, results[len(plain) + n_background :], strict=True))
         carried = sum((result.link_bytes for result in results), np.zeros(self.network.n_links))
         for k, result in zip(plain, results, strict=False):
             size = self.entries[k].size
@@ -168,13 +170,10 @@ class SharedRun:
             of_job[k] = (
                 with_rest(at_size, result, size, carried) if engine == "flow" else Plan.finished(at_size, result, size)
             )
-        n_background = len(self.messages.start)
         took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
-        others = iter(results[len(plain) + n_background :])
-        every = [next(others) if result is None else result for result in of_job]
         named = tuple(
             dataclasses.replace(r, collective=p.schedule.name, engine=engine)
-            for r, p in zip(every, self.plans, strict=True)
+            for r, p in ((of_job[k], plan) for k, plan in enumerate(self.plans))
         )
         if sized.plan is None or not n_background:
             return named, took, took
@@ -188,7 +187,7 @@ class SharedRun:
         for k in which:
             entry, at_size = self.entries[k], self.plans[k].at(self.entries[k].size)
             laid.append(at_size.paths)
-            sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority}
+            sharing: dict[str, Any] = {"weight": entry.weight, "priority": entry.priority, "number": entry.number}
             if wish.engine == "packet":  # packets have the rates of links
                 flags = at_size.in_packets() if framing is None else None
                 job = dataclasses.replace(at_size.paths.job, rate_cap=entry.rate_cap, **sharing)

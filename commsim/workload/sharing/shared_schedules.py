@@ -20,7 +20,7 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_plan import FlowPlan, Job, number_of, plan_flows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,13 +117,13 @@ def run_jobs(
     names = [job.name for job in jobs]
     if len(set(names)) != len(names):
         raise InputError(f"jobs need different names, got {', '.join(names)}")
-    parts = [Job(job.schedule, job.placement, job.weight, job.priority) for job in jobs]
+    parts = [Job(job.schedule, job.placement, job.weight, job.priority, number=number_of(job.name)) for job in jobs]
     plan = plan_flows(network, parts, routing=routing, seed=seed)
     starts = np.repeat([job.start for job in jobs], [job.schedule.n_participants for job in jobs])
     together = simulate_flows(plan, [job.size for job in jobs], starts=starts, framing=framing, trace=True)
     alone: list[Result] = []
-    for j, (job, part) in enumerate(zip(jobs, parts, strict=True)):
-        single = plan_flows(network, [part], routing=routing, seed=seed, first_number=j)
+    for job, part in zip(jobs, parts, strict=True):
+        single = plan_flows(network, [part], routing=routing, seed=seed)
         alone += simulate_flows(single, job.size, starts=job.start, framing=framing)
     return SharedSchedules(network, tuple(jobs), together, tuple(alone), _shared_time(plan, together))
 

@@ -273,3 +273,13 @@ def test_segments_follow_each_other_at_the_pace_of_the_unit() -> None:
 def test_streams_reach_the_published_share_of_the_links() -> None:
     n_bytes = 1 << 24
     assert n_bytes / seconds(n_bytes, "streaming") == pytest.approx(0.95 * 12.5e9, rel=0.01)
+
+
+@pytest.mark.parametrize("rto", [1e-3, 1e-2])
+def test_a_repeated_packet_gets_no_sum_that_the_aggregation_unit_has_not_finished(rto: float) -> None:
+    """The unit of iSwitch needs 3.66 us for each of 684 packets of 16 workers: a full window waits longer than 1 ms."""
+    system = dataclasses.replace(SYSTEMS["iswitch"].build(), rto=rto)
+    result = run(system, star(16), 16, 684 * system.elements)
+    assert result.time >= 684 * system.unit_time(16)
+    assert (result.counters["retransmissions"] > 0) == (rto < 2e-3)
+    assert result.counters["exact"]
