@@ -131,6 +131,9 @@ def _table(folder: Path, line: dict[str, str]) -> Table:
     algorithm = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvls_tree"}.get(
         line["forced_algo"].lower(), ""
     )
+    if line["forced_algo"] == "best forced arm":  # without NVLink SHARP; the source names the ring at one size
+        algorithm = "ring"
+        assumed.append("a ring")
     trusted = re.search(r"use sizes from (\d+) MB", line["notes"])
     return Table(
         line["id"], operation, algorithm, line["forced_proto"].lower(), site, line["healthy"] == "yes",

@@ -87,6 +87,14 @@ def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
     assert four - one == pytest.approx(3 * (28 * 1 + 2 * 40) * US, rel=0.01)
 
 
+def test_the_copy_of_a_receiver_s_last_slice_overlaps_with_nothing():
+    """Two machines whose CPUs copy at 5 GB/s: each of both steps has the bytes' copy beside that of the last slice."""
+    staged = Plugin(0, 0, 0, 1.0, post=0.0, copy=5 * GB)
+    call = Call("all_reduce", 64 * 1024, 2, 2, "ring", "simple", 1)
+    chunk = 32 * 1024 / (5 * GB)
+    assert ring_time(Ways(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * math.hypot(chunk, chunk), rel=0.01)
+
+
 def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
     ring = Channels(12, 20e9, 0.0)
     exchange = Site(Setting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
