@@ -10,12 +10,15 @@ from commsim.core.errors import InputError
 from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
+from .model_versions import MODELS
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Rings of NCCL that carry at most this have fewer threads.
 SLOW_RINGS = 12e9
+# First release that knows a generation.
+FIRST_RELEASE = {"volta": (2, 8), "ampere": (2, 8), "hopper": (2, 17), "blackwell": (2, 25)}
 # Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
 # of 2.29.2 that do not; NCCL's notes do not say it.
 NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
@@ -159,6 +162,40 @@ def predict(
         seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
     low, high = spread_of(known, site, size)
     return Predicted(seconds, how, seconds * low, seconds * high)
+
+
+def over_releases(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> tuple[float, float]:
+    """Return the interval of the time where the release is not known: of all releases that a generation runs with.
+
+    Parameters
+    ----------
+    site, operation, size, algorithm, protocol, known
+        Same as in :func:`predict`; the release of `site` does not matter.
+
+    Returns
+    -------
+    float, float, s
+        The least lower and the greatest upper bound.
+
+    Raises
+    ------
+    InputError
+        As :func:`predict`, if no release has what is forced.
+    """
+    found, last = [], InputError("no release")
+    for release in sorted({model.since for model in MODELS} | {MORE_CHANNELS, *NO_LL128_ON_BLACKWELL}):
+        if release[:2] < FIRST_RELEASE[site.setting.gpu]:
+            continue
+        here = replace(site, version=release, setting=replace(site.setting, version=(release[0], release[1])))
+        try:
+            found.append(predict(here, operation, size, algorithm, protocol, known))
+        except InputError as error:
+            last = error
+    if not found:
+        raise last
+    return min(one.low for one in found), max(one.high for one in found)
 
 
 def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:
