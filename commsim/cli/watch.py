@@ -32,13 +32,16 @@ def progress_shown(verb: str) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join()
+        # Ctrl-C within an import can leave Python's lock on that module held for ever, and the thread imports.
+        thread.join(BETWEEN)
 
 
 def _show(verb: str, over: threading.Event) -> None:
+    began, next_told, shown, wait = time.monotonic(), 0.0, False, 0.0
+    if over.wait(SILENT):
+        return
     from commsim.report.render import show_step, tell
 
-    began, next_told, shown, wait = time.monotonic(), 0.0, False, SILENT
     while not over.wait(wait):
         wait = BETWEEN
         elapsed = time.monotonic() - began
