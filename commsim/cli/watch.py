@@ -30,7 +30,8 @@ def progress_shown(verb: str) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join()
+        # Ctrl-C within an import can leave Python's lock on that module held for ever, and the thread imports.
+        thread.join(BETWEEN)
 
 
 def _show(verb: str, over: threading.Event) -> None:
