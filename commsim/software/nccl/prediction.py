@@ -17,6 +17,9 @@ from .steps import Ways, ring_time, tree_time
 EXCHANGES = ("all_to_all", "send_recv")
 # Rings of NCCL that carry at most this have fewer threads.
 SLOW_RINGS = 12e9
+# First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
+# channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
+FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
 # First release that knows a generation.
 FIRST_RELEASE = {"volta": (2, 8), "ampere": (2, 8), "hopper": (2, 17), "blackwell": (2, 25)}
 # Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
@@ -115,6 +118,9 @@ def chosen(
         If nothing is left of what is forced.
     """
     allowed = usable_protocols(site, known or costs())
+    if site.version < FIRST_TUNED:
+        is_small = size <= LL_LIMIT * site.setting.n_ranks * site.max_channels
+        allowed = ("ll",) if is_small else ("simple",)
     left = (
         cell for cell in cells(site.setting, operation)
         if algorithm in ("", cell.algorithm) and (cell.protocol == protocol if protocol else cell.protocol in allowed)
@@ -129,6 +135,8 @@ def usable_protocols(site: Site | None, known: Costs) -> tuple[str, ...]:
     """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
     if site is None:
         return tuple(PROTOCOLS)
+    if site.version < FIRST_TUNED:
+        return "ll", "simple"
     allowed = known.of_network(site.network).protocols if site.network in known.plugins else tuple(PROTOCOLS)
     first, last = NO_LL128_ON_BLACKWELL
     if site.setting.gpu == "blackwell" and first <= site.version <= last:

@@ -112,6 +112,20 @@ def test_the_plugin_of_the_first_efa_leaves_simple_only():
     assert {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
 
 
+def test_before_nccl_2_5_a_ring_takes_ll_up_to_64_bytes_a_thread_of_each_channel_and_rank():
+    """NCCL_PROTO is newer, so that no plugin forces Simple: 2 channels, 16 ranks, 256 threads; 512 KiB."""
+    ring = Channels(1, 12e9, 12e9)
+    setting = Setting(16, 2, "volta", "intel", {"ring": ring, "tree": ring}, version=(2, 8))
+    old = Site(setting, 120e9, nics=12.5e9, network="efa_staged", version=(2, 4, 8))
+    assert [chosen(old, "all_reduce", size, "ring").protocol for size in (1024, 2**19, 2**19 + 1)] == [
+        "ll",
+        "ll",
+        "simple",
+    ]
+    new = dataclasses.replace(old, version=(2, 8))
+    assert chosen(new, "all_reduce", 1024, "ring").protocol == "simple"
+
+
 @pytest.mark.parametrize("operation", ["broadcast", "reduce"])
 def test_chunks_follow_each_other_down_a_chain(operation):
     """A large array passes every link once, whatever the number of ranks."""
