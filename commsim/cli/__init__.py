@@ -72,6 +72,9 @@ MODULES = {"plot": "report", "presets": "topo", "validate": "calibrate", "profil
 # Characters of an error: it may quote what a file holds.
 MAX_SHOWN = 4000
 
+# Where the parser keeps -v of a verb that has no --verbose.
+SHOW_ALL = "show_all"
+
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
@@ -146,6 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _hide_flags_of_engines(parser, words)
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
+        verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
         config = command.config.from_args(args)
         _check_answers(config)
         from commsim.report.render import show
@@ -153,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with _alone_on_standard_output(json, csv):
             answer = command.run(config)
-            show(answer, config.flags(), json, csv)
+            show(answer, config.flags(), json, csv, verbose)
         sys.stdout.flush()
         return answer.code
     except MemoryError as error:
@@ -223,6 +227,8 @@ def _hide_flags_of_engines(parser: Parser, words: Sequence[str]) -> None:
 
 def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
     command.config.add_arguments(parser)
+    if "-v" not in parser._option_string_actions:
+        parser.add_argument("-v", dest=SHOW_ALL, action="store_true", help="show all columns and remarks on a terminal")
     parser.set_defaults(command=command)
 
 
