@@ -65,7 +65,7 @@ class Config(WithJson):
     )
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables between switches that go down during the run, such as link:leaf0->spine0@10us+50us; repeatable",
+        help="cables between switches that go down during the run, such as link:leaf0:spine0@10us+50us; repeatable",
     )
     detection: str | None = flag(
         metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"

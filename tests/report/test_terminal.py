@@ -5,7 +5,7 @@ import pytest
 from commsim.report import terminal
 
 COLUMNS = ["size(B)", "count", "time(us)", "busiest_link"]
-ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7->spine3"], ["8", "2", "1.50", "-"]]
+ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7:spine3"], ["8", "2", "1.50", "-"]]
 
 
 class Terminal(io.StringIO):

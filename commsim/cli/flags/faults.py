@@ -20,7 +20,7 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A->B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
+        help="link:A:B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
@@ -35,7 +35,7 @@ class FaultsInTime(Flags):
     TITLE: ClassVar[str] = "faults"
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables that go down during the run, such as link:leaf0->spine0@10ms+5ms or switch:spine0@1ms+1ms; "
+        help="cables that go down during the run, such as link:leaf0:spine0@10ms+5ms or switch:spine0@1ms+1ms; "
         "repeatable",
     )
     detection: str | None = flag(
