@@ -6,7 +6,7 @@ COPY commsim commsim
 COPY collectives collectives
 COPY topologies topologies
 COPY switch_model switch_model
-# torch is left out: it is large, and only `commsim profile` and `validate torch` need it
+# torch is left out: it is large, and only `commsim workload profile` and `validate torch` need it
 RUN pip install --no-cache-dir '.[all]'
 ENV NUMBA_CACHE_DIR=/opt/commsim/kernels
 RUN commsim warmup

@@ -10,11 +10,13 @@ Names are resolved when they are first used, so that importing commsim costs mil
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from ._siblings import FINDER
 
+TYPE_CHECKING = False  # typing is not imported: `commsim` catches Ctrl-C only once this module is there
 if TYPE_CHECKING:
+    from typing import Any
+
     from collectives import COLLECTIVES as COLLECTIVES
     from topologies import TOPOLOGIES as TOPOLOGIES
 

@@ -1,8 +1,8 @@
 """``mpiexec -n N python -m commsim.profile_mpi [-o PREFIX] SCRIPT [ARGUMENTS]``: record what an mpi4py program sends.
 
 The program runs unchanged, with a communicator that keeps operation, bytes and time of each call. Each rank writes
-``PREFIX.rankN.json``, a record as PyTorch's flight recorder makes them, which ``commsim calls`` reads: as a job for
-``place`` and as a graph of tasks for ``workload run``.
+``PREFIX.rankN.json``, a record as PyTorch's flight recorder makes them, which ``commsim workload calls`` reads: as a
+job for ``place`` and as a graph of tasks for ``workload run``.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def main(argv: Sequence[str]) -> int:
     finally:
         write_json(path, recorder.tree())
         if recorder.rank == 0:
-            print(f"# {path}: {len(recorder.entries)} calls; commsim calls {prefix}.rank*.json reads them")
+            print(f"# {path}: {len(recorder.entries)} calls; commsim workload calls {prefix}.rank*.json reads them")
     return 0
 
 

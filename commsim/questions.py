@@ -104,7 +104,7 @@ def advise_for(
 def cheapest_topologies(
     sweep: str | PathLike[str], folder: str | PathLike[str] | None = None, *, jobs: int | None = None
 ) -> Offers:
-    """Find the cheapest topology of a sweep that keeps a goal, as ``commsim advise --sweep`` does.
+    """Find the cheapest topology of a sweep that keeps a goal, as ``commsim sweep cheapest`` does.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def rail_optimized(
     n_hosts : int
         Machines, at least 1.
     preset : str
-        What they are: a preset (``commsim presets list``), a host type without arguments, or a file of a machine.
+        What they are: a preset (``commsim topo presets``), a host type without arguments, or a file of a machine.
     hosts_per_group : int, optional
         Machines under one set of leaves (a scalable unit); a divisor of `n_hosts`. By default all, but at most 32.
     n_spines : int, optional

@@ -39,7 +39,7 @@ COMMANDS = {
     "trace": f"trace --topology {STAR} ring_all_reduce -b 1M -o out.json",
     "schedule": "schedule save ring_all_reduce --ranks 128 -o out.npz",
     "synthesize": f"synthesize --operation all_reduce --topology {STAR} -b 1M -e 1M -o out.npz",
-    "advise": f"advise --sweep {INPUTS}/cost.toml --jobs 2 --json out.json",
+    "advise": f"sweep cheapest {INPUTS}/cost.toml --jobs 2 --json out.json",
     "sweep": f"sweep run {INPUTS}/sweep.toml --jobs 2 -o out.sweep",
     "workload": f"workload run --topology {STAR} --workers 16 --trace {INPUTS}/gradients.csv --json out.json",
     "cluster": f"cluster run --policy fifo --trace philly:jobs=60,load=0.8 {INPUTS}/cluster.toml --json out.json",

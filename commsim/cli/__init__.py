@@ -6,14 +6,15 @@ import argparse
 import contextlib
 import errno
 import importlib
-import itertools
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
+
+from .parsing import Parser, print_error, sentence
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
@@ -23,7 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "predict": {
         "run": "predict how long collectives take on a network",
         "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
-        "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
+        "nccl": "print which algorithm and protocol NCCL chooses at which size, and why",
         "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
         "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
         "synthesize": "make the fastest schedule for a network, with a proven lower bound",
@@ -41,23 +42,20 @@ GROUPS: dict[str, dict[str, str]] = {
         "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
     },
     "training and placement": {
-        "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
-        "profile": "measure the gradients of a torch module: sizes and ready times",
-        "calls": "read the collective calls of a profile (flight recorder, Kineto) as a job and as a task graph",
+        "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
         "place": "rank placements of jobs on a cluster, with start times and iteration times; serve schedulers",
         "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
     },
     "many points and figures": {
-        "sweep": "compute many points over any parameter, on all processors or a cluster, resumable",
+        "sweep": "compute many points over any parameter, resumable; find the cheapest topology among them",
         "report": "write one offline page with the figures of a result or a sweep",
+        "diff": "print two results or sweeps side by side, and where their runs differ",
         "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
         "trace": "write the timeline of a run for Perfetto and chrome://tracing",
     },
     "networks, schedules and files": {
-        "topo": "list, show, check, save and convert topologies",
-        "presets": "list and show commercial machines and networks",
-        "schedule": "list, show, check, save and convert schedules",
-        "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
+        "topo": "list, show, check, save, import and export topologies; list commercial machines and networks",
+        "schedule": "list, show, check, save, import and export schedules",
         "schema": "print the JSON Schema of what a verb writes with --json",
     },
     "this machine": {
@@ -66,64 +64,17 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
+# Verbs that are understood, but not listed.
+UNLISTED = {"convert": "convert networks, schedules and workloads from and to the files of other tools"}
 # Modules of verbs that share one with another verb.
-MODULES = {"plot": "report", "presets": "topo", "validate": "calibrate", "profile": "calls"}
-
-# Characters of an error: it may quote what a file holds.
-MAX_SHOWN = 4000
+MODULES = {"plot": "report", "validate": "calibrate", "nccl": "nccl_choices"}
+# Verbs of which some words are old names.
+WITH_OLD_WORDS = ("advise", "report")
 
 # Where the parser keeps -v of a verb that has no --verbose.
 SHOW_ALL = "show_all"
-
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
-
-
-class Once(argparse.Action):
-    """Keeps the value of a flag, and refuses it if it is given again: nobody means both values."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        """Keep a value."""
-        if option_string is not None:
-            if self in parser.given:
-                raise argparse.ArgumentError(self, "given twice")
-            parser.given.add(self)
-        setattr(namespace, self.dest, values)
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports an error on one line, and takes positional arguments and options in any order."""
-
-    _is_mixed = False
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.given: set[argparse.Action] = set()
-        for name in (None, "store"):
-            self.register("action", name, Once)
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and where to read more, and exit with 2."""
-        _report(f"{self.prog}: error: {message} (see {self.prog} --help)")
-        self.exit(2)
-
-    # argparse takes the "--" of "--seed=--" for the end of the options, and hands the flag no text but a tuple
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse a flag whose value is ``--``."""
-        args = sys.argv[1:] if args is None else list(args)
-        for arg in itertools.takewhile(lambda arg: arg != "--", args):
-            if arg.startswith("-") and arg.endswith("=--"):
-                self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
-        # positional arguments may stand anywhere between options, but where a verb or all the rest follows
-        positional = self._get_positional_actions()
-        takes_rest = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in positional)
-        wants_help = not {"-h", "--help"}.isdisjoint(args)  # which says the defaults of positional arguments, too
-        if self._is_mixed or not positional or takes_rest or wants_help:
-            return super().parse_known_args(args, namespace)
-        self._is_mixed = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._is_mixed = False
+# Characters of the verbs of a verb that its usage lists.
+MAX_LISTED = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,8 +87,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     _open_what_is_closed()
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
+    if argv and (argv[0] not in VERBS or argv[0] in WITH_OLD_WORDS):
+        from .parsing.aliases import in_new_words
+
+        argv, note = in_new_words(argv)
+        if note:
+            print_error(f"commsim: {note}")
     verb = argv[0] if argv else ""
-    if verb not in VERBS:
+    if verb not in VERBS and verb not in UNLISTED:
         return _without_verb(argv)
     from commsim.core.errors import BackendError, CommsimError, InputError
 
@@ -146,7 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = argv[1:]
         if usual and (not words or words[0] not in (*usual[1:], "-h", "--help")):
             words = [usual[0], *words]
-        _hide_flags_of_engines(parser, words)
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
         verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
@@ -161,19 +119,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return answer.code
     except MemoryError as error:
-        _report(f"commsim {verb}: error: this needs more memory than there is: {error or 'no more could be had'}")
+        print_error(f"commsim {verb}: error: this needs more memory than there is: {error or 'no more could be had'}")
         return 2
     except (InputError, BackendError) as error:
-        _report(f"commsim {verb}: error: {error}")
+        print_error(f"commsim {verb}: error: {error}")
         return 2
     except CommsimError as error:
-        _report(f"commsim {verb}: {type(error).__name__}: {error}")
+        print_error(f"commsim {verb}: {type(error).__name__}: {error}")
         return 1
     except BrokenPipeError:  # the reader of our output has left
         _print_no_more()
         return 0
     except OSError as error:
-        _report(f"commsim {verb}: error: {error}")
+        print_error(f"commsim {verb}: error: {error}")
         if error.errno == errno.ENOSPC:  # of what is printed, too
             _print_no_more()
         return 2
@@ -188,48 +146,6 @@ def _alone_on_standard_output(*paths: object) -> AbstractContextManager[None]:
     from commsim.report.answer_files import only_answer
 
     return only_answer(*paths)
-
-
-def parser_of(verb: str) -> tuple[Parser, list[str]]:
-    """Return the parser of a verb.
-
-    Returns
-    -------
-    Parser, list of str
-        Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
-    """
-    module = importlib.import_module(f"commsim.cli.{MODULES.get(verb, verb)}")
-    parser = Parser(prog=f"commsim {verb}", description=sentence(VERBS[verb]))
-    commands: dict[str, Verb] = {name: one for name, one in module.COMMANDS.items() if name.split()[0] == verb}
-    if verb in commands:
-        _add(parser, commands[verb])
-        return parser, []
-    names = [name.partition(" ")[2] for name in commands]
-    verbs = parser.add_subparsers(required=True, metavar="|".join(names))
-    for name, one in zip(names, commands.values(), strict=True):
-        _add(verbs.add_parser(name, help=one.summary, description=sentence(one.summary)), one)
-    usual = [name for name, one in zip(names, commands.values(), strict=True) if one.is_usual]
-    return parser, [*usual, *names] if usual else []
-
-
-def _hide_flags_of_engines(parser: Parser, words: Sequence[str]) -> None:
-    """Leave flags of the packet engine out of the help (only) unless that engine is named."""
-    from .flags.packets import PACKET_FLAGS
-
-    hidden = [action for action in parser._actions if action.dest in PACKET_FLAGS]
-    if "packet" in " ".join(words):
-        return
-    if len(hidden) == len(PACKET_FLAGS):  # `switch simulate`, which has some of them, simulates packets only
-        for action in hidden:
-            action.help = argparse.SUPPRESS
-        parser.epilog = f"{len(hidden)} flags of the packet engine: {parser.prog} --engine packet --help"
-
-
-def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
-    command.config.add_arguments(parser)
-    if "-v" not in parser._option_string_actions:
-        parser.add_argument("-v", dest=SHOW_ALL, action="store_true", help="show all columns and remarks on a terminal")
-    parser.set_defaults(command=command)
 
 
 def _open_what_is_closed() -> None:
@@ -255,18 +171,34 @@ def _check_answers(config: Flags) -> None:
             check_writable(Path(path))
 
 
-def sentence(text: str) -> str:
-    """Begin a text with a capital, leave the others, and end it."""
-    return f"{text[0].upper()}{text[1:]}."
+def parser_of(verb: str) -> tuple[Parser, list[str]]:
+    """Return the parser of a verb.
+
+    Returns
+    -------
+    Parser, list of str
+        Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
+    """
+    module = importlib.import_module(f"commsim.cli.{MODULES.get(verb, verb)}")
+    parser = Parser(prog=f"commsim {verb}", description=sentence((VERBS | UNLISTED)[verb]))
+    commands: dict[str, Verb] = {name: one for name, one in module.COMMANDS.items() if name.split()[0] == verb}
+    if verb in commands:
+        _add(parser, commands[verb])
+        return parser, []
+    names = [name.partition(" ")[2] for name in commands]
+    listed = "|".join(names)
+    verbs = parser.add_subparsers(required=True, metavar=listed if len(listed) <= MAX_LISTED else "VERB")
+    for name, one in zip(names, commands.values(), strict=True):
+        _add(verbs.add_parser(name, help=one.summary, description=sentence(one.summary)), one)
+    usual = [name for name, one in zip(names, commands.values(), strict=True) if one.is_usual]
+    return parser, [*usual, *names] if usual else []
 
 
-def _report(message: str) -> None:
-    """Print one line on standard error; of the ranks that a launcher started, only the first does."""
-    from commsim.report.render import tell
-
-    if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
-        shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
-        tell(shown)
+def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
+    command.config.add_arguments(parser)
+    if "-v" not in parser._option_string_actions:
+        parser.add_argument("-v", dest=SHOW_ALL, action="store_true", help="show all columns and remarks on a terminal")
+    parser.set_defaults(command=command)
 
 
 def _listed(verb: str, what: str, width: int) -> str:
@@ -285,8 +217,7 @@ def _without_verb(argv: list[str]) -> int:
     parser = Parser(
         prog="commsim",
         description="Predict collectives on a network, then run the same schedule for real.",
-        epilog=f"{listing.strip()}\n\n`commsim VERB --help` says more.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        before_examples=f"{listing.strip()}\n\n`commsim help VERB` says more.",
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")
     parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do")
@@ -295,8 +226,8 @@ def _without_verb(argv: list[str]) -> int:
         return 2
     import difflib
 
-    close = difflib.get_close_matches(argv[0], VERBS, n=1)
-    if close:
+    close = difflib.get_close_matches(argv[0], [*VERBS, "help"], n=1)
+    if close and not argv[0].startswith("-"):
         parser.error(f"no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)
     return 2

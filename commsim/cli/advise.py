@@ -1,39 +1,28 @@
-"""``commsim advise``: ways to all-reduce a tensor, or to send tokens to experts; the cheapest topology of a sweep."""
+"""``commsim advise``: ways to all-reduce a tensor, or to send tokens to experts."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_bandwidth, format_time, parse_size
-from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.core.units import format_time, parse_size
+from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults
 
-if TYPE_CHECKING:
-    from commsim.sweep.cheapest import Goal, Offer
-    from commsim.sweep.price import Prices
-
-ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
-                 "overhead", "reduce_rate", "software")  # fmt: skip
 COSTS = ("overhead", "reduce_rate", "software")
-MAX_ROWS = 40
 OPERATIONS = ("all_reduce", "expert_exchange")
 # Flags that an exchange of experts has no use for.
 OF_TENSORS = ("size", "density", "block", "gradients", "servers", "lossy", "programmable")
-_COUNTED = (("nic", "port"), ("cable",), ("switch",))
 
 
 class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
-    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
     operation: str = flag(default="all_reduce", choices=OPERATIONS, help="what advice is asked for")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"
@@ -56,21 +45,10 @@ class Config(Faults, WithJson):
         help="communication library whose measured rate per port is used, such as nccl-tcp (default: no software cost)",
     )
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
-    sweep: str | None = flag(
-        metavar="FILE.toml",
-        help="find the cheapest topology of a sweep, by its tables [cost] and [goal]",
-    )
-    output: str | None = flag("-o", metavar="DIR", help="with --sweep: keep its results, or continue with them")
-    jobs: int | None = flag(metavar="N", help="with --sweep: number of worker processes (default: all processors)")
 
 
 def run(config: Config) -> Answer:
     """Rank, say why, and find the crossovers."""
-    if config.sweep is not None:
-        return advise_sweep(config, config.sweep)
-    if config.topology is None or config.output is not None or config.jobs is not None:
-        wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
-        raise InputError(wanted)
     if config.operation == "expert_exchange":
         return advise_exchange(config)
     if config.exchange is not None:
@@ -90,7 +68,7 @@ def run(config: Config) -> Answer:
     crossover, servers = advice.crossover(), advice.servers()
     parts = [*parts_of_advice(advice), *remarks((*crossover.remarks, *servers.remarks))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
-    return Answer(parts, advice.rows(), config.flags("sweep", "output", "jobs"), more)
+    return Answer(parts, advice.rows(), config.flags(), more)
 
 
 def advise_exchange(config: Config) -> Answer:
@@ -100,7 +78,6 @@ def advise_exchange(config: Config) -> Answer:
 
     if given := config.given(*OF_TENSORS):
         raise InputError(f"{given[0]} is of a tensor, and cannot be used with --operation expert_exchange")
-    assert config.topology is not None
     costs = {name: getattr(config, name) for name in COSTS}
     found = advise_expert_exchange(
         load_network(config.topology), config.exchange or "", n_ranks=config.workers, placement=config.placement,
@@ -113,7 +90,7 @@ def advise_exchange(config: Config) -> Answer:
     title = "dispatch and combine together, by tokens of a rank"
     table = Table(["tokens", "low latency", "normal", "faster"], shown, title)
     more = {"left_out": [], "crossovers": {"tokens": found.normal_from}}
-    return Answer([table, *remarks(found.remarks)], list(found.rows), config.flags("sweep", "output", "jobs"), more)
+    return Answer([table, *remarks(found.remarks)], list(found.rows), config.flags(), more)
 
 
 def _densities(text: str | None) -> tuple[float, ...]:
@@ -121,65 +98,6 @@ def _densities(text: str | None) -> tuple[float, ...]:
         return () if text is None else tuple(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
         raise InputError(f"--density takes shares such as 0.01 or 0.01,0.1, got {text!r}") from None
-
-
-def advise_sweep(config: Config, path: str) -> Answer:
-    """Run the sweep, and rank its topologies."""
-    from commsim.sweep.cheapest import cheapest_topologies
-    from commsim.sweep.progress import shown
-
-    if given := config.given(*ONLY_TOPOLOGY):
-        raise InputError(f"{given[0]} cannot be used with --sweep: it is set in the file")
-    with shown() as say:
-        found = cheapest_topologies(path, config.output, jobs=config.jobs, say=say)
-    offers, goal, prices = found.offers, found.goal, found.prices
-    flags = {"sweep": config.sweep, "config_hash": found.config_hash}
-    more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}
-    return Answer(_parts_of_offers(offers, prices, goal), [offer.row() for offer in offers], flags, more)
-
-
-def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
-    columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
-               "front", "ports", "cables", "switches", "with"]  # fmt: skip
-    rows = [
-        [
-            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal), "yes" if offer.keeps else "no",
-            "*" if offer.is_on_front else "", *(str(_count(offer, *items)) for items in _COUNTED),
-            offer.chosen or offer.problem,
-        ]
-        for i, offer in enumerate(offers[:MAX_ROWS], 1)
-    ]  # fmt: skip
-    side = "at least" if goal.more_is_better else "within"
-    title = (
-        f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
-        "with what is best for it; * no other is cheaper and as good"
-    )
-    more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
-    table = Table(columns, rows, title, ["ports", "cables", "switches", "front", "rank", "with"])
-    return [table, *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
-
-
-def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:
-    """Return what the cheapest offer is made of, or that none keeps the goal."""
-    best = offers[0]
-    if not best.keeps:
-        return [f"none of the {len(offers)} topologies keeps {kept} {_written(goal.bound, goal)}"]
-    bill = [f"  {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}" for line in best.bill]
-    return [f"cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip(), *bill]
-
-
-def _count(offer: Offer, *items: str) -> int:
-    return sum(line.count for line in offer.bill if line.item in items)
-
-
-def _shown(offer: Offer, goal: Goal) -> str:
-    return "-" if offer.value is None else _written(offer.value, goal)
-
-
-def _written(value: float, goal: Goal) -> str:
-    if goal.column.endswith("_Bps"):
-        return format_bandwidth(value)
-    return format_time(value) if goal.column.endswith("_s") else f"{value:.4g}"
 
 
 COMMANDS = {"advise": Verb(Config, run)}

@@ -1,4 +1,4 @@
-"""``commsim convert``: networks, schedules and workloads between our files and those of other tools."""
+"""Networks, schedules and workloads to and from files of other tools; ``commsim convert``, the old verb for all."""
 
 from __future__ import annotations
 
@@ -26,12 +26,26 @@ class Reading(Conversion):
 class Writing(Conversion):
     """What writing a file of another tool needs."""
 
-    to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); see convert --list")
+    to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); `formats` lists them")
     size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
     gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra")
     min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses it (default: 0)")
     max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses it (default: 1T)")
     gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI")
+
+
+class ImportConfig(Reading):
+    """All flags of ``import``."""
+
+    source: str = flag("source", metavar="FILE", help="file of another tool")
+    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
+
+
+class ExportConfig(Writing):
+    """All flags of ``export`` of a file."""
+
+    source: str = flag("source", metavar="FILE", help="file to write in another format")
+    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
 class Config(Reading, Writing):
@@ -46,7 +60,7 @@ class Config(Reading, Writing):
 def run(config: Config) -> Answer:
     """List the formats, or convert."""
     if config.list:
-        return Answer([Lines(_formats())])
+        return formats()
     if config.source is None or config.target is None:
         raise InputError("give a file to read and a file to write, or --list")
     return convert_file(config, config.source, config.target, config.ranks)
@@ -89,16 +103,24 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     return Answer([*remarks(lost), Lines([f"{target}: written"])])
 
 
-def _formats() -> list[str]:
-    """Return lines with the formats, and what each can hold."""
+def formats(kind: str = "") -> Answer:
+    """Return the formats, and what each can hold.
+
+    Parameters
+    ----------
+    kind : str
+        Only formats of a ``network``, a ``schedule`` or a ``workload``. Default: all.
+    """
     from commsim.formats.catalogue import FORMATS
 
     lines = []
     for name, one in FORMATS.items():
+        if kind and kind not in (*one.reads, *one.writes):
+            continue
         lines.append(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")
         ways = (("read as a", one.reads), ("written from a", one.writes))
         lines.append(" " * 15 + "; ".join(f"{way} {' or '.join(kinds)}" for way, kinds in ways if kinds))
-    return lines
+    return Answer([Lines(lines)])
 
 
 COMMANDS = {"convert": Verb(Config, run)}

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.answer import Answer, remarks
 
-from .flags import Flags, Verb, WithJson, flag, repeated, switched
+from .flags import Flags, Verb, flag, repeated, switched
 
 if TYPE_CHECKING:
     from commsim.report.figure import Figure
@@ -59,29 +59,15 @@ class Data(Flags):
     )
 
 
-class Config(Data, WithJson):
+class Config(Data):
     """All flags of ``commsim report``."""
 
-    other: str | None = flag(
-        "other", nargs="?", metavar="OTHER", help="a second result or sweep: prints both side by side, writes no page"
-    )
-    timeline: str | None = flag(
-        metavar="FILE.json.gz", help="with OTHER: write both runs at their largest common size, for ui.perfetto.dev"
-    )
     no_detail: bool = switched(help="show the rows only; do not simulate the runs of a result again")
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
 def run(config: Config) -> Answer:
-    """Read, and write the page; of two results, say what differs."""
-    if config.other is not None:
-        from .difference import compare
-
-        return compare(config, config.other)
-    if config.json or config.csv:
-        raise InputError("--json and --csv are of two results: commsim report A B")
-    if config.timeline is not None:
-        raise InputError("--timeline is of two results: commsim report A B; of one: commsim trace")
+    """Read, and write the page."""
     from commsim.report.page.write import check_page
 
     check_page(config.output)

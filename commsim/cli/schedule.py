@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import counted, format_size, parse_nccl_size
 from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
 
-from .convert import Reading, Writing, convert_file
+from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
 from .flags.outputs import check_drawable, draw_transfers
 
@@ -41,13 +41,6 @@ class ShowConfig(WithJson, OneConfig):
 class SaveConfig(OneConfig):
     """All flags of ``commsim schedule save``."""
 
-    output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
-
-
-class ImportConfig(Reading):
-    """All flags of ``commsim schedule import``."""
-
-    source: str = flag("source", metavar="FILE", help="file of MSCCL, GOAL or Chakra")
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .npz")
 
 
@@ -261,4 +254,5 @@ COMMANDS = {
         lambda config: convert_file(config, config.collective, config.output, config.ranks),
         "write a file of MSCCL, GOAL, Chakra or htsim's flows",
     ),
+    "schedule formats": Verb(Flags, lambda _: formats("schedule"), "list the formats of other tools"),
 }

@@ -1,15 +1,17 @@
-"""``commsim topo``: list, show, check, save, import and export topologies; ``commsim presets``: the presets."""
+"""``commsim topo``: list, show, check, save, import and export topologies; list and show presets."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
-from .convert import Reading, Writing, convert_file
+from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 # Bytes at which no latency matters.
 LARGE = 2.0**60
+ABOUT_PARAMETERS = (
+    "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
+    "MACHINE@TOPOLOGY puts a machine of `commsim topo presets` in place of hosts; in every topology machines=N is the "
+    "number of machines: dgx-h100@star:machines=4",
+)
 
 
 class OneConfig(Flags):
@@ -46,13 +53,6 @@ class SaveConfig(Faults, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .toml, .json or .npz")
 
 
-class ImportConfig(Reading):
-    """All flags of ``commsim topo import``."""
-
-    source: str = flag("source", metavar="FILE", help="file of another tool")
-    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
-
-
 class ExportConfig(Writing, OneConfig):
     """All flags of ``commsim topo export``."""
 
@@ -66,9 +66,19 @@ def list_topologies(_: WithJson) -> Answer:
     rows = []
     for name in TOPOLOGIES:
         entry = TOPOLOGIES[name]
-        rows.append({"topology": name, "parameters": ",".join(entry.parameters), "summary": entry.summary})
-    lines = [line for row in rows for line in (f"{row['topology']}:{row['parameters']}", f"    {row['summary']}")]
-    return Answer([Lines(lines)], rows, {"what": "topologies"})
+        needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
+        row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
+        rows.append({**row, "summary": entry.summary})
+    lines = [line for row in rows for line in (*_parameter_lines(row), f"    {row['summary']}")]
+    return Answer([Lines(lines), *remarks(ABOUT_PARAMETERS)], rows, {"what": "topologies"})
+
+
+def _parameter_lines(row: dict[str, str]) -> list[str]:
+    """Return a topology with its parameters, those that are not required in brackets."""
+    needed = row["required"].split(",") if row["required"] else []
+    words = [key if key in needed else f"[{key}]" for key in row["parameters"].split(",")]
+    width = max(40, shutil.get_terminal_size((120, 24)).columns - 1)
+    return textwrap.wrap(f"{row['topology']}: {' '.join(words)}", width, subsequent_indent="      ")
 
 
 def show(config: ShowConfig) -> Answer:
@@ -185,27 +195,29 @@ def check(config: CheckConfig) -> Answer:
     return Answer([Facts(facts), bounds], rows, {"topology": config.topology})
 
 
-class PresetConfig(WithJson):
-    """All flags of ``commsim presets show``."""
+class PresetsConfig(WithJson):
+    """All flags of ``commsim topo presets``."""
 
-    preset: str = flag("preset", metavar="NAME", help="preset")
+    preset: str | None = flag("preset", nargs="?", metavar="NAME", help="one preset to show (default: list all)")
 
 
-def list_presets(_: WithJson) -> Answer:
-    """Return all presets."""
+def presets(config: PresetsConfig) -> Answer:
+    """Return all presets, or one with its counts, rates and sources."""
     from topologies.presets import PRESETS
 
+    if config.preset is not None:
+        return show_preset(config.preset)
     rows = [_preset_row(PRESETS[name]) for name in PRESETS]
     lines = [line for row in rows for line in (f"{row['preset']} ({row['kind']})", f"    {row['summary']}")]
     return Answer([Lines(lines)], rows, {"what": "presets"})
 
 
-def show_preset(config: PresetConfig) -> Answer:
+def show_preset(name: str) -> Answer:
     """Return counts, rates and sources of one preset."""
     from topologies.hosts.load import build_preset
     from topologies.presets import PRESETS
 
-    preset = PRESETS[config.preset]
+    preset = PRESETS[name]
     network = build_preset(preset.name)
     facts = {
         "name": preset.name,
@@ -256,8 +268,8 @@ COMMANDS = {
         lambda config: convert_file(config, config.topology, config.output),
         "write a file of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
     ),
-    "presets list": Verb(
-        WithJson, list_presets, "print the presets; each may be used wherever a topology or a machine is named"
+    "topo presets": Verb(
+        PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"
     ),
-    "presets show": Verb(PresetConfig, show_preset, "print counts, rates and sources of one preset"),
+    "topo formats": Verb(Flags, lambda _: formats("network"), "list the formats of other tools"),
 }

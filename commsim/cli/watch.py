@@ -13,7 +13,6 @@ from types import FrameType
 from typing import NoReturn
 
 from commsim.interrupts import HEARD
-from commsim.limits import EXPECTED, duration
 
 SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
@@ -24,7 +23,6 @@ PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solve
 @contextlib.contextmanager
 def progress_shown(verb: str) -> Iterator[None]:
     """Show what the command does, and for how long, unless it has a line or a bar of its own."""
-    EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "", 0.0, False
     over = threading.Event()
     thread = threading.Thread(target=_show, args=(verb, over), daemon=True)
     thread.start()
@@ -32,13 +30,18 @@ def progress_shown(verb: str) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join()
+        # Ctrl-C within an import can leave Python's lock on that module held for ever, and the thread imports.
+        thread.join(BETWEEN)
 
 
 def _show(verb: str, over: threading.Event) -> None:
+    began = time.monotonic()
+    if over.wait(SILENT):  # short commands need none of what is imported below
+        return
+    from commsim.limits import EXPECTED
     from commsim.report.render import show_step, tell
 
-    began, next_told, shown, wait = time.monotonic(), 0.0, False, SILENT
+    next_told, shown, wait = 0.0, False, 0.0
     while not over.wait(wait):
         wait = BETWEEN
         elapsed = time.monotonic() - began
@@ -67,6 +70,8 @@ def line(verb: str, elapsed: float, what: str, seconds: float) -> str:
     what, seconds : str, float
         Work that was declared, and its estimate; empty and 0 if none was.
     """
+    from commsim.limits import duration
+
     if not what:
         return f"commsim {verb}: {duration(elapsed)} so far; Ctrl-C ends it"
     return f"commsim {verb}: {what}, about {duration(seconds)}; {duration(elapsed)} so far; Ctrl-C ends it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of
 from commsim.core.network import Network
+from commsim.core.operations import OPERATIONS
 from commsim.core.operations import operation as known_operation
 from commsim.core.own_files import blamed, own_entry
 from commsim.core.registry import Entry
@@ -187,11 +189,22 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     """
     if not is_own_file(text):
         name, raw = split_spec(text)
+        if name not in COLLECTIVES:
+            _refuse_operation(name)
         return COLLECTIVES[name], raw
     entry, raw = own_entry(COLLECTIVES, text)
     if next(iter(entry.parameters), None) != "n_ranks":
         raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
     return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _refuse_operation(name: str) -> None:
+    """Refuse the name of an operation where a collective is wanted, however its words are joined."""
+    operation = {one.replace("_", ""): one for one in OPERATIONS}.get(re.sub("[-_ ]", "", name.lower()))
+    if operation is not None:
+        usual = {**USUAL, "all_to_all": "direct_all_to_all"}.get(operation, "")
+        such = f", such as {usual}," if usual else ""
+        raise InputError(f"{name!r} is an operation: name an algorithm{such} or give --operation {operation}")
 
 
 def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:

@@ -212,7 +212,7 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
     bills: dict[str, tuple[Line, ...]] = {}
     for point in points(config):
         if "topology.name" not in point.parameters:
-            raise InputError(f"{config.path}: advise --sweep compares topologies, and a case has none")
+            raise InputError(f"{config.path}: sweep cheapest compares topologies, and a case has none")
         spec = _built(point.parameters, config)
         if spec not in bills:
             bills[spec] = prices.bill(load_network(spec))

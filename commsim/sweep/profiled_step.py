@@ -60,7 +60,7 @@ class ProfiledStep:
         return self._whole[1]
 
     def row(self, whole: TracedGraph, costs: Callable[[Task], float], notes: Sequence[str]) -> dict[str, Any]:
-        """Compute one point; its columns are those of ``commsim calls --network``."""
+        """Compute one point; its columns are those of ``commsim workload calls --network``."""
         from commsim.formats.traced.retime import retime
 
         found = retime(whole, costs, notes)

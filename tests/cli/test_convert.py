@@ -1,4 +1,4 @@
-"""``commsim convert``, ``schedule import|export`` and ``topo import|export``."""
+"""``import`` and ``export`` of ``topo``, ``schedule`` and ``workload``, and their ``formats``."""
 
 import json
 import re
@@ -16,8 +16,9 @@ def test_every_format_can_do_what_it_says():
 
 @pytest.mark.nojit
 def test_the_list_names_every_format(commsim):
-    assert commsim("convert", "--list").code == 0
-    assert all(re.search(rf"^{name} ", commsim.out, re.MULTILINE) for name in FORMATS)
+    listed = "".join(commsim(verb, "formats").out for verb in ("topo", "schedule", "workload"))
+    assert all(re.search(rf"^{name} ", listed, re.MULTILINE) for name in FORMATS)
+    assert "graphml" not in commsim("schedule", "formats").out
 
 
 def run(commsim, collective, size):
@@ -56,12 +57,12 @@ def test_a_goal_file_with_computation_becomes_a_workload_and_that_becomes_traces
     (tmp_path / "x.goal").write_text(
         "num_ranks 2\nrank 0 {\na: calc 1200\nb: send 4096b to 1\nb requires a\n}\nrank 1 {\nc: recv 4096b from 0\n}\n"
     )
-    assert commsim("convert", tmp_path / "x.goal", tmp_path / "x.npz").code == 2
+    assert commsim("schedule", "import", tmp_path / "x.goal", "-o", tmp_path / "x.npz").code == 2
     assert "workload" in commsim.err
-    assert commsim("convert", tmp_path / "x.goal", tmp_path / "x.toml").code == 0
-    assert commsim("convert", tmp_path / "x.toml", tmp_path / "t.et").code == 0
+    assert commsim("workload", "import", tmp_path / "x.goal", "-o", tmp_path / "x.toml").code == 0
+    assert commsim("workload", "export", tmp_path / "x.toml", "-o", tmp_path / "t.et").code == 0
     assert sorted(p.name for p in tmp_path.glob("t*")) == ["t.0.et", "t.1.et"]
-    assert commsim("convert", tmp_path / "t.et", tmp_path / "again.json").code == 0
+    assert commsim("workload", "import", tmp_path / "t.et", "-o", tmp_path / "again.json").code == 0
     names = [task.get("operation", "") for task in json.loads((tmp_path / "again.json").read_text())["tasks"]]
     assert sorted(names) == ["", "send"]
 
@@ -72,34 +73,41 @@ def test_from_goal_to_goal_nothing_is_changed_and_to_chakra_times_and_sizes_are_
         "num_ranks 2\nrank 0 {\nl0: calc 1500\nl1: send 4096b to 1 tag 7 cpu 1 nic 1\nl1 requires l0\n}\n"
         "rank 1 {\nl0: recv 4096b from 0 tag 7\nl1: calc 10\nl1 irequires l0\n}\n"
     )
-    assert commsim("convert", first, tmp_path / "a.bin").code == 0
-    assert commsim("convert", tmp_path / "a.bin", tmp_path / "b.goal").code == 0
+    assert commsim("workload", "export", first, "-o", tmp_path / "a.bin").code == 0
+    assert commsim("workload", "export", tmp_path / "a.bin", "-o", tmp_path / "b.goal").code == 0
     assert (tmp_path / "b.goal").read_text() == first.read_text()
-    assert commsim("convert", first, tmp_path / "t.et").code == 0
-    assert commsim("convert", tmp_path / "t.et", tmp_path / "c.goal").code == 0
+    assert commsim("workload", "export", first, "-o", tmp_path / "t.et").code == 0
+    assert commsim("workload", "export", tmp_path / "t.et", "-o", tmp_path / "c.goal").code == 0
     assert re.findall(r"\d+b|calc \d+", (tmp_path / "c.goal").read_text()) == ["calc 1500", "4096b", "4096b", "calc 10"]
     first.write_text(first.read_text().replace("recv 4096b", "recv 4095b"))
-    assert "which takes 4095" in commsim.refuses("convert", first, tmp_path / "d.bin")
+    assert "which takes 4095" in commsim.refuses("workload", "export", first, "-o", tmp_path / "d.bin")
     first.write_text(first.read_text().replace("recv 4095b", "recv 4096b").replace("l1 req", "l0 requires l1\nl1 req"))
-    assert "a deadlock" in commsim.refuses("convert", first, tmp_path / "d.bin")
+    assert "a deadlock" in commsim.refuses("workload", "export", first, "-o", tmp_path / "d.bin")
 
 
 def test_what_is_no_file_and_no_name_is_said_to_be_neither(commsim, tmp_path):
-    assert "no such file, and no collective or topology" in commsim.refuses("convert", "ring_all_redduce", "x.xml")
+    assert "no such file, and no collective or topology" in commsim.refuses(
+        "schedule", "export", "ring_all_redduce", "-o", "x.xml"
+    )
     assert "--helpers must be 0 or more, got -1" in commsim.refuses(
-        "convert", "ring_all_reduce", "x.goal", "--helpers", "-1"
+        "schedule", "import", "x.goal", "-o", "x.npz", "--helpers", "-1"
     )
 
 
 def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
-    assert commsim("convert", "torus:dims=4x2", tmp_path / "n.yml").code == 0
+    assert commsim("topo", "export", "torus:dims=4x2", "-o", tmp_path / "n.yml").code == 0
     path = tmp_path / "s.json"
     given = ("--network", tmp_path / "n.yml")
-    assert commsim("convert", "torus_all_reduce:dims=4x2", path, "--ranks", 8, "--to", "astra-system", *given).code == 0
+    assert (
+        commsim(
+            "schedule", "export", "torus_all_reduce:dims=4x2", "-o", path, "--ranks", 8, "--to", "astra-system", *given
+        ).code
+        == 0
+    )
     assert json.loads(path.read_text())["all-reduce-implementation"] == ["ring", "ring"]
-    assert commsim("convert", path, tmp_path / "s.npz", *given).code == 0
+    assert commsim("schedule", "import", path, "-o", tmp_path / "s.npz", *given).code == 0
     assert "torus_all_reduce:dims=4x2" in commsim.out
-    assert commsim("convert", path, tmp_path / "t.npz").code == 2
+    assert commsim("schedule", "import", path, "-o", tmp_path / "t.npz").code == 2
     assert "--network" in commsim.err
 
 
@@ -107,7 +115,7 @@ def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("args", "wanted"),
     [
-        (["x"], "a file to write"), (["ring_all_reduce", "x.xml"], "number of ranks"),
+        (["ring_all_reduce", "x.xml"], "number of ranks"),
         (["ring_all_reduce", "x.yml", "--ranks", "4"], "is a schedule, and astra-network"),
         (["star:n_hosts=4", "x.goal"], "is a network"), (["star:n_hosts=4", "x.what"], "suffix"),
         (["star:n_hosts=4", "x.yml", "--to", "what"], "unknown format"), (["missing.xml", "x.npz"], "missing"),
@@ -118,6 +126,8 @@ def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
 )  # fmt: skip
 def test_what_cannot_be_converted_is_refused_and_writes_nothing(commsim, tmp_path, monkeypatch, args, wanted):
     monkeypatch.chdir(tmp_path)
-    assert commsim("convert", *args).code == 2
+    source, target, *flags = args
+    way = "import" if "--from" in flags or source == "missing.xml" else "export"
+    assert commsim("schedule", way, source, "-o", target, *flags).code == 2
     assert wanted in commsim.err
     assert not list(tmp_path.iterdir())

@@ -24,7 +24,7 @@ def kineto(path):
     return path
 
 
-@pytest.mark.parametrize("argv", [("fit",), ("report", "-o", "PAGE"), ("explain", "--tuner-csv", "CSV", "--from")])
+@pytest.mark.parametrize("argv", [("fit",), ("report", "-o", "PAGE"), ("nccl", "--tuner-csv", "CSV", "--from")])
 def test_names_in_results_do_not_steer_the_terminal(commsim, tmp_path, argv):
     argv = [{"PAGE": tmp_path / "p.html", "CSV": tmp_path / "t.csv"}.get(word, word) for word in argv]
     commsim(*argv, results(tmp_path / "r.json"))
@@ -33,17 +33,17 @@ def test_names_in_results_do_not_steer_the_terminal(commsim, tmp_path, argv):
 
 
 def test_names_of_process_groups_and_collectives_are_shown_as_text(commsim, tmp_path):
-    assert commsim("calls", kineto(tmp_path / "k.json")).code == 0
+    assert commsim("workload", "calls", kineto(tmp_path / "k.json")).code == 0
     assert SHOWN in commsim.out
     assert commsim.out.replace("\n", "").isprintable()
 
 
-@pytest.mark.parametrize("verb", [("fit",), ("calls",), ("report",), ("compare", "x"), ("explain", "--graph")])
+@pytest.mark.parametrize("verb", [("fit",), ("workload", "calls"), ("report",), ("compare", "x"), ("nccl", "--graph")])
 def test_an_error_is_one_line_whatever_the_file_is_called(commsim, tmp_path, verb):
     path = tmp_path / "new\nline \x1b[31m.txt"
     path.write_text("junk")
     argv = [*verb[:1], path, path] if verb[0] == "compare" else [*verb, path]
-    if verb[0] == "explain":
+    if verb[0] == "nccl":
         argv += ["--topology", "dgx-h100"]
     error = commsim.refuses(*argv)
     assert error.rstrip("\n").isprintable()
@@ -59,7 +59,7 @@ def test_an_error_is_one_line_whatever_the_file_is_called(commsim, tmp_path, ver
     ],
 )
 def test_wrong_flags_of_calls_are_refused(commsim, tmp_path, argv, why):
-    assert why in commsim.refuses("calls", kineto(tmp_path / "k.json"), *argv)
+    assert why in commsim.refuses("workload", "calls", kineto(tmp_path / "k.json"), *argv)
 
 
 def test_a_graph_that_would_name_millions_of_ranks_is_refused(commsim, tmp_path):
@@ -69,7 +69,7 @@ def test_a_graph_that_would_name_millions_of_ranks_is_refused(commsim, tmp_path)
     events = [{**one, "ts": 10.0 * n, "args": one["args"] | {"In msg nelems": n}} for n in sizes]
     (tmp_path / "k.json").write_text(json.dumps(events))
     for flag, name in (("--job", "j.json"), ("--graph", "g.toml")):
-        error = commsim.refuses("calls", tmp_path / "k.json", flag, tmp_path / name, "--period", "1s")
+        error = commsim.refuses("workload", "calls", tmp_path / "k.json", flag, tmp_path / name, "--period", "1s")
         assert "ranks in all; at most 8388608 are written down" in error
         assert not (tmp_path / name).exists()
 
@@ -87,9 +87,9 @@ def test_a_size_that_is_none_makes_no_report(commsim, tmp_path, value, shown):
     "argv",
     [
         ("fit", "r.json", "--json", "r.json"), ("compare", "r.json", "r.json", "--json", "./r.json"),
-        ("compare", "r.json", "r.json", "--plot", "link.svg"), ("calls", "r.json", "--job", "r.json"),
-        ("explain", "--from", "r.json", "--tuner-csv", "r.json"),
-        ("explain", "--topology", "dgx-h100", "--graph", "r.json", "--tuner-csv", "r.json"),
+        ("compare", "r.json", "r.json", "--plot", "link.svg"), ("workload", "calls", "r.json", "--job", "r.json"),
+        ("nccl", "--from", "r.json", "--tuner-csv", "r.json"),
+        ("nccl", "--topology", "dgx-h100", "--graph", "r.json", "--tuner-csv", "r.json"),
     ],
 )  # fmt: skip
 def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
@@ -104,10 +104,10 @@ def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
     ("argv", "why"),
     [
         (("fit", "r.json", "--seed", "-1"), "--seed must be 0 or more, got -1"),
-        (("explain", "--from", "r.json", "--tuner-csv", "t.csv", "--nodes", "-7"), "--nodes must be a number of nodes"),
-        (("explain", "--topology", "dgx-h100", "--size", "9" * 400 + "G"), "--size must be a size such as 64MiB"),
-        (("explain", "--topology", "dgx-h100", "-e", "99999999999G"), "-e must be below 8 EiB, got '99999999999G'"),
-        (("explain", "--topology", "dgx-h100", "--ranks", "4", "--placement", "random", "--seed", "-1"),
+        (("nccl", "--from", "r.json", "--tuner-csv", "t.csv", "--nodes", "-7"), "--nodes must be a number of nodes"),
+        (("nccl", "--topology", "dgx-h100", "--size", "9" * 400 + "G"), "--size must be a size such as 64MiB"),
+        (("nccl", "--topology", "dgx-h100", "-e", "99999999999G"), "-e must be below 8 EiB, got '99999999999G'"),
+        (("nccl", "--topology", "dgx-h100", "--ranks", "4", "--placement", "random", "--seed", "-1"),
          "--seed must be 0 or more, got -1"),
     ],
 )  # fmt: skip

@@ -138,4 +138,4 @@ def test_a_verb_that_is_misspelt_is_guessed(commsim, word, meant):
 
 
 def test_names_keep_their_capitals_in_descriptions(commsim):
-    assert "NCCL chooses" in commsim("explain", "--help").out
+    assert "NCCL chooses" in commsim("nccl", "--help").out

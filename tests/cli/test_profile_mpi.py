@@ -106,7 +106,7 @@ def test_a_program_runs_unchanged_and_its_record_is_a_job(tmp_path, commsim):
     done = under_mpiexec(2, "-m", "commsim.profile_mpi", "-o", str(tmp_path / "x"), str(tmp_path / "program.py"))
     assert done.returncode == 0, done.stderr
     job = tmp_path / "job.json"
-    answer = commsim.results("calls", tmp_path / "x.rank0.json", tmp_path / "x.rank1.json", "--job", job)
+    answer = commsim.results("workload", "calls", tmp_path / "x.rank0.json", tmp_path / "x.rank1.json", "--job", job)
     assert {(one["operation"], one["size_B"]) for one in answer["results"]} == {
         ("all_reduce", 4000),
         ("broadcast", 4000),

@@ -262,16 +262,14 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
     line = ("run", "ring_all_reduce", "--topology")
     for name, spec, end in (("a", "star:n_hosts=4", "4M"), ("b", "star:n_hosts=4,bandwidth=200Gbps", "2M")):
         assert commsim(*line, spec, "-b", "1M", "-e", end, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("report", tmp_path / "a.json", tmp_path / "b.json")
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
     assert [one["size_B"] for one in answer["results"]] == [2**20, 2**21]
     assert [one["size_B"] for one in answer["only_a"]] == [2**22]
     assert answer["differs"]["topology"] == {"a": "star:n_hosts=4", "b": "star:n_hosts=4,bandwidth=200Gbps"}
     bandwidth = next(one for one in answer["critical_path"] if one["cause"] == "bandwidth")
     assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
-    printed = commsim("report", tmp_path / "a.json", tmp_path / "b.json").out
+    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
     assert "only in A: collective=ring_all_reduce" in printed
-    assert "--where" in commsim.refuses("report", tmp_path / "a.json", tmp_path / "b.json", "--where", "size=1MiB")
-    assert "of two results" in commsim.refuses("report", tmp_path / "a.json", "--json", "-")
 
 
 def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(commsim, tmp_path):
@@ -308,7 +306,7 @@ def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
     a, b, path = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "both.json"
     commsim(*RUN, "--json", a)
     commsim(*(word.replace("100Gbps", "50Gbps") for word in RUN), "--json", b)
-    assert commsim("report", a, b, "--timeline", path).code == 0, commsim.err
+    assert commsim("diff", a, b, "--timeline", path).code == 0, commsim.err
     assert "24 of 24 messages of A, 24 of 24 of B" in commsim.out
     events = json.loads(path.read_text())["traceEvents"]
     process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
@@ -326,17 +324,15 @@ def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--timeline", "t.json"), "--timeline is of two results"),
         (("B.json", "--timeline", "t.pftrace"), "--timeline writes .json or .json.gz"),
         (("B.json", "--timeline", "t.json", "--no-detail"), "--timeline needs a run in detail of both results"),
-        (("B.json", "--show-ranks", "1"), "--show-ranks goes with one result, not with two"),
     ],
 )
 def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said):
     commsim(*RUN, "--json", tmp_path / "A.json")
     (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
     paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
-    assert said in commsim.refuses("report", tmp_path / "A.json", *paths)
+    assert said in commsim.refuses("diff", tmp_path / "A.json", *paths)
 
 
 def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):

@@ -15,7 +15,7 @@ from commsim.cli import schema as verb
 EXAMPLES = schemas.description()["examples"]
 # These measure: they need mpirun, a testbed, a live switch or torch, or compile for minutes.
 MEASURING = {
-    "calibrate", "validate", "profile", "switch all-reduce", "switch serve", "switch status",
+    "calibrate", "validate", "workload profile", "switch all-reduce", "switch serve", "switch status",
     "testbed run", "testbed share", "testbed status", "warmup",
 }  # fmt: skip
 

@@ -103,7 +103,7 @@ def test_a_wrong_line_of_a_long_file_is_named_by_its_number(commsim, tmp_path):
 
 
 def test_list_names_every_preset_and_what_kind_it_is(commsim):
-    rows = commsim.results("presets", "list")["results"]
+    rows = commsim.results("topo", "presets")["results"]
     assert [row["preset"] for row in rows] == list(PRESETS)
     assert {row["preset"]: row["kind"] for row in rows}["dgx-h100"] == "machine"
     assert {row["preset"]: row["kind"] for row in rows}["meta-24k"] == "network"
@@ -111,7 +111,7 @@ def test_list_names_every_preset_and_what_kind_it_is(commsim):
 
 
 def test_show_prints_both_rates_which_is_used_and_where_they_are_from(commsim):
-    row = commsim.results("presets", "show", "dgx-h100")["results"][0]
+    row = commsim.results("topo", "presets", "dgx-h100")["results"][0]
     nvlink = next(rate for rate in row["rates"] if rate["parameter"] == "nvlink")
     assert (nvlink["spec"], nvlink["effective"], nvlink["used"]) == ("450GB/s", "370.8GB/s", "370.8GB/s")
     assert "NCCL" in nvlink["source"]
@@ -120,7 +120,7 @@ def test_show_prints_both_rates_which_is_used_and_where_they_are_from(commsim):
 
 
 def test_an_unknown_preset_is_refused(commsim):
-    assert "unknown preset 'dgx-x'; known: a3-high, " in commsim.refuses("presets", "show", "dgx-x")
+    assert "unknown preset 'dgx-x'; known: a3-high, " in commsim.refuses("topo", "presets", "dgx-x")
 
 
 def test_a_preset_is_named_wherever_a_network_is(commsim):

@@ -158,7 +158,9 @@ def test_a_cable_that_stays_down_longer_than_the_run_is_one_that_has_failed():
     network = load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us")
     failed = prepare("ring_all_reduce", fail_links(network, ["leaf1:spine0"])).plan
     flaps = read_flaps(["link:leaf1:spine0@0s+100s"], network)
-    assert time_of(prepare("ring_all_reduce", network).plan, 1e7, flaps) == pytest.approx(time_of(failed, 1e7), rel=1e-9)
+    assert time_of(prepare("ring_all_reduce", network).plan, 1e7, flaps) == pytest.approx(
+        time_of(failed, 1e7), rel=1e-9
+    )
 
 
 def test_overlapping_flaps_and_those_that_begin_after_the_run_are_refused():

@@ -104,11 +104,11 @@ trace --topology star:n_hosts=4 ring_all_reduce -o x.json --placement X.json
 trace --topology star:n_hosts=4 -o x.json --collective X.npz
 advise --size 1MiB --topology X.toml
 advise --topology star:n_hosts=4 --gradients X.npz
-advise --sweep X.toml
-explain --topology X.toml
-explain --topology dgx-h100 --placement X.json
-explain --topology dgx-h100 --graph X.xml
-explain --tuner-csv x.csv --from X.csv
+sweep cheapest X.toml
+nccl --topology X.toml
+nccl --topology dgx-h100 --placement X.json
+nccl --topology dgx-h100 --graph X.xml
+nccl --tuner-csv x.csv --from X.csv
 bound --operation all_reduce --topology X.toml
 bound --operation all_reduce --topology star:n_hosts=4 --placement X.json
 bound --operation all_reduce --topology star:n_hosts=4 --collective X.npz
@@ -129,8 +129,10 @@ workload run --topology star:n_hosts=4 --graph X.toml
 workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology X.toml
 workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology star:n_hosts=4 --placement X.json
 workload share X.toml j.json
-calls X.json
-calls x.json --topology star:n_hosts=4 --kernels X.toml
+workload import -o x.toml X.goal
+workload export -o x.et X.toml
+workload calls X.json
+workload calls x.json --topology star:n_hosts=4 --kernels X.toml
 emulate -n 2 --topology X.toml -- python x.py
 emulate -n 2 --topology star:n_hosts=2 --placement X.json -- python x.py
 emulate -n 2 --topology star:n_hosts=2 --compute X.json -- python x.py
@@ -151,6 +153,7 @@ sweep status X
 sweep sql X "select 1"
 sweep export -o x.csv X
 report X.json
+diff X.json b.json
 plot busbw -o x.svg X.json
 topo show X.toml
 topo show star:n_hosts=4 --draw x.svg --load X.json
@@ -167,16 +170,15 @@ schedule export --to msccl -o x.xml X.npz
 """
 # Flags that come to the same reader as one above, but only with files or rights that are not made here.
 ELSEWHERE = {
-    "calls --graph",
-    "calls --phases",
-    "calls --placement",
-    "calls --topology",
+    "workload calls --graph",
+    "workload calls --phases",
+    "workload calls --placement",
+    "workload calls --topology",
     "emulate --phases",
     "cluster run --assume",
     "compare --collective",
     "compare --placement",
     "compare --topology",
-    "convert",
     "place export",
     "place order",
     "run --jobs",

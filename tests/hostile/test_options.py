@@ -14,7 +14,7 @@ from commsim.cli import main, parser_of
 BASES = """
 run ring_all_reduce --topology star:n_hosts=4 -b 4K
 run ring_all_reduce --topology star:n_hosts=4 -b 4K --engine packet
-explain --topology dgx-h100 --size 1MiB
+nccl --topology dgx-h100 --size 1MiB
 advise --topology star:n_hosts=4 --size 4KiB
 trace --topology star:n_hosts=4 ring_all_reduce -b 4K -o t.json
 topo show star:n_hosts=4

@@ -234,7 +234,7 @@ def by_compare_with(tmp_path, asked):
 def by_report(tmp_path, asked):
     """Set a result beside itself; both are simulated again, and refused where they say something else."""
     path = measured(tmp_path, asked)
-    (row,) = asked_for(tmp_path, "report", path, path)["results"]
+    (row,) = asked_for(tmp_path, "diff", path, path)["results"]
     return row["a"]["time_s"]
 
 

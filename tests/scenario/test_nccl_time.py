@@ -199,7 +199,7 @@ def test_loops_that_repeat_are_not_all_simulated(monkeypatch):
 
 
 def test_packets_have_hops_and_the_launch():
-    """Fourteen hops, and the launch: of 64 KiB the links' own time is small, and what a chunk takes lies in the hops."""
+    """Fourteen hops, and the launch: the links' own time of 64 KiB is small, and what a chunk takes is in the hops."""
     ready = prepare("nccl_all_reduce:algorithm=ring,protocol=ll128", "dgx-h100")
     p = costs().of_gpu("hopper")
     assert ready.predict(2**16).time > p.launch + 14 * p.hop_ll128

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from commsim.report.answer import Answer
 
 NUMBERS = {"int": int, "float": float}
+# Headings of the help that come last, in this order; others stand before them.
+LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "questions", "faults",
+               "packets", "costs of messages", "output")  # fmt: skip
 
 # One name per thing in all verbs: the usual names of flags that some verbs call by the word of their papers.
 USUAL_NAMES = {
@@ -60,6 +63,8 @@ class Flags:
 
     # Heading in the help above the fields that a class adds; the usual one if empty.
     TITLE: ClassVar[str] = ""
+    # Rare flags, which the help of a verb with many leaves out, and the engine with which they are frequent, or "".
+    RARE: ClassVar[Mapping[str, str]] = {}
     # Defaults that differ from those of the classes from which a class inherits.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
 
@@ -70,16 +75,17 @@ class Flags:
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add all flags to a parser."""
         titles = {name: one.__dict__.get("TITLE", "") for one in cls.__mro__[::-1] for name in _own_fields(one)}
+        rare = {name: engine for one in cls.__mro__ for name, engine in one.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
         taken = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
+        for title in sorted(dict.fromkeys(titles.values()), key=_order):
+            groups.setdefault(title, title and parser.add_argument_group(title))
         for field in dataclasses.fields(cls):
             title = titles[field.name]
-            if title not in groups:
-                groups[title] = parser.add_argument_group(title)
             names, options = _declaration(field)
             if names[0].startswith("-") and not taken.intersection(USUAL_NAMES.get(field.name, ())):
                 names = (*USUAL_NAMES.get(field.name, ()), *names)
-            groups[title].add_argument(*names, **options)
+            groups[title].add_argument(*names, **options).rare_without = rare.get(field.name)
         parser.set_defaults(**cls.DEFAULTS)
 
     @classmethod
@@ -129,6 +135,11 @@ class Verb(NamedTuple):
     is_usual: bool = False
 
 
+def _order(title: str) -> int:
+    """Return the place of a heading in the help; sorting keeps the order of others."""
+    return LAST_TITLES.index(title) if title in LAST_TITLES else -1
+
+
 def _own_fields(one: type) -> list[str]:
     return list(inspect.get_annotations(one))
 
@@ -161,6 +172,7 @@ def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[s
 class WithJson(Flags):
     """``--json`` and ``--csv``, of nearly all verbs."""
 
+    TITLE: ClassVar[str] = "output"
     json: str | None = flag(
         "-J", metavar="FILE", help="also write the results as JSON; -: to standard output, no tables"
     )

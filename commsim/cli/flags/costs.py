@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from commsim.core.errors import InputError
@@ -17,6 +18,7 @@ COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 class Placing(Flags):
     """How many ranks there are, and where."""
 
+    TITLE: ClassVar[str] = "ranks"
     ranks: int | None = flag("-g", "--ranks", metavar="N", help="number of ranks (default: all hosts)")
     placement: str | None = flag(
         metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
@@ -27,6 +29,7 @@ class Costs(Flags):
     """What a message and a reduction cost."""
 
     TITLE: ClassVar[str] = "costs of messages"
+    RARE: ClassVar[Mapping[str, str]] = {"recv_overhead": "", "reduce_rate": ""}
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver's port")
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
@@ -41,6 +44,7 @@ class Sizes(Flags):
     """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``."""
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
+    RARE: ClassVar[Mapping[str, str]] = {"stepbytes": "", "warmup_iters": ""}
     minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
     maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
     stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")

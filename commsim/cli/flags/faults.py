@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.network import Network
@@ -33,6 +34,7 @@ class FaultsInTime(Flags):
     """Cables that go down during a run, and how the network and its hosts answer."""
 
     TITLE: ClassVar[str] = "faults"
+    RARE: ClassVar[Mapping[str, str]] = {"detection": "", "rto": ""}
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
         help="cables that go down during the run, such as link:leaf0:spine0@10ms+5ms or switch:spine0@1ms+1ms; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from commsim.core.errors import InputError
@@ -33,6 +34,7 @@ class Packets(Spraying):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "packets"
+    RARE: ClassVar[Mapping[str, str]] = dict.fromkeys((*PACKET_FLAGS, "payload", "header"), "packet")
     engine: str = flag(
         default="", metavar="NAME",
         help="flow, packet, alpha-beta, closed-form or auto (default: flow)",

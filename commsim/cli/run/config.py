@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.report.table_of_run import DATATYPES
 
-from ..flags import WithJson, flag, repeated, switched
+from ..flags import Flags, WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
 from ..flags.faults import Faults, FaultsInTime
 from ..flags.packets import PACKET_FLAGS, Packets, packet_values
@@ -32,6 +32,8 @@ OF_RUN = ("flap", "detection", "rto", "compressor", "operation")
 class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
+    TITLE: ClassVar[str] = "network and collective"
+    RARE: ClassVar[Mapping[str, str]] = {"start_jitter": ""}
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: tuple[str, ...] = repeated(
         metavar=f"{COLLECTIVE}|FILE.npz",
@@ -76,9 +78,11 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         return scenario_of(spec, network or self.topology, packets=packets, **(given | more))
 
 
-class Config(WithJson, FaultsInTime, PlayConfig):
-    """All flags of ``commsim run``."""
+class Questions(Flags):
+    """What is asked beside the times of one collective."""
 
+    TITLE: ClassVar[str] = "questions"
+    RARE: ClassVar[Mapping[str, str]] = dict.fromkeys(("datatype", "compressor", "synthesized", "tolerance"), "")
     datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="type of the elements")
     compressor: str | None = flag(
         metavar="NAME[:key=value,...]", help="compressor of the gradients, such as top_k:density=0.01"
@@ -97,12 +101,23 @@ class Config(WithJson, FaultsInTime, PlayConfig):
     )
     tolerance: str | None = flag(metavar="PART", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")
+
+
+class Outputs(WithJson):
+    """Where the answer goes, and how much of it."""
+
+    TITLE: ClassVar[str] = "output"
+    RARE: ClassVar[Mapping[str, str]] = {"osu": ""}
     verbose: bool = switched("-v", help="also print how the flow engine computed the times")
     draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     osu: str | None = flag(metavar="FILE", help="also write the table that an OSU micro-benchmark would print")
     report: str | None = flag(
         metavar="FILE.html", help="also write a page with figures: loads, timelines, critical path"
     )
+
+
+class Config(Outputs, Questions, FaultsInTime, PlayConfig):
+    """All flags of ``commsim run``."""
 
     @property
     def is_ranking(self) -> bool:

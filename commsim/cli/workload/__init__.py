@@ -1,10 +1,12 @@
-"""``commsim workload``: how long a training iteration takes, and its demand on the network."""
+"""``commsim workload``: time of a training step and its traffic; profiles of programs and of gradients."""
 
 from __future__ import annotations
 
-from commsim.cli.flags import Verb, WithJson
+from commsim.cli.convert import ExportConfig, ImportConfig, convert_file, formats
+from commsim.cli.flags import Flags, Verb, WithJson
 
-from . import parallel, share, step, systems, training, transfers
+from . import calls, parallel, share, step, systems, training, transfers
+from .calls import gradients
 
 COMMANDS = {
     "workload run": Verb(
@@ -47,4 +49,23 @@ COMMANDS = {
     "workload share": Verb(
         share.Config, share.run, "simulate several jobs on one network: what each loses, and on which links"
     ),
+    "workload calls": Verb(
+        calls.Config,
+        calls.run,
+        "read the collective calls of a profile (Kineto, flight recorder, Chakra); time its step on another network",
+    ),
+    "workload profile": Verb(
+        gradients.ProfileConfig, gradients.profile, "measure the gradients of a torch module: sizes and ready times"
+    ),
+    "workload import": Verb(
+        ImportConfig,
+        lambda config: convert_file(config, config.source, config.output),
+        "read a file of GOAL or Chakra, and write a graph of tasks",
+    ),
+    "workload export": Verb(
+        ExportConfig,
+        lambda config: convert_file(config, config.source, config.output),
+        "write a graph of tasks, or what GOAL or Chakra says each rank does, for another tool",
+    ),
+    "workload formats": Verb(Flags, lambda _: formats("workload"), "list the formats of other tools"),
 }

@@ -187,7 +187,7 @@ class Channels:
 
 
 class Assumption(NamedTuple):
-    """What was taken of a machine that nobody said, and the flag of ``commsim explain`` that says it."""
+    """What was taken of a machine that nobody said, and the flag of ``commsim nccl`` that says it."""
 
     what: str
     flag: str = ""

@@ -163,22 +163,21 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(commsim, sweep, tmp_path, mo
 @pytest.mark.slow
 def test_the_cheapest_topology_is_named_with_its_bill(commsim, sweep):
     sweep.write_text(SWEEP + COST)
-    tree = commsim.results("advise", "--sweep", sweep, "--jobs", 1)
+    tree = commsim.results("sweep", "cheapest", sweep, "--jobs", 1)
     assert tree["goal"] == {"keep": "time", "bound": 1e-3}
     assert [(row["cost"], row["keeps"]) for row in tree["results"]] == [(4 * 16 + 100, True), (8 * 16 + 100, True)]
     assert "# cheapest: star:n_hosts=4,bandwidth=100Gbps at 164 EUR" in commsim.out
     sweep.write_text(SWEEP + COST.replace("1ms", "1ns"))
-    assert commsim("advise", "--sweep", sweep, "--jobs", 1).code == 0
+    assert commsim("sweep", "cheapest", sweep, "--jobs", 1).code == 0
     assert "none of the 2 topologies keeps time within 1 ns" in commsim.out
 
 
-def test_advice_without_prices_or_beside_a_topology_is_refused(commsim, sweep):
-    assert "[cost] is missing" in commsim.refuses("advise", "--sweep", sweep)
+def test_a_sweep_without_prices_has_no_cheapest_topology(commsim, sweep):
+    assert "[cost] is missing" in commsim.refuses("sweep", "cheapest", sweep)
     sweep.write_text(SWEEP + COST.replace("cable = 1", ""))
-    assert "cost.cable is missing" in commsim.refuses("advise", "--sweep", sweep, "--jobs", 1)
-    assert "--size cannot be used with --sweep" in commsim.refuses("advise", "--sweep", sweep, "--size", "1MiB")
-    assert "advise needs --topology, or --sweep" in commsim.refuses("advise", "--size", "1MiB")
-    assert "--jobs go with --sweep" in commsim.refuses("advise", "--topology", "star:n_hosts=4", "--jobs", 1)
+    assert "cost.cable is missing" in commsim.refuses("sweep", "cheapest", sweep, "--jobs", 1)
+    assert "unrecognized arguments: --size" in commsim.refuses("sweep", "cheapest", sweep, "--size", "1MiB")
+    assert "required: --topology" in commsim.refuses("advise", "--size", "1MiB")
 
 
 def test_the_example_has_ten_thousand_points():

@@ -7,12 +7,13 @@ import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
 from commsim.report.render import tell
 
-from .flags import Flags, Verb, WithJson, flag, switched
+from . import cheapest
 
 if TYPE_CHECKING:
     from commsim.sweep import Progress
@@ -268,6 +269,9 @@ COMMANDS = {
         RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
     ),
     "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
+    "sweep cheapest": Verb(
+        cheapest.Config, cheapest.run, "find the cheapest topology that keeps a goal, by its tables [cost] and [goal]"
+    ),
     "sweep merge": Verb(MergeConfig, merge, "put the parts of a sweep together that were run apart"),
     "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
     "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),

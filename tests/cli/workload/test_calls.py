@@ -18,7 +18,7 @@ def record(path, n=6, ms=2.0):
 def test_a_profile_becomes_a_job_and_a_graph(commsim, tmp_path):
     job, graph = tmp_path / "job.json", tmp_path / "graph.toml"
     path = record(tmp_path / "trace_rank1.json")
-    tree = commsim.results("calls", path, "--job", job, "--graph", graph, "--name", "model")
+    tree = commsim.results("workload", "calls", path, "--job", job, "--graph", graph, "--name", "model")
     assert "iteration: 2 calls in 100 ms, 6 in the profile" in commsim.out
     assert "1 of 4 ranks have a file; without one: 0, 2, 3" in commsim.out
     assert tree["period_s"] == pytest.approx(0.1)
@@ -31,16 +31,16 @@ def test_a_profile_becomes_a_job_and_a_graph(commsim, tmp_path):
 
 def test_ranks_are_read_from_several_files_and_none_twice(commsim, tmp_path):
     files = [record(tmp_path / f"trace_rank{rank}.json") for rank in range(4)]
-    assert commsim("calls", *files).code == 0
+    assert commsim("workload", "calls", *files).code == 0
     assert "without one" not in commsim.out
-    assert "two files are of rank 2" in commsim.refuses("calls", files[2], files[2])
+    assert "two files are of rank 2" in commsim.refuses("workload", "calls", files[2], files[2])
 
 
 def test_what_has_no_iteration_is_refused(commsim, tmp_path):
     once = record(tmp_path / "rank0.json", n=1)
-    assert "give it, as in --period 200ms" in commsim.refuses("calls", once, "--job", tmp_path / "job.json")
+    assert "give it, as in --period 200ms" in commsim.refuses("workload", "calls", once, "--job", tmp_path / "job.json")
     untimed = record(tmp_path / "rank0.json", ms=None)
-    assert "has no duration" in commsim.refuses("calls", untimed, "--job", tmp_path / "job.json")
+    assert "has no duration" in commsim.refuses("workload", "calls", untimed, "--job", tmp_path / "job.json")
     assert not (tmp_path / "job.json").exists()
 
 
@@ -86,7 +86,9 @@ def test_a_profile_is_timed_again_on_another_network_with_more_ranks(commsim, tm
     files = [file for rank in range(4) for file in gloo_trace(tmp_path / f"rank{rank}.json", rank)]
     network = ("--network", "star:n_hosts=16,bandwidth=100Gbps")
     phases, timeline = tmp_path / "phases.json", tmp_path / "timeline.json"
-    tree = commsim.results("calls", *files, *network, "--ranks", 16, "--phases", phases, "--timeline", timeline)
+    tree = commsim.results(
+        "workload", "calls", *files, *network, "--ranks", 16, "--phases", phases, "--timeline", timeline
+    )
     assert [(row["size_B"], row["n_ranks"], row["calls"]) for row in tree["results"]] == [(8e6, 16, 1), (4e6, 16, 1)]
     first, second = (row["time_s"] for row in tree["results"])
     assert second < 1.9e-3  # the smaller hides behind computation
@@ -105,14 +107,18 @@ def test_a_profile_is_timed_again_on_another_network_with_more_ranks(commsim, tm
 def test_what_changes_nothing_or_cannot_be_is_refused(commsim, tmp_path):
     trace, record = gloo_trace(tmp_path / "rank0.json", 0)
     network = ("--network", "star:n_hosts=16")
-    assert "--ranks goes with --network or --bandwidth" in commsim.refuses("calls", trace, "--ranks", 8)
-    assert "--job is of the profile as it is" in commsim.refuses("calls", trace, *network, "--job", tmp_path / "j.json")
-    assert "record_shapes=True, add the rank's flight recorder" in commsim.refuses("calls", trace, *network)
-    assert "the 4 ranks of the profile, times 1 to" in commsim.refuses("calls", trace, record, *network, "--ranks", 6)
-    assert "two files of one kind are of rank 0" in commsim.refuses("calls", trace, trace, record, *network)
-    assert "--size must be NAME=SIZE" in commsim.refuses("calls", trace, *network, "--size", "4MB")
-    assert "has 8 hosts), got 32" in commsim.refuses(
-        "calls", trace, record, "--network", "star:n_hosts=8", "--ranks", 32
+    assert "--ranks goes with --network or --bandwidth" in commsim.refuses("workload", "calls", trace, "--ranks", 8)
+    assert "--job is of the profile as it is" in commsim.refuses(
+        "workload", "calls", trace, *network, "--job", tmp_path / "j.json"
     )
-    commsim("calls", trace)
+    assert "record_shapes=True, add the rank's flight recorder" in commsim.refuses("workload", "calls", trace, *network)
+    assert "the 4 ranks of the profile, times 1 to" in commsim.refuses(
+        "workload", "calls", trace, record, *network, "--ranks", 6
+    )
+    assert "two files of one kind are of rank 0" in commsim.refuses("workload", "calls", trace, trace, record, *network)
+    assert "--size must be NAME=SIZE" in commsim.refuses("workload", "calls", trace, *network, "--size", "4MB")
+    assert "has 8 hosts), got 32" in commsim.refuses(
+        "workload", "calls", trace, record, "--network", "star:n_hosts=8", "--ranks", 32
+    )
+    commsim("workload", "calls", trace)
     assert "the bytes of 8 calls are not recorded" in commsim.out

@@ -9,7 +9,7 @@ from commsim.software.nccl.tuner_rules import Rule
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):
     csv = tmp_path / "tuner.csv"
     tree = commsim.results(
-        "explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "--tuner-csv", csv
+        "nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "--tuner-csv", csv
     )
     found = tree["results"][0]
     assert len(found["cells"]) == 21
@@ -33,26 +33,24 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
 
 
 def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
-    arguments = ("explain", "--topology", "dgx-h100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
+    arguments = ("nccl", "--topology", "dgx-h100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
     old, new = (commsim.results(*arguments, *more)["results"][0] for more in (("--nccl-version", "2.12"), ()))
     assert old["choices"] != new["choices"]
     assert old["symmetric"][0]["kernels"] == []
-    one = commsim.results("explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M")
+    one = commsim.results("nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M")
     assert one["results"][0]["symmetric"][0]["kernels"][0]["kernel"] == "AllReduce_RSxLDMC_AGxSTMC"
     assert "registered as symmetric windows" in commsim.out
 
 
 def test_every_operation_is_explained_unless_some_are_named(commsim):
-    tree = commsim.results("explain", "--topology", "dgx-a100@star:machines=2")
+    tree = commsim.results("nccl", "--topology", "dgx-a100@star:machines=2")
     assert [row["operation"] for row in tree["results"]] == [
         "broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce",
     ]  # fmt: skip
 
 
 def test_given_channels_replace_what_would_be_assumed(commsim):
-    commsim(
-        "explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--channels", "24:15GB/s", "--nvls", "none"
-    )
+    commsim("nccl", "--topology", "dgx-h100", "--operation", "all_reduce", "--channels", "24:15GB/s", "--nvls", "none")
     assert "channels of" not in commsim.out
     assert "needs NVLink SHARP" in commsim.out
 
@@ -68,7 +66,7 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
     ]
     rows.write_text(json.dumps({"schema": 1, "results": both[0]["results"] + both[1]["results"]}))
     csv = tmp_path / "tuner.csv"
-    assert commsim("explain", "--from", rows, "--tuner-csv", csv, "--nodes", "8").code == 0, commsim.err
+    assert commsim("nccl", "--from", rows, "--tuner-csv", csv, "--nodes", "8").code == 0, commsim.err
     rules = read_tuner(csv)
     assert (rules[0].algorithm, rules[-1].algorithm) == ("tree", "ring")
     assert rules[0] == Rule("all_reduce", 1024, rules[0].high, "tree", "simple", -1, 8, 8)
@@ -91,4 +89,4 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused(commsim, arguments, message):
-    assert message in commsim.refuses("explain", *arguments)
+    assert message in commsim.refuses("nccl", *arguments)

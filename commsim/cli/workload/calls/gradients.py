@@ -1,4 +1,4 @@
-"""``commsim profile``: gradients of a torch module, and when each is ready."""
+"""``commsim workload profile``: gradients of a torch module, and when each is ready."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from commsim.cli.flags import WithJson, flag, repeated
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Answer, Facts, Lines, Part
-
-from ..flags import WithJson, flag, repeated
 
 _INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
 
 
 class ProfileConfig(WithJson):
-    """All flags of ``commsim profile``."""
+    """All flags of ``commsim workload profile``."""
 
     model: str = flag(
         "model", metavar="MODULE:CLASS", help="class or function that makes the model, called without arguments"

@@ -1,4 +1,4 @@
-"""``commsim calls``: collective calls of a profile, its job and graph, and its step on another network."""
+"""``commsim workload calls``: collective calls of a profile, its job and graph, and its step on another network."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from commsim.cli.flags import flag, repeated
+from commsim.cli.flags.outputs import check_written
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
 from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
 
-from ..flags import Verb, flag, repeated
-from ..flags.outputs import check_written
-from ..workload.message_flags import Communication
-from .gradients import ProfileConfig, profile
+from ..message_flags import Communication
 from .retime import retimed
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ AS_IT_IS = ("job", "graph")
 
 
 class Config(Communication):
-    """All flags of ``commsim calls``."""
+    """All flags of ``commsim workload calls``."""
 
     TITLE: ClassVar[str] = ""
     files: tuple[str, ...] = flag(
@@ -155,6 +154,3 @@ def _json_rows(iteration: Iteration) -> list[dict[str, object]]:
 
 def _shown(value: int | None) -> str:
     return "unknown" if value is None else str(value)
-
-
-COMMANDS = {"calls": Verb(Config, run), "profile": Verb(ProfileConfig, profile)}

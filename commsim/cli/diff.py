@@ -1,4 +1,4 @@
-"""``commsim report A B``: two results or sweeps side by side, and the runs in detail where they can be repeated."""
+"""``commsim diff``: two results or sweeps side by side, and the runs in detail where they can be repeated."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import CommsimError, InputError
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
+from .flags import Verb, WithJson, flag, switched
+
 if TYPE_CHECKING:
     from commsim.report.rows.difference import Difference
     from commsim.report.simulated_run import SimulatedRun
-
-    from .report import Config
 
 MAX_LISTED, MAX_MESSAGES = 20, 100_000
 TASK = ("collective", "operation", "n_ranks", "size_B")
 
 
-def compare(config: Config, other: str) -> Answer:
+class Config(WithJson):
+    """All flags of ``commsim diff``."""
+
+    a: str = flag("a", metavar="A", help="JSON that `commsim run --json` wrote, or the folder of a sweep")
+    b: str = flag("b", metavar="B", help="the other one")
+    timeline: str | None = flag(
+        metavar="FILE.json.gz", help="write both runs at their largest common size, for ui.perfetto.dev"
+    )
+    no_detail: bool = switched(help="show the rows only; do not simulate the runs of a result again")
+
+
+def run(config: Config) -> Answer:
     """Read both, and return pairs, what only one has, and links and critical paths side by side.
 
     Raises
@@ -28,13 +39,11 @@ def compare(config: Config, other: str) -> Answer:
     """
     from commsim.report.rows.difference import difference, read_rows, runs_beside
 
-    for name in config.given("measured", "operation", "ranks", "where", "rename", "show_ranks"):
-        raise InputError(f"{name} goes with one result, not with two")
     if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
         raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
-    (config_a, a), (config_b, b) = read_rows(config.input), read_rows(other)
+    (config_a, a), (config_b, b) = read_rows(config.a), read_rows(config.b)
     found = difference(a, b, config_a, config_b)
-    parts = _pairs(found, config.input, other)
+    parts = _pairs(found, config.a, config.b)
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
@@ -42,7 +51,7 @@ def compare(config: Config, other: str) -> Answer:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
         (run_a, why_a), (run_b, why_b) = (
-            _largest(*one) for one in ((config_a, both[0], config.input), (config_b, both[1], other))
+            _largest(*one) for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
         parts += remarks([*why_a, *why_b])
         if run_a is not None and run_b is not None:
@@ -58,7 +67,7 @@ def compare(config: Config, other: str) -> Answer:
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
-    return Answer(parts, found.pairs, config.flags("output", "timeline", "show_ranks"), more)
+    return Answer(parts, found.pairs, config.flags("timeline"), more)
 
 
 def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
@@ -122,3 +131,6 @@ def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -
     if runs:
         return runs[0], []
     return None, [f"{path}: {spec}: no details: {why}" for spec, why in left_out.items()]
+
+
+COMMANDS = {"diff": Verb(Config, run)}

@@ -1,4 +1,4 @@
-"""``commsim explain``: NCCL's cost table for a network, its choices by size; rules for its tuner plugin."""
+"""``commsim nccl``: NCCL's cost table for a network, its choices by size; rules for its tuner plugin."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _interval(choice: Range) -> str:
 
 
 class Config(Placing, WithJson):
-    """All flags of ``commsim explain``."""
+    """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
     seed: int = flag(default=0, help="seed of random placement")
@@ -188,7 +188,7 @@ def run(config: Config) -> Answer:
         from commsim.formats.nccl_plans import write_tuner
 
         rules = [rule for _, _, of_operation in explained for rule in of_operation]
-        write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim explain")
+        write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim nccl")
         parts.append(Lines([f"{config.tuner_csv}: written, {len(rules)} rules"]))
     return Answer(parts, [row for _, row, _ in explained], more={"assumed": [str(line) for line in setting.assumed]})
 
@@ -270,8 +270,8 @@ def rules_from_results(config: Config) -> Answer:
     cells = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
     columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
     table = Table(columns, cells, f"the fastest of {config.rows}")
-    write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim explain")
+    write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim nccl")
     return Answer([*remarks(notes), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])])
 
 
-COMMANDS = {"explain": Verb(Config, run)}
+COMMANDS = {"nccl": Verb(Config, run)}

@@ -30,8 +30,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_trace_of_a_module_feeds_the_prediction_of_its_training(commsim, folder):
-    tree = commsim.results("profile", "nets_of_this_test:Net", "--batch", 2, "--input", "3x8x8", "--iterations", 2,
-                           "-o", "trace.csv")  # fmt: skip
+    tree = commsim.results("workload", "profile", "nets_of_this_test:Net", "--batch", 2, "--input", "3x8x8",
+                           "--iterations", 2, "-o", "trace.csv")  # fmt: skip
     assert "4 tensors" in commsim.out
     trace = read_backward_trace("trace.csv")
     assert sorted(trace.n_bytes.tolist()) == [16, 40, 432, 5760]
@@ -41,7 +41,9 @@ def test_the_trace_of_a_module_feeds_the_prediction_of_its_training(commsim, fol
 
 
 def test_words_are_whole_numbers_below_a_bound(commsim, folder):
-    rows = commsim.results("profile", "nets_of_this_test:Words", "--input", "16:50", "--batch", 2)["results"]
+    rows = commsim.results("workload", "profile", "nets_of_this_test:Words", "--input", "16:50", "--batch", 2)[
+        "results"
+    ]
     assert {row["tensor"]: row["size_B"] for row in rows} == {"0.weight": 1600, "1.weight": 64, "1.bias": 8}
 
 
@@ -63,10 +65,10 @@ def test_words_are_whole_numbers_below_a_bound(commsim, folder):
     ],
 )
 def test_what_cannot_be_measured_is_refused(commsim, folder, argv, message):
-    assert message in commsim.refuses("profile", *argv, "-o", "trace.csv")
+    assert message in commsim.refuses("workload", "profile", *argv, "-o", "trace.csv")
     assert not (folder / "trace.csv").exists()
 
 
 def test_a_file_that_cannot_be_written_is_refused(commsim, folder):
-    argv = ("profile", "nets_of_this_test:Words", "--input", "4:9", "-o", "no/where.csv")
+    argv = ("workload", "profile", "nets_of_this_test:Words", "--input", "4:9", "-o", "no/where.csv")
     assert "cannot write" in commsim.refuses(*argv)

@@ -1,4 +1,4 @@
-"""``commsim calls --network``: the step of a profile on another network, with other bandwidth, with more ranks."""
+"""``commsim workload calls --network``: the step of a profile on another network, or with more ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from commsim.core.units import counted, format_size, format_time, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 
-from ..workload.message_flags import costs
+from ..message_flags import costs
 
 if TYPE_CHECKING:
     from commsim.formats.traced.retime import Retimed
@@ -84,15 +84,14 @@ def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float
 def _page(config: Config, found: Retimed) -> list[str]:
     """Write the page of all calls, and return that it is written."""
     from commsim import __version__
+    from commsim.cli.report import write_report
     from commsim.formats.traced.exposed import calls_of
     from commsim.report.figure_tables import table_of_rows
     from commsim.report.study import made_by, make_study
-
-    from ..report import write_report
 
     where = config.network or config.bandwidth
     title = f"{Path(config.files[0]).name} on {where}, {counted(found.traced.world, 'rank')}"
     rows = table_of_rows(calls_of(found.traced, found.timeline, found.waits))
     flags = {key: value for key, value in vars(config).items() if key not in ("json", "csv", "report")}
-    provenance = {"input": ", ".join(config.files[:3]), **made_by("calls", {"version": __version__, **flags})}
+    provenance = {"input": ", ".join(config.files[:3]), **made_by("workload calls", {"version": __version__, **flags})}
     return write_report(make_study(title, rows, provenance, remarks=found.notes), config.report or "")[-1:]

@@ -1,0 +1,146 @@
+"""How command lines are parsed, how help is printed, and how an error is reported."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shutil
+import sys
+import textwrap
+from typing import Any, NoReturn
+
+# Characters of an error: it may quote what a file holds.
+MAX_SHOWN = 4000
+
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+ALL = (("--help", "all"), ("-h", "all"))
+# Flags of a verb beyond which its help leaves out rare ones.
+MANY_FLAGS = 20
+
+
+class Once(argparse.Action):
+    """Keeps the value of a flag, and refuses it if it is given again: nobody means both values."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Keep a value."""
+        if option_string is not None:
+            if self in parser.given:
+                raise argparse.ArgumentError(self, "given twice")
+            parser.given.add(self)
+        setattr(namespace, self.dest, values)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Wraps descriptions; what has lines already keeps them."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error on one line, and takes positional arguments and options in any order.
+
+    Parameters
+    ----------
+    before_examples : str
+        Text of the help above its examples.
+    **options
+        Options of argparse.
+    """
+
+    _is_mixed = False
+
+    def __init__(self, before_examples: str = "", **options: Any) -> None:
+        super().__init__(**options, formatter_class=_Formatter)
+        self.before_examples = before_examples
+        self.words: list[str] = []
+        self.given: set[argparse.Action] = set()
+        for name in (None, "store"):
+            self.register("action", name, Once)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and where to read more, and exit with 2."""
+        print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        self.exit(2)
+
+    def format_help(self) -> str:
+        """Return the help: frequent flags, or all after ``--help all``, and examples."""
+        from .examples import examples_of
+
+        rare = self._rare_actions()
+        for action in rare:
+            action.help = argparse.SUPPRESS
+        lines = [line for example in examples_of(self.prog) for line in _continued(example)]
+        more = f"{len(rare)} more flags: {self.prog} --help all" if rare else ""
+        examples = "\n".join(["examples:", *lines]) if lines else ""
+        if len(self._flags()) > MANY_FLAGS:
+            self.usage = self._short_usage()
+        self.epilog = "\n\n".join(part for part in (self.before_examples, more, examples) if part) + "\n"
+        return super().format_help()
+
+    def _rare_actions(self) -> list[argparse.Action]:
+        """Return the flags that the help leaves out."""
+        flags = self._flags()
+        if len(flags) <= MANY_FLAGS or any(pair in ALL for pair in itertools.pairwise(self.words)):
+            return []
+        named = " ".join(self.words)
+        rare = {action: getattr(action, "rare_without", None) for action in flags}
+        return [action for action, engine in rare.items() if engine is not None and not (engine and engine in named)]
+
+    def _flags(self) -> list[argparse.Action]:
+        return [action for action in self._actions if action.option_strings]
+
+    def _short_usage(self) -> str:
+        """Return the usage with the flags that are required only."""
+        required = [f"{one.option_strings[-1]} {one.metavar}" for one in self._flags() if one.required]
+        words = [_positional(one) for one in self._get_positional_actions()]
+        usage = " ".join([self.prog, *required, "[FLAG ...]", *words])
+        width = max(40, shutil.get_terminal_size().columns - len("usage: "))
+        return textwrap.fill(usage, width, break_on_hyphens=False, subsequent_indent=" " * len("usage: "))
+
+    # argparse takes the "--" of "--seed=--" for the end of the options, and hands the flag no text but a tuple
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse a flag whose value is ``--``."""
+        self.words = args = sys.argv[1:] if args is None else list(args)
+        for arg in itertools.takewhile(lambda arg: arg != "--", args):
+            if arg.startswith("-") and arg.endswith("=--"):
+                self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
+        # positional arguments may stand anywhere between options, but where a verb or all the rest follows
+        positional = self._get_positional_actions()
+        takes_rest = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in positional)
+        wants_help = not {"-h", "--help"}.isdisjoint(args)  # which says the defaults of positional arguments, too
+        if self._is_mixed or not positional or takes_rest or wants_help:
+            return super().parse_known_args(args, namespace)
+        self._is_mixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_mixed = False
+
+
+def print_error(message: str) -> None:
+    """Print one line on standard error; of the ranks that a launcher started, only the first does."""
+    from commsim.report.render import tell
+
+    if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
+        shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
+        tell(shown)
+
+
+def sentence(text: str) -> str:
+    """Begin a text with a capital, leave the others, and end it."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _positional(action: argparse.Action) -> str:
+    """Return how a positional argument is written in a usage."""
+    name = str(action.metavar or action.dest)
+    return {"*": f"[{name} ...]", "?": f"[{name}]", "+": f"{name} ..."}.get(str(action.nargs), name)
+
+
+def _continued(command: str) -> list[str]:
+    """Break a command into lines for a shell, so that it can be copied."""
+    width = max(40, shutil.get_terminal_size().columns - 4)
+    lines = textwrap.wrap(command, width, break_long_words=False, break_on_hyphens=False, subsequent_indent="    ")
+    return [f"  {line} \\" for line in lines[:-1]] + [f"  {lines[-1]}"]

@@ -1,0 +1,82 @@
+"""``commsim sweep cheapest``: the cheapest topology of a sweep that keeps its goal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from commsim.cli.flags import WithJson, flag
+from commsim.core.units import format_bandwidth, format_time
+from commsim.report.answer import Answer, Part, Table, remarks
+
+if TYPE_CHECKING:
+    from commsim.sweep.cheapest import Goal, Offer
+    from commsim.sweep.price import Prices
+
+MAX_ROWS = 40
+_COUNTED = (("nic", "port"), ("cable",), ("switch",))
+
+
+class Config(WithJson):
+    """All flags of ``commsim sweep cheapest``."""
+
+    sweep: str = flag("sweep", metavar="SWEEP.toml", help="a sweep with the tables [cost] and [goal]")
+    output: str | None = flag("-o", metavar="DIR", help="keep the results of the sweep, or continue with earlier ones")
+    jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
+
+
+def run(config: Config) -> Answer:
+    """Run the sweep, and rank its topologies."""
+    from commsim.sweep.cheapest import cheapest_topologies
+    from commsim.sweep.progress import shown
+
+    with shown() as say:
+        found = cheapest_topologies(config.sweep, config.output, jobs=config.jobs, say=say)
+    offers, goal, prices = found.offers, found.goal, found.prices
+    flags = {"sweep": config.sweep, "config_hash": found.config_hash}
+    more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}
+    return Answer(_parts_of_offers(offers, prices, goal), [offer.row() for offer in offers], flags, more)
+
+
+def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
+    columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
+               "front", "ports", "cables", "switches", "with"]  # fmt: skip
+    rows = [
+        [
+            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal), "yes" if offer.keeps else "no",
+            "*" if offer.is_on_front else "", *(str(_count(offer, *items)) for items in _COUNTED),
+            offer.chosen or offer.problem,
+        ]
+        for i, offer in enumerate(offers[:MAX_ROWS], 1)
+    ]  # fmt: skip
+    side = "at least" if goal.more_is_better else "within"
+    title = (
+        f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
+        "with what is best for it; * no other is cheaper and as good"
+    )
+    more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
+    table = Table(columns, rows, title, ["ports", "cables", "switches", "front", "rank", "with"])
+    return [table, *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
+
+
+def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:
+    """Return what the cheapest offer is made of, or that none keeps the goal."""
+    best = offers[0]
+    if not best.keeps:
+        return [f"none of the {len(offers)} topologies keeps {kept} {_written(goal.bound, goal)}"]
+    bill = [f"  {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}" for line in best.bill]
+    return [f"cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip(), *bill]
+
+
+def _count(offer: Offer, *items: str) -> int:
+    return sum(line.count for line in offer.bill if line.item in items)
+
+
+def _shown(offer: Offer, goal: Goal) -> str:
+    return "-" if offer.value is None else _written(offer.value, goal)
+
+
+def _written(value: float, goal: Goal) -> str:
+    if goal.column.endswith("_Bps"):
+        return format_bandwidth(value)
+    return format_time(value) if goal.column.endswith("_s") else f"{value:.4g}"
