@@ -184,7 +184,7 @@ def test_a_page_says_what_was_broken_and_how_it_was_made(commsim, tmp_path):
     assert commsim(*RUN, *broken, "--json", result).code == 0, commsim.err
     assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
     title = page.read_text().partition("<title>")[2].partition("</title>")[0]
-    assert "--fail &#x27;link:leaf0-&gt;spine0&#x27; --scale &#x27;link:h0-&gt;leaf0=0.5&#x27;" in title
+    assert "--fail link:leaf0:spine0 --scale link:h0:leaf0=0.5" in title
     command = data_of(page)["provenance"]["command"]
     assert command.startswith("commsim run ")
     assert f"{broken[0]} '{broken[1]}' {broken[2]} '{broken[3]}'" in command
