@@ -10,11 +10,13 @@ Names are resolved when they are first used, so that importing commsim costs mil
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from ._siblings import FINDER
 
+TYPE_CHECKING = False  # typing is not imported: `commsim` catches Ctrl-C only once this module is there
 if TYPE_CHECKING:
+    from typing import Any
+
     from collectives import COLLECTIVES as COLLECTIVES
     from topologies import TOPOLOGIES as TOPOLOGIES
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from .core.network import Network as Network
     from .core.pinned_routes import PinnedRoutes as PinnedRoutes
     from .core.placement import Placement as Placement
-    from .core.placement import place as place
     from .core.program import Program as Program
     from .core.result import Result as Result
     from .core.result import mean_busbw as mean_busbw
@@ -51,8 +52,13 @@ if TYPE_CHECKING:
     from .files.result_file import read_result as read_result
     from .files.schedule_file import read_schedule as read_schedule
     from .files.store import read_network as read_network
-    from .files.store import read_placement as read_placement
     from .files.store import save as save
+    from .networks import load_network as load_network
+    from .networks import load_placement as load_placement
+    from .networks import place as place
+    from .networks import prepare as prepare
+    from .networks import read_placement as read_placement
+    from .networks import with_faults as with_faults
     from .optimum import lower_bound as lower_bound
     from .optimum import over_bound as over_bound
     from .optimum import synthesize as synthesize
@@ -67,9 +73,6 @@ if TYPE_CHECKING:
     from .real.comparison.comparison import Comparison as Comparison
     from .real.emulation.emulate import Emulation as Emulation
     from .real.emulation.emulate import emulate as emulate
-    from .scenario.build import prepare as prepare
-    from .scenario.inputs import load_network as load_network
-    from .scenario.inputs import load_placement as load_placement
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
@@ -91,16 +94,15 @@ _MODULES = {
     ),
     "commsim.core.network": ("Network",),
     "commsim.core.pinned_routes": ("PinnedRoutes",),
-    "commsim.core.placement": ("Placement", "place"),
+    "commsim.core.placement": ("Placement",),
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result", "mean_busbw"),
     "commsim.core.schedule": ("Schedule",),
     "commsim.estimates": ("Estimate", "estimate"),
     "commsim.files.result_file": ("read_result",),
     "commsim.files.schedule_file": ("read_schedule",),
-    "commsim.files.store": ("read_network", "read_placement", "save"),
+    "commsim.files.store": ("read_network", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
-    "commsim.scenario.inputs": ("load_network", "load_placement"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.place": ("evaluate", "place_jobs",),
     "commsim.placement.score": ("score_link",),
@@ -109,11 +111,13 @@ _MODULES = {
     ),
     "commsim.real.comparison.comparison": ("Comparison",),
     "commsim.real.emulation.emulate": ("Emulation", "emulate"),
+    "commsim.networks": (
+        "load_network", "load_placement", "place", "prepare", "read_placement", "with_faults",
+    ),
     "commsim.optimum": ("lower_bound", "over_bound", "synthesize"),
     "commsim.questions": (
         "advise_for", "cheapest_topologies", "compare_with", "write_report",
     ),
-    "commsim.scenario.build": ("prepare",),
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
@@ -143,4 +147,4 @@ def register_services() -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    return list(__all__)

@@ -8,15 +8,19 @@ who imported it.
 
 from __future__ import annotations
 
+# As little as possible is imported before `commsim/__main__.py` catches Ctrl-C.
+# ruff: noqa: PTH113, PTH118, PTH120
+import os.path
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
-from pathlib import Path
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 SIBLINGS = ("collectives", "topologies", "switch_model")
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 class Finder:
@@ -46,10 +50,16 @@ class Finder:
             self.take_over()
         if name not in SIBLINGS or not self._ours_only:
             return None
-        file = ROOT / name / "__init__.py"
-        if not file.is_file():
+        from importlib.util import spec_from_file_location
+
+        file = _file_of(name)
+        if not os.path.isfile(file):
             raise ImportError(f"commsim needs its own package {name}, and {file} is not there: install commsim again")
-        return spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
+        return spec_from_file_location(name, file, submodule_search_locations=[os.path.dirname(file)])
+
+
+def _file_of(sibling: str) -> str:
+    return os.path.join(ROOT, sibling, "__init__.py")
 
 
 def _set_others_aside() -> None:
@@ -57,7 +67,7 @@ def _set_others_aside() -> None:
     for sibling in SIBLINGS:
         loaded = sys.modules.get(sibling)
         origin = getattr(loaded, "__file__", None)
-        if loaded is None or (origin is not None and Path(origin).resolve() == ROOT / sibling / "__init__.py"):
+        if loaded is None or (origin is not None and os.path.realpath(origin) == _file_of(sibling)):
             continue
         for name in [name for name in sys.modules if name == sibling or name.startswith(f"{sibling}.")]:
             del sys.modules[name]

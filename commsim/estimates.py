@@ -7,10 +7,12 @@ import math
 from typing import NamedTuple
 
 from commsim.api import predict
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
+from commsim.scenario.checks import checked
 from commsim.scenario.collective_names import usual_collective
+from commsim.scenario.given import size_of
 from commsim.scenario.inputs import load_network
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.
@@ -37,7 +39,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-def estimate(operation: str, n_bytes: float, ranks: int, machine: str) -> Estimate:
+def estimate(operation: str, n_bytes: float | str, ranks: int, machine: str) -> Estimate:
     """Estimate how long a collective takes, from predictions at powers of two of its size.
 
     The first call at a size makes one or two predictions, as :func:`commsim.predict` does by default; all further calls
@@ -48,7 +50,7 @@ def estimate(operation: str, n_bytes: float, ranks: int, machine: str) -> Estima
     ----------
     operation : str
         Name of the operation, such as ``all_gather``.
-    n_bytes : float, bytes
+    n_bytes : float, bytes, or str
         Size as nccl-tests counts it: of the whole array.
     ranks : int
         Number of ranks, packed on the network from its first place on.
@@ -71,6 +73,10 @@ def estimate(operation: str, n_bytes: float, ranks: int, machine: str) -> Estima
     >>> round(estimate("all_reduce", 64 << 20, 4, "star:n_hosts=4,bandwidth=100Gbps,latency=1us").time * 1e3, 3)
     8.065
     """
+    n_bytes = n_bytes if isinstance(n_bytes, (int, float)) else size_of(n_bytes, "n_bytes")
+    operation = checked("operation", operation)
+    if not isinstance(machine, str):
+        raise wrong_kind("machine", "text such as 'dgx-h100'", machine)
     if not 0 <= n_bytes <= MAX_SIZE:
         raise InputError(f"n_bytes must be 0 to {MAX_SIZE}, got {n_bytes}")
     if n_bytes <= 1:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from .core.errors import InputError
+from .core.errors import InputError, wrong_kind
 
 
 @contextlib.contextmanager
@@ -42,6 +42,19 @@ def opening(path: str | Path) -> Iterator[BufferedReader]:
             yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def path_of(given: object, what: str) -> Path:
+    """Return the path of a file that a caller names.
+
+    Raises
+    ------
+    InputError
+        If it is no text and no path; `what` names the file.
+    """
+    if not isinstance(given, (str, os.PathLike)):
+        raise wrong_kind(what, "the path of a file", given)
+    return Path(os.fspath(given))
 
 
 def check_regular(path: str | Path) -> None:

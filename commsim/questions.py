@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.result import Result
+from commsim.opening import path_of
 from commsim.real.comparison.comparison import Comparison, compare, compare_files
 from commsim.report.page.write import check_page, write_page
 from commsim.report.predicted import NO_SCENARIO, Predicted
@@ -114,7 +115,7 @@ def cheapest_topologies(
     jobs : int, optional
         Number of worker processes. Default: all processors.
     """
-    return rank_topologies(fspath(sweep), None if folder is None else fspath(folder), jobs=jobs)
+    return rank_topologies(str(path_of(sweep, "sweep")), None if folder is None else fspath(folder), jobs=jobs)
 
 
 def compare_with(
@@ -171,6 +172,7 @@ def compare_with(
         "placement": placement, "routing": routing, "engine": engine, "seed": seed, "overhead": overhead,
         "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
     }  # fmt: skip
+    measured = str(path_of(measured, "measured"))
     path = fspath(collective) if isinstance(collective, PathLike) else collective
     spec: str | None = None if path is None else checked("collective", path)
     if (network is None) == (predicted is None):
@@ -178,10 +180,10 @@ def compare_with(
     if network is None:
         for name in (name for name, value in options.items() if value):
             raise InputError(f"{name} goes with a network, not with a file of predictions")
-        return compare_files(fspath(predicted or ""), fspath(measured), spec, **asked)
+        return compare_files(str(path_of(predicted, "predicted")), measured, spec, **asked)
     where = network_of(network)
     options["placement"], asked["n_ranks"] = placement_of(placement, where, n_ranks)
-    return compare(fspath(measured), where, spec, **asked, **options)
+    return compare(measured, where, spec, **asked, **options)
 
 
 def write_report(
@@ -215,7 +217,10 @@ def write_report(
     check_page(fspath(path))
     if isinstance(results, (str, PathLike)):
         return write_page(read_study(fspath(results))[0], fspath(path))
-    every = [results] if isinstance(results, (Result, Solution)) else list(results)
+    several: list[Any] = list(results) if isinstance(results, Iterable) else [results]
+    if not all(isinstance(one, (Result, Solution)) for one in several):
+        raise wrong_kind("results", "a result of cs.predict or cs.solve, a list of them, or a path", results)
+    every: list[Result | Solution] = several
     if not every:
         raise InputError("write_report needs at least one result, got none")
     known = [pair for one in every for pair in _with_solution(one)]

@@ -129,7 +129,7 @@ def walks():
     return json.loads(subprocess.run(words, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
 
 
-@pytest.mark.parametrize(("door", "most"), [("commsim run", (56, 345, 10)), ("cs.predict", (46, 270, 8))])
+@pytest.mark.parametrize(("door", "most"), [("commsim run", (56, 349, 10)), ("cs.predict", (46, 270, 8))])
 def test_a_simple_question_takes_a_short_way(walks, door, most):
     """Files, functions and frames from the door to the kernel: raise a bound only with the reason in the commit."""
     (found,) = (one for name, one in walks.items() if name.startswith(door))
@@ -219,7 +219,13 @@ def test_every_package_has_its_layer():
     listed = {name for layer in layers for name in re.split(r"\s*[|:]\s*", layer)}
     packages = {".".join(f.path.parent.parts) for f in files() if f.path.name == "__init__.py"}
     top = {p for p in packages if p.count(".") == (1 if p.startswith("commsim") else 0)} - {"commsim"}
-    assert top == listed - {"commsim.api", "commsim.estimates", "commsim.optimum", "commsim.questions"}  # modules
+    assert top == listed - {
+        "commsim.api",
+        "commsim.estimates",
+        "commsim.networks",
+        "commsim.optimum",
+        "commsim.questions",
+    }  # modules
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,14 @@ def test_importing_and_describing_load_nothing_heavy(code):
     assert loaded_after(code) == set()
 
 
+def test_the_package_loads_nothing_before_the_command_catches_ctrl_c():
+    """What is imported before `commsim.__main__` shows a traceback of Python when Ctrl-C comes."""
+    code = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nbefore = set(sys.modules)\nimport commsim\n"
+    code += "print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], text=True, capture_output=True, check=True)
+    assert set(done.stdout.split()).isdisjoint(("typing", "pathlib", "re", "enum", "functools", "importlib.util"))
+
+
 @pytest.mark.parametrize("order", ["import collectives, commsim", "import topologies, commsim", "import switch_model"])
 def test_the_packages_may_be_imported_in_any_order(order):
     assert loaded_after(f"{order}\nimport commsim\ncommsim.COLLECTIVES, commsim.TOPOLOGIES") == set()

@@ -6,8 +6,9 @@ Rule of the choice: for a generation of GPUs, of the source with the most operat
 machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for Blackwell
 also NVLink SHARP with four heads, since eight do not tell what a head costs from what a loop costs; for a network,
 the first healthy system of the index that has it, and of it one table (InfiniBand: a ring on 4 machines, and a tree
-on 4 and on 16; Slingshot: 8 and 32 machines). Sizes count alike, residuals are logarithms, large ones count linearly
-(soft L1 from 8 %). Parameters that no row depends on stay where they were.
+on 4 and on 16; Slingshot: 8 and 32 machines; EFA that the CPU copies for: one with Simple, and one of a release that
+no plugin kept from LL). Sizes count alike, residuals are logarithms, large ones count linearly (soft L1 from 8 %).
+Parameters that no row depends on stay where they were.
 
 What predictions of a system get without its tables: :mod:`benchmarks.nccl_tables.left_out`.
 """
@@ -45,7 +46,7 @@ TABLES = {
     "plugin.slingshot": ("alps_gh200_8x4_ar", "alps_gh200_32x4_ar"),
     "plugin.efa": ("aws_p4de_2x8_ar",),
     "plugin.efa2": ("aws_p5_2x8_ar",),
-    "plugin.efa_staged": ("aws_t4_2x1_efa_ar",),
+    "plugin.efa_staged": ("aws_t4_2x1_efa_ar", "aws_p3dn_2x8_ar_ring"),
     "plugin.sockets": ("aws_t4_2x1_tcp_ar",),
     "plugin.tcpx": ("gcp_a3_2x8_ar_tcpx",),
     "plugin.tcpxo": ("gcp_a3mega_2x8_ar",),

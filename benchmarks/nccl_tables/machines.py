@@ -29,6 +29,8 @@ from commsim.software.nccl.search import (
 from commsim.software.nccl.site import efa_of
 
 SMALLEST = 1024
+# What is assumed of a table without a version; its interval is one over releases.
+NO_VERSION = "NCCL 2.27"
 # GPUs by what a machine is called, the first that matches: generation, and whether PCIe is all that joins them.
 GPUS = (
     (r"rtx pro 6000|rtx 6000d|g7e", "blackwell", True), (r"\bg?b[23]00|hgxb|blackwell", "blackwell", False),
@@ -129,6 +131,9 @@ def _table(folder: Path, line: dict[str, str]) -> Table:
     algorithm = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvls_tree"}.get(
         line["forced_algo"].lower(), ""
     )
+    if line["forced_algo"] == "best forced arm":  # without NVLink SHARP; the source names the ring at one size
+        algorithm = "ring"
+        assumed.append("a ring")
     trusted = re.search(r"use sizes from (\d+) MB", line["notes"])
     return Table(
         line["id"], operation, algorithm, line["forced_proto"].lower(), site, line["healthy"] == "yes",
@@ -166,7 +171,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
         raise InputError(f"{line['machine']}: its GPU is not known")
     version = _version(line["nccl_version"])
     if version is None:
-        assumed.append("NCCL 2.27")
+        assumed.append(NO_VERSION)
     hosts, per_host = int(line["n_hosts"]), int(line["gpus_per_host"])
     n_nodes = hosts
     if "mnnvl" in words:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.nccl_tables.machines import Table
+from benchmarks.nccl_tables.machines import NO_VERSION, Table
 from benchmarks.nccl_tables.networks import question_of
 from benchmarks.nccl_tables.peers import astra_ring, simai
 from commsim.core.errors import InputError
 from commsim.scenario.solve import solve
 from commsim.software.nccl.choice import OPERATIONS, cell_time
 from commsim.software.nccl.gpu_costs import Costs
-from commsim.software.nccl.prediction import chosen, predict
+from commsim.software.nccl.prediction import chosen, over_releases, predict
 
 # Sizes from here on count as large, where errors are stated.
 LARGE = 2**20
@@ -85,6 +85,8 @@ def rows_of(table: Table, known: Costs) -> list[Row]:
     answers, rows = solve(scenario, [size for size, _ in table.rows], plan=plan).results, []
     for (size, measured), ours in zip(table.rows, answers, strict=True):
         low, high = ours.interval or (ours.time, ours.time)
+        if NO_VERSION in table.assumed:
+            low, high = over_releases(site, table.operation, size, table.algorithm, table.protocol, known)
         launched = plan.at(size).parameters
         how = f"{launched['algorithm']}/{launched['protocol']}" if "algorithm" in launched else "p2p"
         tuner = None

@@ -56,7 +56,7 @@ EXPERTS = ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "nemotron")
 FAULTS = (
     ("", "non-blocking", ()),
     (",oversubscription=2", "oversubscription 2:1", ()),
-    ("", "one dead uplink", ("link:leaf0->spine0",)),
+    ("", "one dead uplink", ("link:leaf0:spine0",)),
 )
 FABRIC = "rail_optimized:n_hosts=64,preset=dgx-h100,hosts_per_group=4"
 

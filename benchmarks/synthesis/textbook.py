@@ -25,11 +25,11 @@ RATE = "bandwidth=100Gbps"
 # A network, and the link whose cable has half its rate.
 NETWORKS = {
     "star": (f"star:n_hosts=8,{RATE}", ""),
-    "star, slow host": (f"star:n_hosts=8,{RATE}", "h3->switch0"),
+    "star, slow host": (f"star:n_hosts=8,{RATE}", "h3:switch0"),
     "ring": (f"ring:n_hosts=8,{RATE}", ""),
-    "ring, slow cable": (f"ring:n_hosts=8,{RATE}", "h3->h4"),
+    "ring, slow cable": (f"ring:n_hosts=8,{RATE}", "h3:h4"),
     "torus 4x4": (f"torus:dims=4x4,{RATE}", ""),
-    "torus 4x4, slow cable": (f"torus:dims=4x4,{RATE}", "h5->h6"),
+    "torus 4x4, slow cable": (f"torus:dims=4x4,{RATE}", "h5:h6"),
     "torus 3x3": (f"torus:dims=3x3,{RATE}", ""),
     "torus 2x2x2": (f"torus:dims=2x2x2,{RATE}", ""),
     "mesh 4x4": (f"torus:dims=4x4,wrap=false,{RATE}", ""),
@@ -41,7 +41,7 @@ NETWORKS = {
     "leaf-spine 4x4": (f"leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,{RATE}", ""),
     "leaf-spine 2x4, 4:1": (f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,oversubscription=4,{RATE}", ""),
     "leaf-spine, slow uplink": (
-        f"leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2,{RATE}", "leaf0->spine0"
+        f"leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2,{RATE}", "leaf0:spine0"
     ),
     "dual ToR": (f"dual_tor:n_racks=2,n_spines=2,hosts_per_rack=4,{RATE}", ""),
     "multi-plane": (f"multi_plane:n_planes=2,n_leaves=2,n_spines=1,hosts_per_leaf=4,{RATE}", ""),

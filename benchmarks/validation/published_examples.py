@@ -79,7 +79,7 @@ def cpu_links() -> Iterator[Row]:
         ready = prepare(spec, "pcie_host:n_gpus=8,n_pcie_switches=2")
         names = [ready.network.link_name(i) for i in range(ready.network.n_links)]
         carried = ready.predict(8e8).link_bytes
-        ours = max(float(carried[names.index(name)]) for name in ("pcie0->cpu0", "cpu0->pcie0"))
+        ours = max(float(carried[names.index(name)]) for name in ("pcie0:cpu0", "cpu0:pcie0"))
         yield Example(id=f"published/cpu_link/{ready.schedule.name}", against="published theory",
                       model=f"{ready.schedule.name} inside a machine", engine="flow", ranks=8, network="pcie_host",
                       reference=published, ours=ours / 8e8, unit="gradients", size=8e8,

@@ -45,7 +45,7 @@ _NCCL = {
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
-    "own": "version : str\n    Version of NCCL, 2.8 to 2.30.\n",
+    "own": "version : str\n    Version of NCCL, 2.8 to 2.30; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
     "chooses": "Default: a ring.",

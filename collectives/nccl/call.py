@@ -18,6 +18,8 @@ KIB = 1024
 STEPS = 8
 
 OLDEST, NEWEST = (2, 8), (2, 30)
+# Version of a call whose release nobody knows: the interval of its time is one over releases.
+ANY = "any"
 # From this version on a call may have twice as many channels.
 MORE_CHANNELS, FEW, MANY = (2, 27), 32, 64
 
@@ -75,6 +77,20 @@ PROTOCOLS = {
         Protocol("simple", 4096 * KIB, 1, 1, 512, 512, 64),
     )
 }
+
+
+def release_of(text: str) -> tuple[int, int]:
+    """Return the release whose rules a call has: of ``any``, where nobody knows it, the newest.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_version`.
+    """
+    try:
+        return NEWEST if text == ANY else read_version(text)
+    except InputError as error:
+        raise InputError(f"{error} ({ANY}, where nobody knows it)") from None
 
 
 def read_version(text: str) -> tuple[int, int]:

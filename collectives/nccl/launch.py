@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
 from ..dense.multi_ring import ring_order
-from .call import BY_RANK, NEWEST, Call, read_version
+from .call import BY_RANK, NEWEST, Call, release_of
 from .mesh_rings import mesh_order
 from .nvls import write_nvls
 from .pat import write_pat
@@ -93,7 +93,7 @@ class Asked:
                 _one_of(self.algorithm, self.operation),
                 "simple" if self.protocol == "auto" else self.protocol,
                 CHANNELS if self.channels is None else self.channels,
-                read_version(self.version),
+                release_of(self.version),
                 heads=len(units[0]),
             )
         except InputError as error:

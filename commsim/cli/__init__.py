@@ -71,6 +71,8 @@ MODULES = {"plot": "report", "validate": "calibrate", "nccl": "nccl_choices"}
 # Verbs of which some words are old names.
 WITH_OLD_WORDS = ("advise", "report")
 
+# Where the parser keeps -v of a verb that has no --verbose.
+SHOW_ALL = "show_all"
 # Characters of the verbs of a verb that its usage lists.
 MAX_LISTED = 70
 
@@ -105,6 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = [usual[0], *words]
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
+        verbose: bool = vars(args).pop(SHOW_ALL, False) or getattr(args, "verbose", False)
         config = command.config.from_args(args)
         _check_answers(config)
         from commsim.report.render import show
@@ -112,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with _alone_on_standard_output(json, csv):
             answer = command.run(config)
-            show(answer, config.flags(), json, csv)
+            show(answer, config.flags(), json, csv, verbose)
         sys.stdout.flush()
         return answer.code
     except MemoryError as error:
@@ -193,6 +196,8 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
 
 def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
     command.config.add_arguments(parser)
+    if "-v" not in parser._option_string_actions:
+        parser.add_argument("-v", dest=SHOW_ALL, action="store_true", help="show all columns and remarks on a terminal")
     parser.set_defaults(command=command)
 
 

@@ -23,6 +23,7 @@ COLUMNS = [
     "policy", "jct_mean(h)", "jct_p50(h)", "jct_p99(h)", "queued(h)", "makespan(h)", "gpus_used", "slowdown",
     "link_excess", "rho_p50", "rho_p99", "starts", "deadlines",
 ]  # fmt: skip
+LEAST = ["starts", "rho_p50", "deadlines", "link_excess", "rho_p99", "gpus_used", "jct_p50(h)", "makespan(h)"]
 
 
 class RunConfig(WithJson):
@@ -79,7 +80,7 @@ def run(config: RunConfig) -> Answer:
         write_picture(draw_outcomes(outcomes), config.plot)
     parts = [
         *remarks(_about(config, machines, jobs, small)),
-        Table(COLUMNS, [_row(one) for one in outcomes]),
+        Table(COLUMNS, [_row(one) for one in outcomes], least=LEAST),
         *remarks(_gains(outcomes)),
     ]
     rows = [one.row() for one in outcomes]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "1/b: S per s", "(95 %)", "busbw",
            "half at", "residual"]  # fmt: skip
+LEAST = ["half at", "(95 %)", "rows", "operation", "ranks"]
 
 
 def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[str, Any]]:
@@ -120,7 +121,7 @@ def run(config: Config) -> Answer:
     notes += [f"left out: {name}: a slope needs more than one size" for name in single]
     if not fits:
         raise InputError(f"{config.file}: a fit needs at least 2 sizes of one operation")
-    table = Table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}")
+    table = Table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}", LEAST)
     parts = [*remarks(notes), table, *remarks(text for fit in fits for text in _said(fit, line))]
     more: dict[str, Any] = {}
     if config.collective is not None:

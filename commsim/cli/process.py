@@ -37,22 +37,18 @@ def run() -> None:
         HEARD.set()
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, unwind)
-    end_on_signals()
     try:
+        signal.signal(signal.SIGTERM, unwind)
+        end_on_signals()
         with progress_shown(sys.argv[1] if len(sys.argv) > 1 else ""):
             status = main()
-    except Exception as error:
-        if not terminated and not _comes_of_ctrl_c(error):
+    except KeyboardInterrupt:
+        status = 130
+    except Exception:
+        if not HEARD.is_set():  # else a library was interrupted in the middle, and made another error of it
             raise
         status = 130
     sys.exit(128 + terminated[0] if terminated else status)
-
-
-def _comes_of_ctrl_c(error: BaseException) -> bool:
-    """Whether a library was interrupted in the middle, and made another error of it."""
-    cause = error.__cause__ or error.__context__
-    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _comes_of_ctrl_c(cause))
 
 
 def _skip_collection() -> None:

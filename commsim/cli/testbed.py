@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["collective", "size(B)", "time(ms)", "p5(ms)", "p95(ms)", "predicted(ms)", "error", "bytes_error", "wrong",
            "remark"]  # fmt: skip
+LEAST = ["p5(ms)", "p95(ms)", "bytes_error", "remark"]
 USUAL = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all")
 FLAPPED = ["collective", "size(B)", "whole(ms)", "flapped(ms)", "lost(ms)", "predicted(ms)", "error", "wrong", "remark"]
 SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
@@ -78,7 +79,7 @@ def run(config: RunConfig) -> Answer:
     if costs is not None:
         _tell(f"point to point: o {microseconds(costs.o, 1)} us, L {microseconds(costs.L, 1)} us, "
               f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip
-    table = Table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
+    table = Table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}", LEAST)
     code = 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
     return Answer([table], [cell_row(cell) for cell in cells], code=code)
 
@@ -107,7 +108,12 @@ def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> Answer:
         with Ranks(place, layout, prepared.placement.nodes.tolist(), config.backend) as ranks:
             n = config.iters or 5
             found += [measure_flaps(ranks, prepared, size, flaps, iterations=n) for size in config.sizes()]
-    table = Table(FLAPPED, [_flapped_text(one) for one in found], f"{layout.network.name}, {', '.join(config.flap)}")
+    table = Table(
+        FLAPPED,
+        [_flapped_text(one) for one in found],
+        f"{layout.network.name}, {', '.join(config.flap)}",
+        ["whole(ms)", "remark"],
+    )
     return Answer([table], [_flapped_row(one) for one in found], code=1 if any(one.wrong for one in found) else 0)
 
 
@@ -196,7 +202,12 @@ def run_shared(config: ShareConfig) -> Answer:
         hosts = _hosts_of(config.jobs, layout)
         schedules = [load_schedule(config.collective, len(nodes), size) for nodes in hosts]
         runs = share(place, layout, schedules, hosts, size, shifts, compute=compute, iterations=config.iterations)
-    table = Table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
+    table = Table(
+        SHARED,
+        [_shared_text(one, j) for one in runs for j in range(len(hosts))],
+        layout.network.name,
+        ["spread(ms)", "slowdown"],
+    )
     return Answer([table], [_shared_row(one, j) for one in runs for j in range(len(hosts))])
 
 

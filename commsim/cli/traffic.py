@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
 
 COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)", "sent_again", "trimmed", "marked"]
+LEAST = ["first(us)", "marked", "sent_again", "trimmed"]
 LOOKS = 200
 
 
@@ -64,7 +65,7 @@ class Config(WithJson):
     )
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables between switches that go down during the run, such as link:leaf0->spine0@10us+50us; repeatable",
+        help="cables between switches that go down during the run, such as link:leaf0:spine0@10us+50us; repeatable",
     )
     detection: str | None = flag(
         metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"
@@ -135,7 +136,7 @@ def run(config: Config) -> Answer:
             f"{microseconds(lost['mean_s'])} us in the mean; packets that were lost: "
             f"{counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
         )
-    parts: list[Part] = [Table(COLUMNS, [cells], title), Remarks(said)]
+    parts: list[Part] = [Table(COLUMNS, [cells], title, LEAST), Remarks(said)]
     rows: list[dict[str, Any]] = [
         {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
          "start_s": float(messages.start[i]), "received_s": float(found.received[i]),

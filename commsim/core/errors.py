@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -31,6 +32,21 @@ class BackendError(CommsimError, RuntimeError):
 
 class PhysicsError(CommsimError, RuntimeError):
     """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""
+
+
+def wrong_kind(name: str, wanted: str, given: object) -> InputError:
+    """Return the error of a value of another kind than a function takes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    wanted : str
+        Kinds that are taken, with an example.
+    given : object
+        Value that was given; the message has its beginning.
+    """
+    return InputError(f"{name} must be {wanted}, got {reprlib.repr(given)}")
 
 
 def named(what: str, name: str, known: Mapping[str, T]) -> T:

@@ -237,14 +237,14 @@ class Network(Value):
         return self.n_links > 0 and all(np.array_equal(a[:half], b[half:]) for a, b in pairs)
 
     def link_name(self, link: int) -> str:
-        """Name of a directed link: ``h0->leaf0``, with ``#1`` and so on for the next parallel ones."""
+        """Name of a directed link: ``h0:leaf0``, with ``#1`` and so on for the next parallel ones."""
         src, dst = self.src[link], self.dst[link]
         nth = int(np.count_nonzero((self.src[:link] == src) & (self.dst[:link] == dst)))
-        return f"{self.nodes[src]}->{self.nodes[dst]}" + (f"#{nth}" if nth else "")
+        return f"{self.nodes[src]}:{self.nodes[dst]}" + (f"#{nth}" if nth else "")
 
 
 def both_ways(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Directed links of cables between `a` and `b`: all a->b, then all b->a.
+    """Directed links of cables between `a` and `b`: all a:b, then all b:a.
 
     Parameters
     ----------

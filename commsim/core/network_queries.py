@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .network import SWITCH, Network
 
-_ARROW = "->"
+_BETWEEN = (":", "->")  # what stands between the ends of a link; names are written with the first
 _NAMES = ("machine", "rack", "pod")
 
 
@@ -40,7 +41,7 @@ def find_link(network: Network, name: str) -> int:
     network : Network
         Network with the links and nodes in question.
     name : str
-        Such as ``leaf0->spine1``, with ``#1`` and so on for parallel ones.
+        Such as ``leaf0:spine1`` or ``leaf0->spine1``, with ``#1`` and so on for parallel ones.
 
     Raises
     ------
@@ -59,20 +60,19 @@ def find_link(network: Network, name: str) -> int:
 
 
 def _ends(network: Network, text: str) -> tuple[int, int]:
-    """Nodes before and after an arrow, -1 and -1 unless both exist; names may hold arrows themselves."""
-    parts = text.split(_ARROW)
-    for i in range(1, len(parts)):
-        a, b = _ARROW.join(parts[:i]), _ARROW.join(parts[i:])
+    """Nodes before and after a colon or arrow, -1 and -1 unless both exist; names may hold these themselves."""
+    for found in re.finditer("|".join(_BETWEEN), text):
+        a, b = text[: found.start()], text[found.end() :]
         if a in network.nodes and b in network.nodes:
             return network.nodes.index(a), network.nodes.index(b)
     return -1, -1
 
 
 def _no_link(network: Network, name: str) -> InputError:
-    a, arrow, b = name.partition(_ARROW)
-    if not arrow:
+    a, between, b = name.partition("->" if "->" in name else ":")
+    if not between:
         example = f", as in {network.link_name(0)}" if network.n_links else ""
-        return InputError(f"a link of {network.name} is called node{_ARROW}node{example}, got {name!r}")
+        return InputError(f"a link of {network.name} is called node:node{example}, got {name!r}")
     for end in (a, b.rpartition("#")[0] or b):
         if end not in network.nodes:
             find_node(network, end)
@@ -110,7 +110,7 @@ def link_names(network: Network) -> list[str]:
     """Names of all links, as :meth:`Network.link_name` gives them one by one."""
     columns = (network.src.tolist(), network.dst.tolist(), _numbers(network).tolist())
     nodes = network.nodes
-    return [f"{nodes[a]}->{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
+    return [f"{nodes[a]}:{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
 
 
 def _numbers(network: Network) -> NDArray[np.int64]:

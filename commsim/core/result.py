@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError
+from .errors import InputError, wrong_kind
 from .frames import frame_of
 from .operations import OPERATIONS, operation
 from .units import counted, format_size, format_time
@@ -194,5 +194,8 @@ class Result(Value):
 
 def mean_busbw(results: Iterable[Result]) -> float:
     """Return the mean bus bandwidth of results that have one, bytes/s: what nccl-tests prints below its table."""
-    rates = [r.busbw for r in results if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
+    several = list(results) if isinstance(results, Iterable) else [results]
+    if not all(isinstance(one, Result) for one in several):
+        raise wrong_kind("results", "a list of results, as cs.predict returns them", results)
+    rates = [r.busbw for r in several if r.time > 0 and r.operation in OPERATIONS]  # 'custom' has no factor
     return sum(rates) / max(1, len(rates))

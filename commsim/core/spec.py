@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError
+from .errors import InputError, wrong_kind
 from .units import PARSERS, WRITERS
 
 _WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
@@ -36,6 +36,8 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     InputError
         If the name is empty, a parameter has no ``=``, or a key comes twice.
     """
+    if not isinstance(text, str):
+        raise wrong_kind("name", "text such as 'name:key=value,key=value'", text)
     name, _, rest = text.partition(":")
     if not name.strip():
         raise InputError(f"expected name:key=value,key=value, got {text!r}")

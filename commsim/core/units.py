@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Annotated
 
-from .errors import InputError
+from .errors import InputError, wrong_kind
 
 Bandwidth = Annotated[float, "bandwidth"]  # bytes per second
 Seconds = Annotated[float, "time"]
@@ -230,9 +230,9 @@ def microseconds(seconds: float, digits: int = 2) -> str:
 
 
 def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InputError(f"{name} must be {wanted}, got {text!r}")
+        raise wrong_kind(name, wanted, text)
     if not match[2]:
         raise InputError(f"{name} needs a unit: {wanted}, got {text!r}")
     if not abs(float(match[1])) < 1e300:

@@ -82,7 +82,7 @@ def simulate_flaps(plan: FlowPlan, on_wire: Floats, starts: Floats, flaps: Flaps
     Raises
     ------
     InputError
-        If the network has measured curves, or the last flap ends after the run.
+        If the network has measured curves, or a flap begins after the run.
     PhysicsError
         If a link carried more than it can, or nothing while it was down. This is a bug in commsim.
     """
@@ -136,11 +136,7 @@ class _Run:
         end = min(until, float(t.done.max(initial=0.0))) if t.counter["n_done"] == len(t.done) else until
         self._account(end)
         if t.counter["n_done"] == len(t.done):
-            if self.changes and self.flaps.end > t.done.max(initial=0.0):
-                raise InputError(
-                    f"the last flap ends after {self.flaps.end:g} s, and the run takes {t.done.max(initial=0.0):g} s; "
-                    "flap earlier, or give a larger size"
-                )
+            self.flaps.require_begun(float(t.done.max(initial=0.0)))
             return False
         if until == np.inf:
             raise PhysicsError(f"deadlock: {len(t.done) - int(t.counter['n_done'])} transfers never completed")

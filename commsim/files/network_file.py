@@ -28,6 +28,7 @@ from commsim.core.units import (
     write_size,
     write_time,
 )
+from commsim.opening import path_of
 
 from .curves_fields import curves_tree, read_curves
 from .fields import Fields
@@ -60,7 +61,8 @@ def read_network(path: str | Path) -> Network:
     InputError
         If something in the file is missing, unknown or wrong; names the line where there is one.
     """
-    if Path(path).suffix == ".npz":
+    path = path_of(path, "network")
+    if path.suffix == ".npz":
         return _read_arrays(path)
     tree = read_tree(path)
     try:

@@ -16,6 +16,7 @@ from commsim.core.network import Network
 from commsim.core.network_queries import find_link, find_node, link_names
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
+from commsim.opening import path_of
 
 from .fields import Fields
 from .npz import Archive, read_archive, write_archive
@@ -33,7 +34,8 @@ def read_placement(path: str | Path, network: Network) -> Placement:
     InputError
         If the file names a node or a link that the network does not have, or is wrong in another way.
     """
-    if Path(path).suffix == ".npz":
+    path = path_of(path, "placement")
+    if path.suffix == ".npz":
         archive = read_archive(path, "placement")
         nodes = archive.take("nodes", np.int32)
         routes = _take_routes(archive)

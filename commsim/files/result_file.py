@@ -9,6 +9,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result, Trace
+from commsim.opening import path_of
 
 from .fields import Fields
 from .npz import Archive, read_archive, write_archive
@@ -28,7 +29,7 @@ def read_result(path: str | Path) -> Result:
     InputError
         If something in the file is missing, unknown or wrong.
     """
-    path = Path(path)
+    path = path_of(path, "result")
     if path.suffix not in (".json", ".npz"):
         raise InputError(f"{path}: a result is a .json or .npz file")
     if path.suffix == ".npz":

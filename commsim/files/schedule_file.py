@@ -11,6 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.schedule import TRANSFER, Block, Schedule, Transfers
+from commsim.opening import path_of
 
 from .fields import Fields
 from .npz import read_archive, write_archive
@@ -29,7 +30,7 @@ def read_schedule(path: str | Path) -> Schedule:
     InputError
         If the file is damaged, or the schedule breaks a rule of its own.
     """
-    return _read_schedule(path, None)[0]
+    return _read_schedule(path_of(path, "schedule"), None)[0]
 
 
 def read_placed_schedule(path: str | Path, network: Network) -> tuple[Schedule, Placement | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.opening import path_of
 
 from .network_file import read_network, write_network
 from .placement_file import read_placement, write_placement
@@ -44,7 +45,10 @@ def save(
     InputError
         If the suffix does not suit the value, or the file cannot be written.
     """
-    if Path(path).suffix not in SUFFIXES:
+    if not isinstance(value, (Network, Schedule, Placement, Result)):
+        raise wrong_kind("value", "a Network, Schedule, Placement or Result", value)
+    path = path_of(path, "path")
+    if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: the name of a file must end with one of {', '.join(SUFFIXES)}")
     if isinstance(value, Network):
         write_network(value, path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import parse_json, read_text
+from commsim.files.whole_files import parse_json, read_text, refused_by_name
 
 from .kineto import EVENTS
 
@@ -74,10 +74,8 @@ def read_kernel_times(path: str | Path) -> KernelTimes:
         If the file is no trace, or has no operators.
     """
     path = Path(path)
-    try:
+    with refused_by_name(path):
         tree = parse_json(read_text(path), MAX_VALUES)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
     events = tree.get(EVENTS) if isinstance(tree, dict) else tree
     if not isinstance(events, list):
         raise InputError(f"{path}: {EVENTS} must be a list of events, got {type(events).__name__}")

@@ -187,7 +187,7 @@ def cable_lines(network: Network, number: dict[int, int]) -> list[str]:
         waiting[src, dst, *rest].append(f"{number[src]} {number[dst]} {_plain(rate)}Gbps {_plain(delay)}ms {rest[2]:g}")
     for (src, dst, *_), left in waiting.items():
         if left:
-            names = f"{network.nodes[src]}->{network.nodes[dst]}"
+            names = f"{network.nodes[src]}:{network.nodes[dst]}"
             raise InputError(f"{network.name}: {names} has no way back that is like it, and a cable goes both ways")
     return lines
 

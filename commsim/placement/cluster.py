@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError, located
+from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.network import HOST, Network
 from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
@@ -69,8 +71,11 @@ class Cluster(Value):
         return self.gpus - self.busy
 
 
-def read_cluster(path: str | Path) -> Cluster:
-    """Read a cluster from a .toml (or .json) file.
+ClusterLike: TypeAlias = Cluster | str | PathLike[str] | Mapping[str, Any]
+
+
+def read_cluster(path: ClusterLike) -> Cluster:
+    """Read a cluster from a .toml (or .json) file, or from a dict of the same tables; a cluster is returned as it is.
 
     ``[topology]`` has a ``name`` and that topology's parameters, or ``spec = "leaf_spine:n_leaves=4,..."``, or
     ``file = "network.toml"`` (beside the cluster's file). ``[hosts]`` has ``gpus``, how many every host has;
@@ -82,7 +87,12 @@ def read_cluster(path: str | Path) -> Cluster:
     InputError
         Naming the file, the line and the field that is wrong.
     """
-    top = Fields(read_tree(path), path)
+    if isinstance(path, Cluster):
+        return path
+    if not isinstance(path, (str, PathLike, Mapping)):
+        raise wrong_kind("cluster", "a Cluster, the path of its file, or its tables as a dict", path)
+    tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_tree(Path(path)), Path(path))
+    top = Fields(tree, path)
     network = _read_topology(top, Path(path))
     hosts = top.table("hosts")
     gpus = np.zeros(network.n_nodes, np.int64)

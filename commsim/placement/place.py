@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.core.frames import frame_of
+from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
 from .candidate import Candidate, ContendedLink, disagreements, estimate, simulated
-from .cluster import Cluster
+from .cluster import Cluster, ClusterLike, read_cluster
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
 from .link_use import link_uses
@@ -25,10 +27,10 @@ RANKINGS = ("mean", "min", "weighted")
 
 
 def evaluate(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], *, loops: str = "merged", settings: Settings | None = None
+    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
 ) -> Candidate:
-    """Score the placement that jobs have; see :func:`evaluate_all`."""
-    return evaluate_all(cluster, [("given", jobs)], loops=loops, settings=settings)[0]
+    """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
+    return evaluate_all(read_cluster(cluster), [("given", read_jobs(jobs))], loops=loops, settings=settings)[0]
 
 
 def evaluate_all(
@@ -162,10 +164,15 @@ class Ranking:
     discarded: tuple[Candidate, ...]
     notes: tuple[str, ...]
 
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
+        rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
+        return frame_of(rows, library)
+
 
 def place_jobs(
-    cluster: Cluster,
-    jobs: Sequence[PeriodicJob],
+    cluster: ClusterLike,
+    jobs: JobsLike,
     *,
     n: int = 10,
     generators: Sequence[str] = ("packed", "spread", "random"),
@@ -178,10 +185,10 @@ def place_jobs(
 
     Parameters
     ----------
-    cluster : Cluster
-        Cluster to place the jobs on.
-    jobs : sequence of PeriodicJob
-        Those with a placement stay.
+    cluster : Cluster, path or dict
+        Cluster to place the jobs on, as :func:`commsim.read_cluster` takes it.
+    jobs : sequence of PeriodicJob or of dict, or path
+        Jobs, as :func:`commsim.read_jobs` takes them; those with a placement stay.
     n : int
         Candidates in all, at most; the strategies alternate.
     generators : sequence of str
@@ -207,8 +214,7 @@ def place_jobs(
     InputError
         If a name is unknown, or the cluster has no room.
     """
-    if not (isinstance(cluster, Cluster) and all(isinstance(job, PeriodicJob) for job in jobs)):
-        raise InputError("place_jobs takes a cluster of cs.read_cluster, and the jobs of cs.read_jobs")
+    cluster, jobs = read_cluster(cluster), read_jobs(jobs)
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     settings = settings or Settings()

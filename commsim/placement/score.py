@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
 from commsim.limits import expect
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 
@@ -153,8 +154,8 @@ class LinkScore(Value):
 
 
 def score_link(
-    jobs: Sequence[PeriodicJob],
-    capacity: float,
+    jobs: JobsLike,
+    capacity: float | str,
     *,
     use: ArrayLike = 1.0,
     angles: int = ANGLES,
@@ -170,10 +171,10 @@ def score_link(
 
     Parameters
     ----------
-    jobs : sequence of PeriodicJob
-        Jobs, at least one.
-    capacity : float, bytes/s
-        Capacity of the link.
+    jobs : sequence of PeriodicJob or of dict, or path
+        Jobs, at least one, as :func:`commsim.read_jobs` takes them.
+    capacity : float, bytes/s, or str
+        Capacity of the link; text such as ``50Gbps``.
     use : float or float64[n_jobs]
         How many times its rate each job sends over the link.
     angles, step, quantum, longest
@@ -189,6 +190,9 @@ def score_link(
     Rajasekaran, Ghobadi and Akella, "CASSINI: network-aware job scheduling in machine learning clusters", NSDI 2024,
     table 1.
     """
+    jobs = read_jobs(jobs)
+    if not isinstance(capacity, (int, float)) or isinstance(capacity, bool):
+        capacity = parse_bandwidth(capacity, "capacity")
     if not 0 < capacity < np.inf:
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity

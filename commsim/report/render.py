@@ -12,12 +12,17 @@ from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import write_answer, write_rows
-from .terminal import print_facts, print_table
+from .terminal import print_comment, print_facts, print_line, print_table
 
 __all__ = ["announce", "html_of", "print_parts", "show", "show_step", "tell", "tree_of"]
 
+# Remarks that a terminal shows above a table.
+MOST_ABOVE = 3
 
-def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None) -> None:
+
+def show(
+    answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None, verbose: bool = False
+) -> None:
     """Print an answer, and write its rows where they are asked for.
 
     Parameters
@@ -28,10 +33,12 @@ def show(answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv:
         Flags of the verb, which the JSON repeats unless the answer has its own.
     json, csv : str, optional
         Files for the rows; ``-`` is the standard output.
+    verbose : bool
+        Whether a narrow terminal shows all columns and remarks too.
     """
     EXPECTED.is_shown = True  # the line of progress ends
     show_step()
-    print_parts(answer.parts)
+    print_parts(answer.parts, verbose)
     if answer.rows is None:
         return
     if json:
@@ -49,20 +56,25 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
     return {"schema": 1, "config": config, **rows, **answer.more, "remarks": list(answer.remarks)}
 
 
-def print_parts(parts: Sequence[Part]) -> None:
-    """Print tables, facts, lines and remarks on the terminal."""
+def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
+    """Print tables, facts, lines and remarks; on a terminal, many remarks above a table are one line."""
+    is_above = any(isinstance(part, Table) for part in parts) and sys.stdout.isatty() and not verbose
     for part in parts:
         match part:
             case Table():
-                print_table(part.columns, part.rows, part.title, part.least)
+                is_above = False
+                print_table(part.columns, part.rows, part.title, part.least, verbose)
             case Facts():
                 print_facts(part.values)
             case Lines():
                 for line in part.texts:
-                    print(printable(line))
+                    print_line(line)
             case Remarks():
+                if is_above and len(part.texts) > MOST_ABOVE:
+                    print_comment(f"{len(part.texts)} remarks on what was derived or skipped: -v shows them")
+                    continue
                 for line in part.texts:
-                    print(f"# {printable(line)}")
+                    print_comment(line)
 
 
 def tell(text: str) -> None:

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from commsim.synthesis.synthesize import Synthesis
 
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
+LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
 FAULTS = ["whole(us)", "faults_cost"]
-LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
+LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
+LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "high", "low"]
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 LEAST_OF_RATIOS = ["sums_and_copies_at", "whole(us)", "bound(us)"]
@@ -63,7 +65,7 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
         for size, order in ranking.by_size.items()
         for place, (name, r) in enumerate(order, 1)
     ]
-    table = Table(RANKING, rows, title, ["algbw(GB/s)", "busbw(GB/s)"])
+    table = Table(RANKING, rows, title, LEAST_OF_RANKING)
     return [*remarks(ranking.derived), table, *remarks(ranking.remarks)]
 
 
@@ -147,7 +149,7 @@ def parts_of_pairs(
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
         said.append(f"without a prediction: {named}{more}")
-    return [Table(COMPARISON, [_cells(pair) for pair in pairs], title), *remarks(said)]
+    return [Table(COMPARISON, [_cells(pair) for pair in pairs], title, LEAST_OF_COMPARISON), *remarks(said)]
 
 
 def parts_of_comparison(comparison: Comparison, title: str = "") -> list[Part]:

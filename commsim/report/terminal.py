@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -21,7 +23,11 @@ GAP = "  "
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", least: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    least: Sequence[str] = (),
+    verbose: bool = False,
 ) -> None:
     """Print rows of text under right-aligned columns; on a terminal, as it is wide, and no cell is ever cut.
 
@@ -34,12 +40,14 @@ def print_table(
     title : str
         Printed above as a comment, as in nccl-tests.
     least : sequence of str
-        Columns that a narrow terminal leaves out, the least important first. What still does not fit is broken into
-        lines of words, or into several tables that begin with the first column.
+        Columns that a narrow terminal leaves out, the least important first. Where this is not enough, words are broken
+        into lines; then columns are left out from the right.
+    verbose : bool
+        Whether columns that do not fit are printed in further tables below, which begin with the first column.
     """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
-        print(f"# {printable(title)}", flush=True)
+        print_comment(title)
     if not sys.stdout.isatty():
         _print_block(columns, rows, _widths(columns, rows))
         return
@@ -48,58 +56,115 @@ def print_table(
         print(f"# {width} columns are too narrow for a table, which needs {MIN_WIDTH}: each row is a list")
         _print_lists(columns, rows)
         return
-    columns, rows, left_out = _without_least(columns, rows, least, width)
-    _print_fitting(columns, rows, width)
-    if left_out:
-        print(f"# hidden to fit {width} columns: {', '.join(left_out)}; a wider terminal, a pipe or --json has them")
+    kept = _fitting(columns, rows, least, width)
+    _print_columns(columns, rows, kept, width)
+    rest = [i for i in range(len(columns)) if i not in kept]
+    if rest and not verbose:
+        order = {name: place for place, name in enumerate(least)}
+        rest.sort(key=lambda i: order.get(columns[i], len(least)))
+        names = ", ".join(columns[i] or "picture" for i in rest)
+        print_comment(f"hidden to fit {width} columns (-v shows them): {names}")
+    while rest and verbose:
+        block = [0, *rest]
+        while len(block) > 2 and _total(_least_widths(columns, rows, block)) > width:
+            block.pop()
+        print()
+        _print_columns(columns, rows, block, width)
+        rest = [i for i in rest if i not in block]
 
 
-def _without_least(
-    columns: list[str], rows: list[list[str]], least: Sequence[str], width: int
-) -> tuple[list[str], list[list[str]], list[str]]:
-    """Leave out columns until the rest fits; return what stays, and the names of the others."""
-    left_out: list[str] = []
+def print_comment(text: str) -> None:
+    """Print a line that begins with ``#``; a terminal's next lines begin with it too, and no word is cut."""
+    text = printable(text)
+    if not sys.stdout.isatty():
+        print(f"# {text}", flush=True)
+        return
+    room = max(MIN_WORDS, shutil.get_terminal_size().columns - 2)
+    lines = textwrap.wrap(
+        text, room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )
+    for line in lines or [""]:
+        print(f"# {line}")
+
+
+def print_line(text: str) -> None:
+    """Print a line; on a terminal, a sentence that is too wide goes on below, and a picture stays as it is."""
+    text = printable(text)
+    words = text.lstrip()
+    column = words.find(GAP)  # a name before the sentence
+    begin = 0 if column < 0 else column + len(words[column:]) - len(words[column:].lstrip())
+    is_sentence = GAP not in words[begin:].rstrip() and words.isascii()
+    if not (sys.stdout.isatty() and is_sentence):
+        print(text)
+        return
+    indent = " " * (len(text) - len(words) + (begin or 2))
+    room = shutil.get_terminal_size().columns
+    wrapped = textwrap.wrap(text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    print("\n".join(wrapped) if len(text) > room else text)
+
+
+def _fitting(columns: list[str], rows: list[list[str]], least: Sequence[str], width: int) -> list[int]:
+    """Return the numbers of the columns that fit: without those of `least` as needed, then without the last."""
     widths = _widths(columns, rows)
     kept = list(range(len(columns)))
     for name in least:
         if _total(widths[i] for i in kept) <= width:
-            break
-        if any(columns[i] == name for i in kept):
-            kept = [i for i in kept if columns[i] != name]
-            left_out.append(name)
-    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows], left_out
+            return kept
+        kept = [i for i in kept if columns[i] != name]
+    while len(kept) > 2 and _total(_least_widths(columns, rows, kept)) > width:
+        kept.pop()
+    return kept
 
 
-def _print_fitting(columns: list[str], rows: list[list[str]], width: int) -> None:
-    """Print a table that has to have all its columns."""
-    widths = _widths(columns, rows)
-    # Words have to be in the way, not numbers: only the widest column is broken, and only at spaces.
-    widest = max(range(len(columns)), key=lambda i: widths[i])
-    room = widths[widest] - (_total(widths) - width)
-    longest = max((len(word) for row in rows for word in row[widest].split()), default=0)
-    if room < widths[widest] and room >= max(MIN_WORDS, longest, len(columns[widest])):
-        broken: list[list[str]] = []
-        for row in rows:
-            lines = textwrap.wrap(row[widest], room, break_on_hyphens=False) or [""]
-            broken += [[*(row if i == 0 else [""] * len(row))] for i in range(len(lines))]
-            for one, line in zip(broken[-len(lines) :], lines, strict=True):
-                one[widest] = line.ljust(room)
-        widths[widest] = room
-        _print_block(columns, broken, widths, bold=True)
-        return
-    first, others = 0, list(range(1, len(columns)))
-    while True:
-        block = [first]
-        while others and (len(block) == 1 or _total(widths[i] for i in (*block, others[0])) <= width):
-            block.append(others.pop(0))
-        if _total(widths[i] for i in block) > width:  # a pair is too wide
-            _print_lists([columns[i] for i in block], [[row[i] for i in block] for row in rows])
-        else:
-            shown = [[row[i] for i in block] for row in rows]
-            _print_block([columns[i] for i in block], shown, [widths[i] for i in block], bold=True)
-        if not others:
+def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:
+    """Return the width of each column when words are broken into lines as far as they may be."""
+    least = []
+    for i in kept:
+        widest = max((len(row[i]) for row in rows), default=0)
+        longest = max((len(word.rstrip()) for row in rows for word in _words(row[i])), default=0)
+        least.append(max(len(columns[i]), min(widest, max(MIN_WORDS, longest))))
+    return least
+
+
+def _words(cell: str) -> list[str]:
+    """Return the parts of a cell that are not broken: words, and the parts of a name that commas separate."""
+    return re.findall(r"[^\s,]*,?\s*", cell)
+
+
+def _lines(cell: str, width: int) -> list[str]:
+    """Break a cell into lines between its words."""
+    lines = [""]
+    for word in _words(cell):
+        if len(lines[-1] + word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+    return [line.rstrip() for line in lines]
+
+
+def _print_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], kept: Sequence[int], width: int) -> None:
+    """Print some columns; where they are too wide, words of the widest are broken into lines, at spaces and commas."""
+    names, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    widths, least = _widths(names, cells), _least_widths(columns, rows, kept)
+    while (over := _total(widths) - width) > 0:
+        may = [i for i in range(len(kept)) if widths[i] > least[i]]
+        if not may:
+            _print_lists(names, cells)
             return
-        print()
+        widest = max(may, key=lambda i: widths[i])
+        next_to_it = max((widths[i] for i in may if i != widest), default=0)
+        widths[widest] = max(least[widest], widths[widest] - over, min(next_to_it, widths[widest] - 1))
+    lines: list[list[str]] = []
+    for row in cells:
+        broken = [
+            [cell] if len(cell) <= widths[i] else [line.ljust(widths[i]) for line in _lines(cell, widths[i])]
+            for i, cell in enumerate(row)
+        ]
+        lines += [list(line) for line in itertools.zip_longest(*broken, fillvalue="")]
+    for i in range(len(kept)):  # words of a broken column begin below each other
+        if any(len(row[i]) > widths[i] for row in cells):
+            for line in lines:
+                line[i] = line[i].ljust(widths[i])
+    _print_block(names, lines, widths, bold=True)
 
 
 def _print_block(

@@ -14,7 +14,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import find_link, find_node, partners
 from commsim.core.units import parse_time
 
-GRAMMAR = "link:A->B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0->spine0@10ms+5ms"
+GRAMMAR = "link:A:B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0:spine0@10ms+5ms"
 __all__ = ["GRAMMAR", "Flap", "Flaps", "read_flaps"]
 
 
@@ -75,10 +75,25 @@ class Flaps:
                 if set(flap.links) & set(other.links) and flap.at < other.end and other.at < flap.end:
                     raise InputError(f"flaps {other.name} and {flap.name} overlap: the same cable is down in both")
 
-    @property
-    def end(self) -> float:
-        """When the last cable is up again, s."""
-        return max((flap.end for flap in self.flaps), default=0.0)
+    def require_begun(self, end: float) -> None:
+        """Refuse a flap that begins after the run; one that lasts longer is a cable that stays down.
+
+        Parameters
+        ----------
+        end : float, s
+            When the run ends.
+
+        Raises
+        ------
+        InputError
+            If a cable was to go down after that.
+        """
+        for flap in self.flaps:
+            if flap.at >= end:
+                raise InputError(
+                    f"flap {flap.name} begins after {flap.at:g} s, and the run takes {end:g} s; begin earlier, or give "
+                    "a larger size"
+                )
 
     def changes(self) -> list[float]:
         """Return the times at which a link or the routing changes, rising, s."""
@@ -119,7 +134,7 @@ def read_flaps(texts: Sequence[str], network: Network, *, detection: float = 0.0
     Parameters
     ----------
     texts : sequence of str
-        Such as ``link:leaf0->spine0@10ms+5ms``; both directions of the cable, or all cables of ``switch:NAME``.
+        Such as ``link:leaf0:spine0@10ms+5ms``; both directions of the cable, or all cables of ``switch:NAME``.
     network : Network
         Network with the links.
     detection, rto

@@ -136,7 +136,7 @@ def unusual(network: Network) -> dict[str, str]:
     if one_way:
         a, b = one_way[0]
         links = counted(len(one_way), "link")
-        warnings["one way"] = f"{links} without a way back, such as {network.nodes[a]}->{network.nodes[b]}"
+        warnings["one way"] = f"{links} without a way back, such as {network.nodes[a]}:{network.nodes[b]}"
     if not linked.all() and network.n_nodes > 1:
         warnings["unused"] = (
             f"{counted(int((~linked).sum()), 'node')} without links, such as {network.nodes[int((~linked).argmax())]}"

@@ -187,7 +187,7 @@ def _compositions() -> tuple[type, ...]:
 CHECKS: Mapping[str, Check] = {
     "fail": texts("links:5%"),
     "scale": texts("links:1*0.5"),
-    "flap": texts("link:leaf0->spine0@1ms+1ms"),
+    "flap": texts("link:leaf0:spine0@1ms+1ms"),
     "detection": quantity("1ms"),
     "rto": quantity("1ms"),
     "overhead": quantity("1us"),

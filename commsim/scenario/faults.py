@@ -30,7 +30,7 @@ def with_faults(
     network : Network
         Network without faults.
     fail : sequence of str
-        ``link:A->B``, ``switch:NAME``, or a number or share that is drawn, such as ``links:5%``.
+        ``link:A:B``, ``switch:NAME``, or a number or share that is drawn, such as ``links:5%``.
     scale : sequence of str
         ``link:PATTERN=FACTOR`` or ``links:10%=FACTOR``.
     seed : int
@@ -68,7 +68,7 @@ def flaps_of(
     Parameters
     ----------
     flap : sequence of str
-        ``link:A->B@START+LENGTH`` or ``switch:NAME@START+LENGTH``.
+        ``link:A:B@START+LENGTH`` or ``switch:NAME@START+LENGTH``.
     network : Network
         Network of the cables.
     detection, rto : str or float, s, optional
@@ -103,7 +103,7 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
     if what in ("link", "switch") and name:
         return (fail_links if what == "link" else fail_switches)(network, [name]), []
     if what not in DRAWN:
-        wanted = "link:A->B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
+        wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
         raise InputError(f"fail takes {wanted}, got {text!r}")
     drawn = draw_failures(network, what, _part(name, f"fail {what}"), seed)
     shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
@@ -118,9 +118,7 @@ def _scale(network: Network, text: str, seed: int) -> Network:
     chosen, _, factor = text.rpartition("=")
     what, _, name = chosen.partition(":")
     if what not in ("link", "links") or not name or not re.fullmatch(r"\d{1,9}(\.\d+)?", factor, re.ASCII):
-        raise InputError(
-            f"scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0->*=0.5, got {text!r}"
-        )
+        raise InputError(f"scale takes link:PATTERN=FACTOR or links:10%=FACTOR, such as link:leaf0:*=0.5, got {text!r}")
     if what == "link":
         return scale_links(network, float(factor), pattern=name)
     return scale_links(network, float(factor), part=_part(name, "scale links"), seed=seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.network import Network
 from commsim.files.network_file import node_link_of, read_node_link
 from commsim.scenario.given import NetworkLike, network_of
@@ -55,6 +55,8 @@ def from_networkx(graph: Any) -> Network:
     InputError
         If a field is missing or wrong, or networkx is not installed.
     """
+    if not hasattr(graph, "is_multigraph"):
+        raise wrong_kind("graph", "a graph of networkx", graph)
     tree = _networkx().node_link_data(graph, edges="edges")
     tree["edges"].sort(key=lambda edge: edge.get(ORDER, 0))
     tree["edges"] = [{key: value for key, value in edge.items() if key != ORDER} for edge in tree["edges"]]

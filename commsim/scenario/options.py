@@ -38,7 +38,7 @@ class NetworkOptions(TypedDict, total=False):
     fail, scale : sequence of str
         Faults: links and switches that fail, such as ``["links:5%"]``, and links that are slower.
     flap : sequence of str
-        Cables that go down during the run, such as ``["link:leaf0->spine0@1ms+1ms"]``.
+        Cables that go down during the run, such as ``["link:leaf0:spine0@1ms+1ms"]``.
     detection, rto : float, s, or str
         Time until switches route around a cable that is down, and until senders repeat what it lost.
     overhead, recv_overhead : float, s, or str

@@ -39,9 +39,7 @@ def _alone(results: Sequence[Result]) -> list[str]:
 
 def _intervals(results: Sequence[Result]) -> list[str]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    told = (
-        "low to high: the range of 80 % of the public tables for these GPUs and sizes, without those used for fitting"
-    )
+    told = "low to high: what 80 % of the public tables of such machines and sizes took, without those used for fitting"
     return [told] if of_tables else []
 
 

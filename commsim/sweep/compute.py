@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
+from .emulated_program import FLAGS, check_program, program_row
+from .emulated_program import KINDS as PROGRAM_KINDS
 from .profiled_step import ProfiledStep
 from .specs import IN_TIME, LATE, collective_spec, faults_of, network_costs_of, network_spec, scenario_options
 from .training_steps import KINDS as STEP_KINDS
@@ -33,10 +35,11 @@ KINDS = {
         "jitter": "number", "iterations": "whole", "bandwidth": "bandwidth", "latency": "time",
         **dict.fromkeys(ALGORITHMS, "text"),
     }.items()
-} | STEP_KINDS  # fmt: skip
+} | STEP_KINDS | PROGRAM_KINDS  # fmt: skip
 
 _ONLY_PROFILE = ("ranks", "grow", "kernels")
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
+_ONLY_PROGRAM = tuple(FLAGS)
 _ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")
 
 
@@ -49,20 +52,25 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
         Naming them.
     """
     own = {name.partition(".")[2] for name in parameters if name.startswith("workload.")}
-    if len(own & {"trace", "graph", "profile", "model"}) != 1:
+    if len(own & {"trace", "graph", "profile", "model", "program"}) != 1:
         raise InputError(
-            "workload needs one of a trace of gradients, the graph of an iteration, the profile of a program and a"
-            " model: workload.trace = FILE.csv"
+            "workload needs one of a trace of gradients, the graph of an iteration, the profile of a program, a model"
+            " and a program: workload.trace = FILE.csv"
         )
     if "trace" in own and "workers" not in own:
         raise InputError("workload.trace needs workload.workers")
     if not own & {"trace", "model"} and own & set(_ONLY_TRACE):
         raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} needs workload.trace")
-    if not own & {"profile", "model"} and own & set(_ONLY_PROFILE):
+    if not own & {"profile", "model", "program"} and own & set(_ONLY_PROFILE):
         raise InputError(f"workload.{min(own & set(_ONLY_PROFILE))} needs workload.profile")
     on_network = "topology.name" in parameters
+    values = {name: parameters[f"workload.{name}"] for name in own}
     if "model" in own:
-        check_step({name: parameters[f"workload.{name}"] for name in own}, on_network=on_network)
+        check_step(values, on_network=on_network)
+    elif "program" in own:
+        check_program(values, ALGORITHMS, on_network=on_network)
+    elif own & set(_ONLY_PROGRAM):
+        raise InputError(f"workload.{min(own & set(_ONLY_PROGRAM))} needs workload.program")
     elif on_network == ("bandwidth" in own):
         raise InputError(
             "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
@@ -83,9 +91,16 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
 
 
 class Trainer:
-    """Predicts iterations; keeps what communication costs as long as the network stays the same."""
+    """Predicts iterations; keeps what communication costs as long as the network stays the same.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        Kind of every parameter of the sweep.
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self._kinds = kinds
         self._costs: tuple[Any, Callable[[Task], float]] | None = None
         self._profile = ProfiledStep()
 
@@ -114,6 +129,8 @@ class Trainer:
             return self._profile.row(whole, costs, notes)
         if "model" in own:
             return step_row(seed, parameters, own, network)
+        if "program" in own:
+            return program_row(seed, parameters, own, self._kinds, ALGORITHMS)
         costs = self._costs_of(seed, parameters, own, network)
         return _graph(own, costs) if "graph" in own else _train(seed, own, costs)
 
@@ -184,7 +201,7 @@ class Bench:
         self._kinds = kinds
         self._network: tuple[Any, Network, list[str]] | None = None
         self._planned: tuple[Any, Any] | None = None
-        self._trainer = Trainer()
+        self._trainer = Trainer(self._kinds)
 
     def row(self, seed: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Compute one point.
@@ -237,7 +254,7 @@ class Bench:
     def forget(self) -> None:
         """Forget what was prepared."""
         self._network = self._planned = None
-        self._trainer = Trainer()
+        self._trainer = Trainer(self._kinds)
 
     def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[str]]:
         """Return the network of a point, and what was drawn and chosen for it."""

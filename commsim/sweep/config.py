@@ -189,6 +189,8 @@ def _speed(name: str) -> int:
 
 def _files(cases: tuple[Case, ...]) -> dict[str, str]:
     named = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
+    named |= {word for case in cases for axis in case.axes if axis.name == "workload.program"
+              for command in axis.values for word in str(command).split()}  # fmt: skip
     paths: set[Path | None] = {_file_in(text) for text in sorted(named)} - {None}
     paths |= {path for case in cases for axis in case.axes if axis.name == "workload.profile"
               for pattern in axis.values for path in files_of(str(pattern))}  # fmt: skip

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.files.sweep_store import Store
 
 from .chunks import Chunker
@@ -144,6 +145,8 @@ def run_sweep(
     BackendError
         If the executor fails; the same call continues later.
     """
+    if not isinstance(config, (Config, Mapping, str, PathLike)):
+        raise wrong_kind("config", "the path of a sweep's file, or its tables as a dict", config)
     if not isinstance(config, Config):
         config = read_config(config)
     if limit is not None and limit < 1:

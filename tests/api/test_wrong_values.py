@@ -81,7 +81,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_option(options, message):
         (lambda: cs.advise_for("1MiB", STAR, density="x"), "density must be a number or a list such as"),
         (lambda: cs.compare_with(MEASURED, STAR, 3, n_ranks=4), "collective must be text such as"),
         (lambda: cs.solve("ring_all_reduce", "1MiB"), "solve takes what cs.scenario_of returns, got 'ring_all_reduce'"),
-        (lambda: cs.place_jobs("cluster.toml", "jobs.json"), "place_jobs takes a cluster of cs.read_cluster"),
+        (lambda: cs.place_jobs("cluster.toml", 3), "cluster.toml: No such file"),
         (lambda: cs.advise_for(1e18, STAR, density=0.01), "of drawn data"),
         (lambda: cs.predict("ring_all_reduce", STAR, 0, engine="closed-form"), "size must be positive"),
         (lambda: cs.predict("ring_all_reduce", STAR, 0), "size must be positive"),

@@ -173,7 +173,7 @@ def test_libraries_of_other_gpus_are_left_out(commsim):
 def test_faults_are_set_beside_the_network_without_them(commsim):
     star = "star:n_hosts=8,bandwidth=1GB/s,latency=0us"
     argv = ("advise", "--topology", star, "--size", "64MiB", "--overhead", "0us")
-    rows = {row["collective"]: row for row in commsim.results(*argv, "--scale", "link:h3->*=0.5")["results"]}
+    rows = {row["collective"]: row for row in commsim.results(*argv, "--scale", "link:h3:*=0.5")["results"]}
     whole = {row["collective"]: row for row in commsim.results(*argv)["results"]}
     ring = rows["ring_all_reduce"]
     assert ring["whole_s"] == whole["ring_all_reduce"]["time_s"]

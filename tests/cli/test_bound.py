@@ -93,7 +93,7 @@ def test_faults_cost_what_the_slow_port_must_carry_more(commsim, tmp_path):
         "bound",
         *SLOW_HOST,
         "--scale",
-        "link:h3->*=0.5",
+        "link:h3:*=0.5",
         "-b",
         "64M",
         "-e",

@@ -3,7 +3,7 @@
 import pytest
 
 FABRIC = ("--topology", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps")
-CABLE = "link:leaf0->spine0"
+CABLE = "link:leaf0:spine0"
 LOAD = '[[background]]\nkind = "poisson"\nload = {}\nuntil = "1ms"\n'
 
 
@@ -13,10 +13,10 @@ LOAD = '[[background]]\nkind = "poisson"\nload = {}\nuntil = "1ms"\n'
         ("--routing spray:entropies=0", "E from 1 to 4096, got 'spray:entropies=0'"),
         ("--engine packet --buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
         ("--engine packet --shared-buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
-        ("--flap link:leaf0->spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1, spine0?"),
+        ("--flap link:leaf0:spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1, spine0?"),
         (f"--flap {CABLE}@1ms+1ms --flap {CABLE}@1.5ms+1ms", "overlap: the same cable is down in both"),
-        (f"--flap {CABLE}@1ms+1000s", "give a larger size"),
-        (f"--engine packet --transport dctcp -b 64K -e 64K --flap {CABLE}@1ms+1000s", "give a larger size"),
+        (f"--flap {CABLE}@1000s+1ms", "give a larger size"),
+        (f"--engine packet --transport dctcp -b 64K -e 64K --flap {CABLE}@1000s+1ms", "give a larger size"),
     ],
 )
 def test_what_no_fabric_has_is_one_line(commsim, words, said):

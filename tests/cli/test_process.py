@@ -66,6 +66,13 @@ process.run()
 """
 
 
+def test_ctrl_c_before_the_command_begins_is_no_traceback():
+    code = "import signal\nfrom commsim.cli import process\n"
+    code += "process.end_on_signals = lambda: signal.raise_signal(signal.SIGINT)\nprocess.run()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (130, "")
+
+
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_an_interrupted_library_that_makes_another_error_of_it_is_no_traceback(name, status):
     """SciPy's solver did, when it was interrupted while it was imported."""

@@ -180,11 +180,11 @@ def test_a_sweep_is_reported_and_plotted(commsim, tmp_path):
 
 def test_a_page_says_what_was_broken_and_how_it_was_made(commsim, tmp_path):
     result, page = tmp_path / "r.json", tmp_path / "page.html"
-    broken = ("--fail", "link:leaf0->spine0", "--scale", "link:h0->leaf0=0.5")
+    broken = ("--fail", "link:leaf0:spine0", "--scale", "link:h0:leaf0=0.5")
     assert commsim(*RUN, *broken, "--json", result).code == 0, commsim.err
     assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
     title = page.read_text().partition("<title>")[2].partition("</title>")[0]
-    assert "--fail &#x27;link:leaf0-&gt;spine0&#x27; --scale &#x27;link:h0-&gt;leaf0=0.5&#x27;" in title
+    assert "--fail link:leaf0:spine0 --scale link:h0:leaf0=0.5" in title
     command = data_of(page)["provenance"]["command"]
     assert command.startswith("commsim run ")
     assert f"{broken[0]} '{broken[1]}' {broken[2]} '{broken[3]}'" in command
@@ -353,7 +353,7 @@ def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
 @pytest.mark.parametrize("engine", [("--engine", "flow"), ("--engine", "packet", "--transport", "dctcp")])
 def test_a_run_with_a_flap_is_reported_in_detail(commsim, tmp_path, engine):
     result, page = tmp_path / "r.json", tmp_path / "r.html"
-    flap = ("--flap", "link:h0->leaf0@50us+100us", "--collective", "ring_all_reduce", *engine)
+    flap = ("--flap", "link:h0:leaf0@50us+100us", "--collective", "ring_all_reduce", *engine)
     assert (
         commsim("run", "--topology", NETWORK, "-b", "4M", "-e", "4M", *flap, "--json", result, "--report", page).code
         == 0

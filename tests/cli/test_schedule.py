@@ -72,7 +72,7 @@ def test_show_says_what_a_file_pins_and_weighs(commsim, tmp_path):
     network, path = cs.load_network("star:n_hosts=2"), str(tmp_path / "x.npz")
     program = cs.Program(2, 4)
     program.copy([0, 3], src=0, dst=1, count=[3, 1], channel=[0, 1])
-    there = [network.link_name(0), "switch0->h1"]
+    there = [network.link_name(0), "switch0:h1"]
     links = [find_link(network, name) for name in there]
     routes = cs.PinnedRoutes.of([(0, 1, 0, links), (0, 1, 1, links)])
     cs.save(program.build(weights=[3.0, 1.0]), path, network=network, placement=cs.Placement([0, 1], routes))
@@ -88,7 +88,7 @@ def test_trees_are_drawn_on_the_network(commsim, tmp_path):
     made, picture = tmp_path / "made.npz", tmp_path / "trees.svg"
     ring = "ring:n_hosts=4"
     argv = ("--operation", "all_gather", "-b", "64M", "-e", "64M", "--max-messages", "200", "--no-textbook")
-    assert commsim("synthesize", "--topology", ring, *argv, "--scale", "link:h0->h1=0.5", "-o", made).code == 0
+    assert commsim("synthesize", "--topology", ring, *argv, "--scale", "link:h0:h1=0.5", "-o", made).code == 0
     assert commsim("schedule", "show", made, "--draw", picture, "--topology", ring, "--rank", "2").code == 0
     assert "trees of rank 2" in commsim.out
     titles = re.findall(r"tree \d+: copy from rank (\d) to rank (\d)", picture.read_text(encoding="utf-8"))

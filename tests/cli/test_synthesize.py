@@ -28,7 +28,7 @@ def test_results_have_the_certificate(commsim):
 
 
 def test_a_slow_link_is_repaired_around(commsim):
-    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3->*=0.5")
+    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.5")
     (row,) = commsim.results("synthesize", *argv)["results"]
     assert row["chosen"] == "trees"
     assert row["certificate"]["fraction"] == "2"  # the slow host's own bytes
@@ -38,7 +38,7 @@ def test_a_slow_link_is_repaired_around(commsim):
 
 def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim, tmp_path):
     """A ring sends 2 (p-1)/p of the data over every link, twice as long over the slow one; the bound is one times."""
-    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3->*=0.5")
+    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.5")
     argv += ("--max-messages", "3000")
     tree = commsim.results("synthesize", *argv, "--running", "ring_all_reduce")
     (cost,) = tree["cost_of_faults"]
@@ -51,16 +51,16 @@ def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim
     ring = ("--topology", "ring:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M")
     ring += ("--max-messages", "500")
     assert commsim("synthesize", *ring, "-o", path).code == 0
-    (failed,) = commsim.results("synthesize", *ring, "--fail", "link:h1->h2", "--running", path)["cost_of_faults"]
+    (failed,) = commsim.results("synthesize", *ring, "--fail", "link:h1:h2", "--running", path)["cost_of_faults"]
     assert failed["faults_cost"] is None  # its routes go over the cable that failed
     assert failed["repaired_cost"] > 1
-    (unnamed,) = commsim.results("synthesize", *ring, "--fail", "link:h1->h2")["cost_of_faults"]
+    (unnamed,) = commsim.results("synthesize", *ring, "--fail", "link:h1:h2")["cost_of_faults"]
     assert unnamed["running"].endswith("all_gather")  # the fastest registered one
 
 
 def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
     path = tmp_path / "made.npz"
-    argv = ("--topology", STAR, "--scale", "link:h3->*=0.5", "-b", "1M", "-e", "1M")
+    argv = ("--topology", STAR, "--scale", "link:h3:*=0.5", "-b", "1M", "-e", "1M")
     (made,) = commsim.results("synthesize", *argv, "--operation", "all_reduce", "-o", path)["results"]
     assert "routes and weights" in commsim.out
     (run,) = commsim.results("run", *argv, "--collective", path)["results"]
@@ -79,13 +79,13 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
         (("--operation", "broadcast", "--root", "4"), "root must be a rank 0..3, got 4"),
         (("--operation", "all_gather", "--running", "ring_all_gather"), "running goes with fail or scale"),
         (
-            ("--operation", "all_gather", "--scale", "link:h3->*=0.5", "--running", "ring_all_reduce"),
+            ("--operation", "all_gather", "--scale", "link:h3:*=0.5", "--running", "ring_all_reduce"),
             "ring_all_reduce implements all_reduce, not all_gather",
         ),
         (("--operation", "all_gather", "--max-messages", "0"), "--max-messages must be at least 1"),
         (("--operation", "all_gather", "-b", "1K", "-e", "1M", "-o", "x.npz"), "one size (-b equal to -e)"),
         (("--operation", "all_gather", "-o", "x.toml"), "-o takes a .npz file"),
-        (("--operation", "all_gather", "--fail", "link:h0->switch0"), "h0 cannot be reached from every other rank"),
+        (("--operation", "all_gather", "--fail", "link:h0:switch0"), "h0 cannot be reached from every other rank"),
     ],
 )
 def test_what_cannot_be_is_refused_on_one_line(commsim, argv, message):

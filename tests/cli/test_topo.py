@@ -85,7 +85,7 @@ def test_links_without_a_way_back_and_nodes_without_links_are_said(commsim, tmp_
     text = f'{{"schema": 1, "nodes": [{nodes}], "links": [{links}]}}'.replace('"host"}', '"host", "forwards": true}')
     (tmp_path / "x.json").write_text(text)
     assert commsim("topo", "check", tmp_path / "x.json").code == 0
-    assert "3 links without a way back, such as a->b" in commsim.out
+    assert "3 links without a way back, such as a:b" in commsim.out
     assert "1 node without links, such as s" in commsim.out
 
 

@@ -32,6 +32,23 @@ def test_a_signal_ends_what_python_cannot_interrupt(number):
     assert run.returncode == 128 + number
 
 
+def test_a_thread_that_an_interrupted_import_blocks_holds_up_no_end(monkeypatch):
+    """Python's lock of a module stays held where Ctrl-C came within its import: ten minutes were waited, and more."""
+    monkeypatch.setattr(watch, "BETWEEN", 0.01)
+    free = watch.threading.Event()
+    monkeypatch.setattr(watch, "_show", lambda _verb, _over: free.wait(60))
+
+    def command():
+        with watch.progress_shown("run"):
+            pass
+
+    runs = watch.threading.Thread(target=command)
+    runs.start()
+    runs.join(30)
+    ended, _ = not runs.is_alive(), free.set()
+    assert ended
+
+
 def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.001)
     told = watch.threading.Event()

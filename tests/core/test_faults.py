@@ -51,7 +51,7 @@ def test_a_cable_fails_in_both_directions_and_nothing_else_changes(data):
 def test_of_parallel_cables_the_one_with_the_number_fails():
     network = leaf_spine(1, 1, 1, uplinks_per_spine=3)
     network = dataclasses.replace(network, bandwidth=np.arange(1.0, 9.0))
-    left = fail_links(network, ["spine0->leaf0#1"])
+    left = fail_links(network, ["spine0:leaf0#1"])
     there, back = ((left.src == a) & (left.dst == b) for a, b in ((1, 2), (2, 1)))
     assert left.bandwidth[there].tolist() == [2.0, 4.0]
     assert left.bandwidth[back].tolist() == [6.0, 8.0]
@@ -59,12 +59,12 @@ def test_of_parallel_cables_the_one_with_the_number_fails():
 
 def test_a_link_without_a_way_back_fails_alone():
     network = Network("x", ("a", "b", "c"), [0, 0, 0], [0, 1, 1], [1, 2, 0], 1.0, 0.0)
-    assert named_links(fail_links(network, ["b->c"])).keys() == {"a->b", "b->a"}
+    assert named_links(fail_links(network, ["b:c"])).keys() == {"a:b", "b:a"}
 
 
 def test_several_cables_are_named_by_the_network_as_it_was():
     network = leaf_spine(2, 2, 2)
-    left = fail_links(network, ["leaf0->spine0", "leaf1->spine1"])
+    left = fail_links(network, ["leaf0:spine0", "leaf1:spine1"])
     assert left.n_links == network.n_links - 4
     assert fail_links(network, []) == network
 
@@ -174,8 +174,8 @@ def slowed(network, scaled):
 
 def test_links_of_a_pattern_are_scaled_in_both_directions():
     network = leaf_spine(2, 2, 2)
-    scaled = scale_links(network, 0.5, pattern="leaf0->spine*")
-    assert slowed(network, scaled) == {"leaf0->spine0", "leaf0->spine1", "spine0->leaf0", "spine1->leaf0"}
+    scaled = scale_links(network, 0.5, pattern="leaf0:spine*")
+    assert slowed(network, scaled) == {"leaf0:spine0", "leaf0:spine1", "spine0:leaf0", "spine1:leaf0"}
     assert set(scaled.bandwidth / network.bandwidth) == {0.5, 1.0}
     assert scaled.name == f"{network.name} with 4 links at 0.5 of their rate"
 
@@ -199,7 +199,7 @@ def test_a_part_of_the_cables_is_drawn(part, seed, factor):
         ({"factor": float("inf"), "part": 1}, "positive factor, got inf"),
         ({"factor": 2.0}, "by a pattern, or by how many there are; by one of the two"),
         ({"factor": 2.0, "part": 1, "pattern": "*"}, "by one of the two"),
-        ({"factor": 2.0, "pattern": "x*"}, "has no link like 'x\\*'; they are called as in h0->leaf0"),
+        ({"factor": 2.0, "pattern": "x*"}, "has no link like 'x\\*'; they are called as in h0:leaf0"),
         ({"factor": 2.0, "part": 5}, "there are 4 links between nodes .* that forward, got 5"),
     ],
 )

@@ -61,7 +61,7 @@ def test_no_array_of_a_network_can_be_written():
 
 def test_links_are_named_by_their_ends_and_parallel_ones_are_numbered():
     network = pair(src=[0, 0, 1, 0], dst=[2, 2, 2, 2])
-    assert [network.link_name(i) for i in range(4)] == ["a->s", "a->s#1", "b->s", "a->s#2"]
+    assert [network.link_name(i) for i in range(4)] == ["a:s", "a:s#1", "b:s", "a:s#2"]
 
 
 def test_ranks_sit_on_gpus_if_there_are_any_else_on_hosts_else_on_memories():
@@ -92,7 +92,7 @@ def test_hosts_are_found_wherever_they_are():
         ({"nodes": ("a", 1, "s")}, "printable text, got 1"),
         ({"kind": [SWITCH] * 3}, "at least one host, GPU or memory"),
         ({"machine": [0, 0, -2]}, "pair: machines are numbered from 0, or -1 for none, got -2"),
-        ({"metric": [1, 1, 0, 1]}, r"link s->a needs a metric 1\.\.1048576, got 0"),
+        ({"metric": [1, 1, 0, 1]}, r"link s:a needs a metric 1\.\.1048576, got 0"),
         ({"kind": [HOST, HOST, 6]}, "node kinds are host, switch, gpu, cpu, nic, memory"),
         ({"kind": [HOST, HOST, 256]}, "pair: kind must hold values that fit uint8, got 256"),
         ({"kind": [HOST, HOST]}, r"pair: kind must have the shape \(3,\), got \(2,\)"),
@@ -101,8 +101,8 @@ def test_hosts_are_found_wherever_they_are():
         ({"src": [0, 1, 2, -1]}, "a link ends at node -1 of 3"),
         ({"src": [0, 1, 2, 0.5]}, "src must hold values that fit int32, got 0.5"),
         ({"src": [0, 1, 2, 2**32]}, "src must hold values that fit int32"),
-        ({"src": [2, 1, 2, 2]}, "link s->s joins a node to itself"),
-        ({"bandwidth": [1, 2, 0, 1]}, "link s->a needs a positive bandwidth, got 0.0"),
+        ({"src": [2, 1, 2, 2]}, "link s:s joins a node to itself"),
+        ({"bandwidth": [1, 2, 0, 1]}, "link s:a needs a positive bandwidth, got 0.0"),
         ({"bandwidth": np.inf}, "needs a positive bandwidth, got inf"),
         ({"bandwidth": np.nan}, "needs a positive bandwidth, got nan"),
         ({"bandwidth": [1, 2]}, "bandwidth must have the shape"),

@@ -58,30 +58,32 @@ def test_all_names_together_are_those_one_by_one(network):
 def test_a_link_is_found_by_its_name():
     network = leaf_spine(2, 2, 3, uplinks_per_spine=3)
     for i, name in enumerate(link_names(network)):
-        assert find_link(network, name) == i
+        assert find_link(network, name) == find_link(network, name.replace(":", "->")) == i
     arrows = Network("x", ("a->b", "c", "d#1"), [0, 0, 0], [0, 1, 0], [1, 2, 2], 1.0, 0.0)
     assert [find_link(arrows, name) for name in link_names(arrows)] == [0, 1, 2]
+    colons = Network("x", ("a:b", "c", "c:d"), [0, 0, 0], [0, 1, 0], [1, 2, 2], 1.0, 0.0)
+    assert [find_link(colons, name) for name in link_names(colons)] == [0, 1, 2]
 
 
 def test_the_fabric_is_what_forwards():
     network = leaf_spine(3, 2, 4)
     names = [network.link_name(i) for i in fabric_cables(network)]
-    assert sorted(names) == sorted(f"leaf{i}->spine{j}" for i in range(3) for j in range(2))
+    assert sorted(names) == sorted(f"leaf{i}:spine{j}" for i in range(3) for j in range(2))
     assert len(fabric_cables(torus((3, 3)))) == 18
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("leaf0->spine9", "has no node 'spine9'; did you mean spine"),
-        ("lef0->spine1", "has no node 'lef0'; did you mean leaf0"),
-        ("leaf0->leaf1", "has no link 'leaf0->leaf1'; did you mean leaf0->"),
-        ("leaf0->spine1#2", "has no link 'leaf0->spine1#2'; did you mean leaf0->spine1"),
-        ("leaf0", "is called node->node, as in h0->leaf0, got 'leaf0'"),
-        ("", "is called node->node"),
-        ("->", "has no node ''; nodes are h0, h1, h2 and so on"),
+        ("leaf0:spine9", "has no node 'spine9'; did you mean spine"),
+        ("lef0:spine1", "has no node 'lef0'; did you mean leaf0"),
+        ("leaf0:leaf1", "has no link 'leaf0:leaf1'; did you mean leaf0:"),
+        ("leaf0:spine1#2", "has no link 'leaf0:spine1#2'; did you mean leaf0:spine1"),
+        ("leaf0", "is called node:node, as in h0:leaf0, got 'leaf0'"),
+        ("", "is called node:node"),
+        (":", "has no node ''; nodes are h0, h1, h2 and so on"),
         ("zzz->h0", "has no node 'zzz'; nodes are h0, h1, h2 and so on"),
-        ("leaf0->spine1#99999999999999999999999", "has no link 'leaf0->spine1#9"),
+        ("leaf0:spine1#99999999999999999999999", "has no link 'leaf0:spine1#9"),
     ],
 )
 def test_what_there_is_not_is_refused_with_what_looks_like_it(name, message):

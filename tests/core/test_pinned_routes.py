@@ -14,7 +14,7 @@ NETWORK = leaf_spine(2, 2, 2)  # h0 and h1 at leaf0, h2 and h3 at leaf1, two spi
 
 
 def over(*names, ends=(0, 1, 0)):
-    nodes = [f"{a}->{b}" for a, b in itertools.pairwise(names)]
+    nodes = [f"{a}:{b}" for a, b in itertools.pairwise(names)]
     return (*ends, [find_link(NETWORK, name) for name in nodes])
 
 
@@ -34,8 +34,8 @@ def test_a_connection_is_found_by_sender_receiver_and_channel():
     ("row", "message"),
     [
         (over("h0", "leaf0", "spine0", "leaf1", "h3"), "channel 0: its pinned route ends at h3, the receiver is on h2"),
-        (over("h1", "leaf0", "spine0", "leaf1", "h2"), "takes h1->leaf0 from h0, where that link does not begin"),
-        ((0, 1, 0, [0, 10]), "takes leaf1->h2 from leaf0, where that link does not begin"),
+        (over("h1", "leaf0", "spine0", "leaf1", "h2"), "takes h1:leaf0 from h0, where that link does not begin"),
+        ((0, 1, 0, [0, 10]), "takes leaf1:h2 from leaf0, where that link does not begin"),
         (over("h0", "leaf0", "h1", "leaf0", "spine0", "leaf1", "h2"), "passes through h1, which does not forward"),
         ((0, 1, 0, []), "ends at h0, the receiver is on h2"),
         ((0, 1, 0, [99]), "takes link 99, .* has links 0..15"),
@@ -50,7 +50,7 @@ def test_a_route_that_the_network_does_not_have_is_refused(row, message):
 
 def test_hosts_that_forward_may_be_passed():
     network = ring(4)
-    around = [find_link(network, name) for name in ("h0->h3", "h3->h2", "h2->h1")]
+    around = [find_link(network, name) for name in ("h0:h3", "h3:h2", "h2:h1")]
     Placement([0, 1, 2, 3], PinnedRoutes.of([(0, 1, 0, around)])).check(network, 4)
 
 

@@ -31,7 +31,7 @@ def time_of(plan, size=SIZE, flaps=None):
 def test_a_message_without_another_way_waits_as_long_as_its_link_is_down():
     network = load_network("star:n_hosts=2,bandwidth=10Gbps,latency=1us")
     plan = prepare("binomial_broadcast", network).plan
-    flaps = read_flaps(["link:h0->switch0@2ms+3ms"], network, detection=1e-3)
+    flaps = read_flaps(["link:h0:switch0@2ms+3ms"], network, detection=1e-3)
     assert time_of(plan, flaps=flaps) == pytest.approx(time_of(plan) + 3e-3, rel=1e-12)
 
 
@@ -39,7 +39,7 @@ def test_a_sender_that_repeats_goes_on_with_the_first_repeat_that_finds_a_path()
     network = load_network("star:n_hosts=2,bandwidth=10Gbps,latency=1us")
     plan = prepare("binomial_broadcast", network).plan
     # Lost at 2 ms, repeats 1, 3 and 7 ms later: at 9 ms the link, which is down until 6 ms, takes them.
-    flaps = read_flaps(["link:h0->switch0@2ms+4ms"], network, rto=1e-3)
+    flaps = read_flaps(["link:h0:switch0@2ms+4ms"], network, rto=1e-3)
     assert time_of(plan, flaps=flaps) == pytest.approx(time_of(plan) + 7e-3, rel=1e-12)
 
 
@@ -54,12 +54,12 @@ def test_a_message_with_another_way_waits_until_the_switches_know():
     network = load_network(LEAF_SPINE)
     plan = point_to_point(network)
     spine = network.nodes[network.dst[plan.routes.link[1]]]
-    (result,) = simulate_flows(plan, SIZE, flaps=read_flaps([f"link:leaf0->{spine}@2ms+4ms"], network, detection=1e-3))
+    (result,) = simulate_flows(plan, SIZE, flaps=read_flaps([f"link:leaf0:{spine}@2ms+4ms"], network, detection=1e-3))
     assert result.time == pytest.approx(time_of(plan) + 1e-3, rel=1e-9)
     assert (result.counters["stalled"], result.counters["rerouted"]) == (1, 1)
     # 2 ms and what follows the 6 + 1 ms when the old way is taken again go over one spine, 4 ms over the other.
     other = "spine1" if spine == "spine0" else "spine0"
-    over = {name: result.link_bytes[[network.link_name(i) for i in range(network.n_links)].index(f"leaf0->{name}")]
+    over = {name: result.link_bytes[[network.link_name(i) for i in range(network.n_links)].index(f"leaf0:{name}")]
             for name in (spine, other)}  # fmt: skip
     assert over[other] == pytest.approx(4e-3 * 1.25e9, rel=1e-9)
     assert over[spine] + over[other] == pytest.approx(SIZE, rel=1e-12)
@@ -71,7 +71,7 @@ def test_a_sender_with_a_timer_waits_for_acknowledgements_that_a_cut_cable_drops
     prepared = prepare("binomial_broadcast", network, placement=Placement([0, 3]), routing="dmodk")
     assert "spine1" in [network.nodes[node] for node in network.dst[prepared.plan.routes.link]]
     for rto, lost in ((0.0, 0.0), (3e-3, 3e-3)):
-        flaps = read_flaps(["link:leaf0->spine0@2ms+1ms"], network, detection=1.0, rto=rto)
+        flaps = read_flaps(["link:leaf0:spine0@2ms+1ms"], network, detection=1.0, rto=rto)
         assert time_of(prepared.plan, flaps=flaps) == pytest.approx(time_of(prepared.plan) + lost, rel=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_an_unnoticed_flap_changes_no_route():
     network = load_network(LEAF_SPINE)
     plan = point_to_point(network)
     spine = network.nodes[network.dst[plan.routes.link[1]]]
-    flaps = read_flaps([f"link:leaf0->{spine}@2ms+500us"], network, detection=1e-3)
+    flaps = read_flaps([f"link:leaf0:{spine}@2ms+500us"], network, detection=1e-3)
     (result,) = simulate_flows(plan, SIZE, flaps=flaps)
     assert result.counters["rerouted"] == 0
     assert result.time == pytest.approx(time_of(plan) + 500e-6, rel=1e-9)
@@ -89,9 +89,9 @@ def test_an_unnoticed_flap_changes_no_route():
 def test_a_cable_that_is_down_nearly_all_the_time_is_one_that_has_failed(name):
     network = load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us")
     plan = prepare(name, network).plan
-    failed = prepare(name, fail_links(network, ["leaf1->spine0"])).plan
+    failed = prepare(name, fail_links(network, ["leaf1:spine0"])).plan
     wanted = time_of(failed, 1e7)
-    flaps = read_flaps([f"link:leaf1->spine0@0s+{wanted * 0.9999:.9f}s"], network)
+    flaps = read_flaps([f"link:leaf1:spine0@0s+{wanted * 0.9999:.9f}s"], network)
     assert time_of(plan, 1e7, flaps) == pytest.approx(wanted, rel=1e-3)
 
 
@@ -154,23 +154,32 @@ def test_every_transfer_ends_whatever_flaps_and_whatever_messages_cost(name, sen
     np.testing.assert_allclose(result.link_bytes[hosts], whole.link_bytes[hosts], rtol=1e-6, atol=1)
 
 
-def test_overlapping_flaps_and_those_that_outlive_the_run_are_refused():
+def test_a_cable_that_stays_down_longer_than_the_run_is_one_that_has_failed():
+    network = load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps,latency=1us")
+    failed = prepare("ring_all_reduce", fail_links(network, ["leaf1:spine0"])).plan
+    flaps = read_flaps(["link:leaf1:spine0@0s+100s"], network)
+    assert time_of(prepare("ring_all_reduce", network).plan, 1e7, flaps) == pytest.approx(
+        time_of(failed, 1e7), rel=1e-9
+    )
+
+
+def test_overlapping_flaps_and_those_that_begin_after_the_run_are_refused():
     network = load_network(LEAF_SPINE)
     with pytest.raises(InputError, match="overlap"):
-        read_flaps(["link:leaf0->spine0@1ms+2ms", "link:spine0->leaf0@2ms+1ms"], network)
-    read_flaps(["link:leaf0->spine0@1ms+1ms", "link:spine0->leaf0@2ms+1ms"], network)
-    with pytest.raises(InputError, match="the last flap ends after"):
-        time_of(point_to_point(network), flaps=read_flaps(["link:leaf0->spine0@1ms+2s"], network))
+        read_flaps(["link:leaf0:spine0@1ms+2ms", "link:spine0:leaf0@2ms+1ms"], network)
+    read_flaps(["link:leaf0:spine0@1ms+1ms", "link:spine0:leaf0@2ms+1ms"], network)
+    with pytest.raises(InputError, match="begins after 1 s, and the run takes"):
+        time_of(point_to_point(network), flaps=read_flaps(["link:leaf0:spine0@1s+2s"], network))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("link:leaf0->spine0@1ms", "takes link:A->B@START"),
-        ("leaf0->spine0@1ms+1ms", "takes link:A->B@START"),
-        ("link:leaf0->spine9@1ms+1ms", "no node 'spine9'"),
-        ("link:leaf0->spine0@1ms+0ms", "lasts longer than 0 s"),
-        ("link:leaf0->spine0@1+1ms", "a time such as"),
+        ("link:leaf0:spine0@1ms", "takes link:A:B@START"),
+        ("leaf0:spine0@1ms+1ms", "takes link:A:B@START"),
+        ("link:leaf0:spine9@1ms+1ms", "no node 'spine9'"),
+        ("link:leaf0:spine0@1ms+0ms", "lasts longer than 0 s"),
+        ("link:leaf0:spine0@1+1ms", "a time such as"),
         ("switch:h0@1ms+1ms", "takes a switch"),
     ],
 )

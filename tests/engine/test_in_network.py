@@ -166,9 +166,9 @@ def test_atp_adds_in_the_racks_and_again_beside_the_server() -> None:
     names = [network.nodes[node] for node in ready.placement.nodes[15:]]
     assert names == ["leaf3", "leaf0", "leaf1", "leaf2", "h15"]
     carried = dict(zip(map(network.link_name, range(network.n_links)), ready.predict(size).link_bytes, strict=True))
-    assert carried["leaf3->h15"] == pytest.approx(size)
-    assert sum(carried[f"leaf{i}->spine{j}"] for i in range(3) for j in range(2)) == pytest.approx(3 * size)
-    assert sum(carried[f"spine{j}->leaf3"] for j in range(2)) == pytest.approx(3 * size)
+    assert carried["leaf3:h15"] == pytest.approx(size)
+    assert sum(carried[f"leaf{i}:spine{j}"] for i in range(3) for j in range(2)) == pytest.approx(3 * size)
+    assert sum(carried[f"spine{j}:leaf3"] for j in range(2)) == pytest.approx(3 * size)
 
 
 def test_each_rank_on_rails_sends_through_its_own_nic() -> None:

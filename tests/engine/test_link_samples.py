@@ -17,7 +17,7 @@ NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwi
 LOSSY = {"engine": "packet", "transport": Dctcp(rto=1e-4), "fabric": Fabric(loss=0.01), "seed": 3}
 PAUSED = {"engine": "packet", "transport": Window(), "fabric": Fabric(pause_at=5e4, resume_at=3e4)}
 FLAPS = {"engine": "packet", "transport": Dctcp(rto=1e-4),
-         "flaps": read_flaps(["link:leaf0->spine0@50us+40us"], NETWORK)}  # fmt: skip
+         "flaps": read_flaps(["link:leaf0:spine0@50us+40us"], NETWORK)}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [{"engine": "packet"}, LOSSY, PAUSED, FLAPS])

@@ -131,7 +131,7 @@ def test_a_link_at_half_its_rate_doubles_what_a_message_occupies() -> None:
 
     network = star(2, Curves((line(),)))
     m = 2.0**16
-    got = prepare("binomial_broadcast", scale_links(network, 0.5, pattern="h1->s"), n_ranks=2).predict(m).time
+    got = prepare("binomial_broadcast", scale_links(network, 0.5, pattern="h1:s"), n_ranks=2).predict(m).time
     assert got == pytest.approx(2 * (OVERHEAD + m / RATE) + LATENCY, rel=1e-9)
 
 

@@ -71,7 +71,7 @@ def test_a_start_before_its_rank_came_is_named(ring: tuple[FlowPlan, FlowTimes])
 
 def test_a_link_that_carried_more_than_it_can_is_named(ring: tuple[FlowPlan, FlowTimes]) -> None:
     plan, times = ring
-    with pytest.raises(PhysicsError, match=r"link (h1->switch0|switch0->h2) carried .* s of bytes in"):
+    with pytest.raises(PhysicsError, match=r"link (h1:switch0|switch0:h2) carried .* s of bytes in"):
         check_physics(plan, tampered(times, "bytes_on_wire", 1, 100.0))
 
 

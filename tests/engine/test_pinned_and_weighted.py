@@ -34,7 +34,7 @@ def side_by_side(counts, weights):
 def over(spines):
     """Pin channel c from h0 to h2 to a spine."""
     return PinnedRoutes.of(
-        (0, 1, c, [find_link(SPINES, f"{a}->{b}") for a, b in
+        (0, 1, c, [find_link(SPINES, f"{a}:{b}") for a, b in
                    (("h0", "leaf0"), ("leaf0", f"spine{s}"), (f"spine{s}", "leaf1"), ("leaf1", "h2"))])
         for c, s in enumerate(spines)
     )  # fmt: skip
@@ -72,7 +72,7 @@ def test_every_engine_takes_the_pinned_route(engine, spines):
     payload = [0.0, 0.0]
     for count, spine in zip((3, 1), spines, strict=True):
         payload[spine] += count * 1e6
-    links = [find_link(SPINES, f"leaf0->spine{s}") for s in (0, 1)]
+    links = [find_link(SPINES, f"leaf0:spine{s}") for s in (0, 1)]
     np.testing.assert_allclose(carried[links], payload, rtol=0.03)  # headers of packets are 2 %
 
 
@@ -80,8 +80,8 @@ def test_every_engine_takes_the_pinned_route(engine, spines):
 def test_no_routing_moves_a_pinned_message(routing):
     ready = prepare(side_by_side([1], ()), SPINES, placement=Placement([0, 2], over([1])), routing=routing)
     carried = ready.predict(1e6).link_bytes
-    assert carried[find_link(SPINES, "leaf0->spine1")] == 1e6
-    assert carried[find_link(SPINES, "leaf0->spine0")] == 0
+    assert carried[find_link(SPINES, "leaf0:spine1")] == 1e6
+    assert carried[find_link(SPINES, "leaf0:spine0")] == 0
 
 
 def test_two_jobs_keep_their_own_pins():
@@ -89,7 +89,7 @@ def test_two_jobs_keep_their_own_pins():
     other = dataclasses.replace(job, placement=Placement([0, 2], over([1])))
     first, second = simulate_flows(plan_flows(SPINES, [job, other]), 1e6)
     for result, spine in ((first, 0), (second, 1)):
-        assert result.link_bytes[find_link(SPINES, f"leaf0->spine{spine}")] == 1e6
+        assert result.link_bytes[find_link(SPINES, f"leaf0:spine{spine}")] == 1e6
 
 
 def test_weights_of_jobs_and_of_channels_multiply():

@@ -354,13 +354,13 @@ placement = ["h0", "h1"]
 [[routes]]
 src = 0
 dst = 1
-links = ["h0->switch0", "switch0->h1"]
+links = ["h0:switch0", "switch0:h1"]
 """
     (tmp_path / "x.toml").write_text(text)
     network = star(4)
-    there = [find_link(network, "h0->switch0"), find_link(network, "switch0->h1")]
+    there = [find_link(network, "h0:switch0"), find_link(network, "switch0:h1")]
     assert read_placement(tmp_path / "x.toml", network) == Placement([0, 1], PinnedRoutes.of([(0, 1, 0, there)]))
-    (tmp_path / "x.toml").write_text(text.replace("switch0->h1", "switch0->h9"))
+    (tmp_path / "x.toml").write_text(text.replace("switch0:h1", "switch0:h9"))
     with pytest.raises(InputError, match=r"line 6: routes\[0\]\.links\[1\] must be a link: star.* has no node 'h9'"):
         read_placement(tmp_path / "x.toml", network)
 

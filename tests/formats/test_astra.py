@@ -111,7 +111,7 @@ def test_a_link_that_differs_is_named_and_costs_that_are_lost_are_said(tmp_path:
 
     ring = load_network("ring:n_hosts=5")
     odd = replace(ring, bandwidth=np.where(np.arange(ring.n_links) == 3, 1e9, ring.bandwidth))
-    with pytest.raises(InputError, match="h3->h4 go along one dimension and differ in bandwidth"):
+    with pytest.raises(InputError, match="h3:h4 go along one dimension and differ in bandwidth"):
         write_astra_network(odd, tmp_path / "n.yml")
     assert "gamma" in write_astra_network(with_costs(ring, gamma=1e-10), tmp_path / "n.yml")[0]
     with pytest.raises(InputError, match="no product"):

@@ -114,7 +114,7 @@ bound --operation all_reduce --topology star:n_hosts=4 --placement X.json
 bound --operation all_reduce --topology star:n_hosts=4 --collective X.npz
 synthesize --operation all_reduce --topology X.toml
 synthesize --operation all_reduce --topology star:n_hosts=4 --placement X.json
-synthesize --operation all_reduce --topology star:n_hosts=4 --scale link:h0->*=0.5 --running X.npz
+synthesize --operation all_reduce --topology star:n_hosts=4 --scale link:h0:*=0.5 --running X.npz
 compare m.json X.json
 compare m.json X.csv
 fit X.csv

@@ -46,7 +46,7 @@ def test_every_stop_sends_once_and_receives_once(placement: list[str]) -> None:
 
 def test_in_a_rack_a_ring_uses_the_hosts_own_links_once() -> None:
     assert used(link_use(CLUSTER, ("h0", "h0", "h1"))) == dict.fromkeys(
-        ("h0->leaf0", "h1->leaf0", "leaf0->h0", "leaf0->h1"), 1.0
+        ("h0:leaf0", "h1:leaf0", "leaf0:h0", "leaf0:h1"), 1.0
     )
 
 
@@ -59,8 +59,8 @@ def test_a_ring_that_jumps_between_racks_uses_the_uplinks_as_often_as_it_crosses
 def test_spraying_spreads_the_rate_over_the_spines() -> None:
     sprayed = Cluster(dataclasses.replace(NETWORK, routing="spray"), CLUSTER.gpus)
     found = used(link_use(sprayed, ("h0", "h2")))
-    assert found["leaf0->spine0"] == found["leaf0->spine1"] == 0.5
-    assert found["h0->leaf0"] == 1.0
+    assert found["leaf0:spine0"] == found["leaf0:spine1"] == 0.5
+    assert found["h0:leaf0"] == 1.0
 
 
 @given(st.lists(st.lists(HOSTS, max_size=8), min_size=1, max_size=4), st.integers(0, 5))

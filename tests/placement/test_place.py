@@ -31,7 +31,7 @@ TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
 
 def test_two_equal_jobs_share_four_links_and_start_half_an_iteration_apart() -> None:
     found = evaluate(CLUSTER, TWO)
-    assert [row.link for row in found.links] == ["leaf0->spine0", "leaf1->spine0", "spine0->leaf0", "spine0->leaf1"]
+    assert [row.link for row in found.links] == ["leaf0:spine0", "leaf1:spine0", "spine0:leaf0", "spine0:leaf1"]
     assert {row.jobs for row in found.links} == {("a", "b")}
     assert found.score_mean == found.score_min == found.score_weighted == 1.0
     assert found.shifts == pytest.approx({"a": 0.0, "b": 0.05})

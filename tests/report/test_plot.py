@@ -119,7 +119,7 @@ def test_a_network_is_a_picture_with_its_loads_beside_it(made, tmp_path):
     beside = write_plot(made["network"], tmp_path / "f.pdf", 3.33, STAMP)
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
     loads = list(csv.DictReader(beside.read_text().splitlines()))
-    assert loads[0]["link"] == "h0->leaf0"
+    assert loads[0]["link"] == "h0:leaf0"
     assert all(float(row["load"]) <= 1 for row in loads)
     assert any(float(row["carried_B [B]"]) > 0 for row in loads)
 

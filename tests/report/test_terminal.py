@@ -5,7 +5,7 @@ import pytest
 from commsim.report import terminal
 
 COLUMNS = ["size(B)", "count", "time(us)", "busiest_link"]
-ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7->spine3"], ["8", "2", "1.50", "-"]]
+ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7:spine3"], ["8", "2", "1.50", "-"]]
 
 
 class Terminal(io.StringIO):
@@ -29,7 +29,7 @@ def shown(monkeypatch):
 
 @pytest.mark.parametrize("width", [20, 39, 40, 45, 60, 80, 100, 140])
 def test_no_cell_is_ever_cut_whatever_the_width(shown, width):
-    lines = shown(width, COLUMNS, ROWS)
+    lines = shown(width, COLUMNS, ROWS, verbose=True)
     words = " ".join(lines).split()
     assert all(cell in words for row in (COLUMNS, *ROWS) for cell in row)
     if width >= 40:
@@ -39,7 +39,7 @@ def test_no_cell_is_ever_cut_whatever_the_width(shown, width):
 def test_the_least_important_columns_go_first_and_are_named(shown):
     lines = shown(44, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == ["size(B)", "time(us)", "busiest_link"]
-    assert "hidden to fit 44 columns: count;" in lines[-1]
+    assert lines[-2:] == ["# hidden to fit 44 columns (-v shows them):", "#   count"]
     lines = shown(140, COLUMNS, ROWS, least=["count", "busiest_link"])
     assert lines[0].split() == COLUMNS
     assert len(lines) == 3
@@ -54,9 +54,33 @@ def test_words_are_broken_before_numbers_move(shown):
 
 
 def test_what_does_not_fit_is_continued_under_the_first_column(shown):
-    lines = shown(40, COLUMNS, ROWS)
+    lines = shown(40, COLUMNS, ROWS, verbose=True)
     heads = [line.split() for line in lines if "size(B)" in line]
     assert [name for head in heads for name in head if name != "size(B)"] == COLUMNS[1:]
+
+
+def test_without_v_the_last_columns_are_hidden_in_one_line(shown):
+    lines = shown(40, COLUMNS, ROWS)
+    assert [line.split() for line in lines if "size(B)" in line] == [COLUMNS[:3]]
+    assert next(line for line in lines if line.startswith("#")) == "# hidden to fit 40 columns (-v shows"
+
+
+def test_a_name_is_broken_at_its_commas(shown):
+    name = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8"
+    lines = shown(50, ["topology", "time(us)"], [[name, "1.50"]])
+    assert max(map(len, lines)) <= 50
+    assert "".join(line.replace("1.50", "").strip() for line in lines[1:]) == name
+
+
+def test_many_remarks_above_a_table_are_one_line(monkeypatch):
+    from commsim.report.answer import Remarks, Table
+    from commsim.report.render import print_parts
+
+    monkeypatch.setenv("COLUMNS", "80")
+    for verbose, n_lines in ((False, 1), (True, 40)):
+        monkeypatch.setattr("sys.stdout", Terminal())
+        print_parts([Remarks([f"skipped {i}" for i in range(40)]), Table(["a"], [["1"]])], verbose)
+        assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
 
 
 def test_two_columns_may_have_one_name(shown):

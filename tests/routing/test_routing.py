@@ -289,5 +289,5 @@ def test_a_longer_way_of_less_metric_is_taken():
 
 @pytest.mark.parametrize("metric", [0, -1, MAX_METRIC + 1])
 def test_a_metric_out_of_range_is_refused(metric):
-    with pytest.raises(InputError, match=rf"link a->b needs a metric 1\.\.1048576, got {metric}"):
+    with pytest.raises(InputError, match=rf"link a:b needs a metric 1\.\.1048576, got {metric}"):
         Network("x", ("a", "b"), [HOST] * 2, [0], [1], 1.0, 0.0, metric=[metric])

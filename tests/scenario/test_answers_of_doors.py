@@ -75,7 +75,7 @@ def test_both_doors_bound_and_synthesize_for_the_same_placement(tmp_path, capsys
 
 
 def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
-    faults, more = ("--scale", "link:leaf0->*=0.5", "--seed", "3"), {"scale": ["link:leaf0->*=0.5"], "seed": 3}
+    faults, more = ("--scale", "link:leaf0:*=0.5", "--seed", "3"), {"scale": ["link:leaf0:*=0.5"], "seed": 3}
     words = ["--topology", LEAF, "--operation", "all_gather", "-b", "1M", "-e", "2M", *faults]
     answer = asked_for(tmp_path, "bound", *words, "--collective", "nccl")
     found = cs.over_bound("all_gather", LEAF, ["1MiB", "2MiB"], **more, named=["nccl"])
@@ -95,11 +95,11 @@ def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
 def test_both_doors_give_the_same_advice_of_sparse_data_faults_and_servers(tmp_path):
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
     words = ("--density", "0.01,0.1", "--pattern", "disjoint", "--workers", "6", "--routing", "dmodk", "--seed", "2",
-             "--scale", "link:leaf0->*=0.5", "--reduce-rate", "10GB/s", "--overhead", "2us")  # fmt: skip
+             "--scale", "link:leaf0:*=0.5", "--reduce-rate", "10GB/s", "--overhead", "2us")  # fmt: skip
     answer = asked_for(tmp_path, "advise", "--topology", network, "--size", "1MiB", *words)
     advice = cs.advise_for(
         "1MiB", network, density=[0.01, 0.1], pattern="disjoint", n_workers=6, routing="dmodk", seed=2,
-        scale=["link:leaf0->*=0.5"], reduce_rate="10GB/s", overhead="2us",
+        scale=["link:leaf0:*=0.5"], reduce_rate="10GB/s", overhead="2us",
     )  # fmt: skip
     assert answer["results"] == json.loads(json.dumps(advice.rows()))
     assert any(row["whole_s"] != row["time_s"] for row in answer["results"])

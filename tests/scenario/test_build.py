@@ -56,7 +56,7 @@ def test_a_file_of_a_schedule_brings_its_placement_and_its_routes_unless_another
     network, path = cs.load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"), str(tmp_path / "x.npz")
     program = cs.Program(2, 1)
     program.copy(0, src=0, dst=1)
-    over = [find_link(network, name) for name in ("h1->leaf0", "leaf0->spine1", "spine1->leaf1", "leaf1->h2")]
+    over = [find_link(network, name) for name in ("h1:leaf0", "leaf0:spine1", "spine1:leaf1", "leaf1:h2")]
     own = cs.Placement([1, 2], PinnedRoutes.of([(0, 1, 0, over)]))
     cs.save(program.build(), path, network=network, placement=own)
     ready = prepare(path, network)

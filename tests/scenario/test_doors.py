@@ -50,21 +50,21 @@ QUESTIONS = {
                           {"reduce_rate": "10GB/s"}, {"engine.reduce_rate": "10GB/s"}),
     "dead links": Question("ring_all_reduce", LEAF, ("--fail", "links:1", "--seed", "3"),
                            {"fail": ["links:1"], "seed": 3}, {"topology.fail": "links:1", "sweep.seed": 3}),
-    "slow links": Question("direct_all_to_all", LEAF, ("--scale", "link:leaf0->*=0.5"),
-                           {"scale": ["link:leaf0->*=0.5"]}, {"topology.scale": "link:leaf0->*=0.5"}),
+    "slow links": Question("direct_all_to_all", LEAF, ("--scale", "link:leaf0:*=0.5"),
+                           {"scale": ["link:leaf0:*=0.5"]}, {"topology.scale": "link:leaf0:*=0.5"}),
     "in a switch": Question("switchml", STAR),
     "software": Question("ring_all_reduce", STAR, ("--software", "nccl-tcp"), {"software": "nccl-tcp"},
                          {"engine.software": "nccl-tcp"}),
     "software on slow links": Question(
-        "ring_all_reduce", STAR, ("--software", "nccl-tcp", "--scale", "link:h0->*=0.5"),
-        {"software": "nccl-tcp", "scale": ["link:h0->*=0.5"]},
-        {"engine.software": "nccl-tcp", "topology.scale": "link:h0->*=0.5"},
+        "ring_all_reduce", STAR, ("--software", "nccl-tcp", "--scale", "link:h0:*=0.5"),
+        {"software": "nccl-tcp", "scale": ["link:h0:*=0.5"]},
+        {"engine.software": "nccl-tcp", "topology.scale": "link:h0:*=0.5"},
     ),
     "compressed": Question("ring_all_gather", STAR, ("--compressor", "top_k:density=0.01"),
                            {"compressor": "top_k:density=0.01"}, {"collective.compressor": "top_k:density=0.01"}),
-    "flap": Question("ring_all_reduce", LEAF, ("--flap", "link:leaf0->spine0@10us+20us"),
-                     {"flap": ["link:leaf0->spine0@10us+20us"]},
-                     {"topology.flap": "link:leaf0->spine0@10us+20us"}),
+    "flap": Question("ring_all_reduce", LEAF, ("--flap", "link:leaf0:spine0@10us+20us"),
+                     {"flap": ["link:leaf0:spine0@10us+20us"]},
+                     {"topology.flap": "link:leaf0:spine0@10us+20us"}),
     "packets": Question("ring_all_reduce", STAR, ("--engine", "packet", "--transport", "dctcp"),
                         {"engine": "packet", "transport": "dctcp"},
                         {"engine.name": "packet", "engine.transport": "dctcp"}),
@@ -90,8 +90,8 @@ QUESTIONS = {
     "NCCL": Question("nccl_all_reduce", NCCL),
     "experts": Question("ep_dispatch:tokens=16,max_machines=2,library=deepep", NCCL),
     "experts, a dead uplink": Question(
-        "ep_combine:tokens=16,library=deepep", NCCL, ("--fail", "link:leaf0->spine0"), {"fail": ["link:leaf0->spine0"]},
-        {"topology.fail": "link:leaf0->spine0"},
+        "ep_combine:tokens=16,library=deepep", NCCL, ("--fail", "link:leaf0:spine0"), {"fail": ["link:leaf0:spine0"]},
+        {"topology.fail": "link:leaf0:spine0"},
     ),
 }  # fmt: skip
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
@@ -429,8 +429,8 @@ GROUPS = ("--group", "0,1,2", "--group", "3,4,5")
 IN_GROUPS = {"groups": [[0, 1, 2], [3, 4, 5]]}
 COMPRESSOR = ("--compressor", "top_k:density=0.01")
 COMPRESSED = {"compressor": "top_k:density=0.01"}
-FLAP = ("--flap", "link:leaf0->spine0@10us+20us")
-FLAPS = {"flap": ["link:leaf0->spine0@10us+20us"]}
+FLAP = ("--flap", "link:leaf0:spine0@10us+20us")
+FLAPS = {"flap": ["link:leaf0:spine0@10us+20us"]}
 
 
 @pytest.mark.parametrize(

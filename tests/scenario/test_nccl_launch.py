@@ -111,3 +111,15 @@ def test_a_machine_that_says_what_it_has_leaves_channels_to_assume():
     (said,) = (note for note in prepare("nccl_all_reduce", H100).notes if ": assumed: " in note)
     assert "Hopper" not in said
     assert "rings and trees have 12 channels of 30 GB/s" in said
+
+
+def test_version_any_is_the_newest_release_with_an_interval_over_all():
+    topology = "dgx-a100@star:machines=4"
+    newest, old, unknown = (
+        prepare(f"nccl_all_reduce:version={version}", topology).predict(2**22) for version in ("2.30", "2.17", "any")
+    )
+    assert unknown.time == newest.time
+    assert unknown.interval[0] <= min(newest.interval[0], old.interval[0])
+    assert unknown.interval[1] >= max(newest.interval[1], old.interval[1])
+    with pytest.raises(InputError, match=r"version must be MAJOR.MINOR of NCCL, 2.8 to 2.30, got 'new' \(any, where"):
+        prepare("nccl_all_reduce:version=new", topology)

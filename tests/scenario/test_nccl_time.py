@@ -149,7 +149,7 @@ def narrowed(network, name, share):
     return dataclasses.replace(network, bandwidth=bandwidth)
 
 
-@pytest.mark.parametrize("link", ["m1.gpu3->m1.nvswitch0", "m1.nic2->switch0", "switch0->m0.nic5"])
+@pytest.mark.parametrize("link", ["m1.gpu3:m1.nvswitch0", "m1.nic2:switch0", "switch0:m0.nic5"])
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "nvls_tree"])
 def test_a_narrow_link_is_seen(link, algorithm):
     """With a link at a fifth the closed form declines, and the time grows."""
@@ -163,7 +163,7 @@ def test_a_narrow_link_is_seen(link, algorithm):
 
 def test_a_link_that_leaves_room_is_not_in_the_way():
     network = load_network("dgx-h100@star:machines=2")
-    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=ll", narrowed(network, "m1.gpu3->m1.nvswitch0", 0.5))
+    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=ll", narrowed(network, "m1.gpu3:m1.nvswitch0", 0.5))
     assert ready.predict(2**12).method == "closed-form"
     assert (
         ready.predict(2**12).time == prepare("nccl_all_reduce:algorithm=ring,protocol=ll", network).predict(2**12).time
@@ -199,7 +199,7 @@ def test_loops_that_repeat_are_not_all_simulated(monkeypatch):
 
 
 def test_packets_have_hops_and_the_launch():
-    """Fourteen hops, and the launch: of 64 KiB the links' own time is small, and what a chunk takes lies in the hops."""
+    """Fourteen hops, and the launch: the links' own time of 64 KiB is small, and what a chunk takes is in the hops."""
     ready = prepare("nccl_all_reduce:algorithm=ring,protocol=ll128", "dgx-h100")
     p = costs().of_gpu("hopper")
     assert ready.predict(2**16).time > p.launch + 14 * p.hop_ll128

@@ -36,7 +36,7 @@ def test_flaps_and_framing_of_several_groups_are_refused_where_they_are_not_mode
 
     groups = [list(range(16)), list(range(16, 32))]
     ready = prepare_groups("nccl_all_reduce", DGX, groups)
-    flaps = flaps_of(["link:leaf0->spine0@10us+20us"], ready.network, None, None)
+    flaps = flaps_of(["link:leaf0:spine0@10us+20us"], ready.network, None, None)
     with pytest.raises(InputError, match="flaps are not modelled for several groups with software costs"):
         ready.predict(1e6, flaps=flaps)
     with pytest.raises(InputError, match="framing is not modelled for groups in packets of switch systems"):

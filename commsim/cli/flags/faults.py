@@ -21,7 +21,7 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A->B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
+        help="link:A:B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
@@ -37,7 +37,7 @@ class FaultsInTime(Flags):
     RARE: ClassVar[Mapping[str, str]] = {"detection": "", "rto": ""}
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables that go down during the run, such as link:leaf0->spine0@10ms+5ms or switch:spine0@1ms+1ms; "
+        help="cables that go down during the run, such as link:leaf0:spine0@10ms+5ms or switch:spine0@1ms+1ms; "
         "repeatable",
     )
     detection: str | None = flag(

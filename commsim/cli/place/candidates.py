@@ -135,7 +135,7 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
         rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
-    parts = [*remarks(ranking.notes), Table(COLUMNS, rows, title, ["worst_link"])]
+    parts = [*remarks(ranking.notes), Table(COLUMNS, rows, title, ["worst_link", "score_min", "contended_links"])]
     if not ranking.candidates:
         return parts
     best = ranking.candidates[0]

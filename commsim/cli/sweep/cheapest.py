@@ -55,7 +55,8 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
         "with what is best for it; * no other is cheaper and as good"
     )
     more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
-    return [Table(columns, rows, title), *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
+    table = Table(columns, rows, title, ["ports", "cables", "switches", "front", "rank", "with"])
+    return [table, *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
 
 
 def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX_SLOTS = 10  # rows of the printed table; the JSON has all
 COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
            "wrong", "time(ms)", "M elem/s")  # fmt: skip
+LEAST = ("dup. results", "M elem/s", "protocol", "delivered")
 
 
 class Config(WithJson):
@@ -73,7 +74,7 @@ def _jobs(reconstruction: Reconstruction) -> list[Part]:
          f"{r.time_s * 1e3:.6g}", f"{r.elements_per_s / 1e6:.1f}"]
         for r in reconstruction.jobs
     ]  # fmt: skip
-    return [Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")]
+    return [Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}", LEAST)]
 
 
 def _packets(file: str, n_packets: int) -> list[Part]:

@@ -27,6 +27,7 @@ MAX_TENSORS = 1_000_000
 MAX_JOBS = 4096  # each of which gets a tree
 MAX_SAMPLE_EVERY = 1e6  # seconds
 COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
+LEAST = ("pool", "M elem/s", "drops", "loss", "size", "workers")
 SERVER = "at server"  # a column more, where a system has a server
 
 
@@ -96,7 +97,9 @@ def run(config: Config) -> Answer:
         from commsim.report.pictures.paint import write_picture
 
         write_picture(draw_aggregation(results, series), config.draw)
-    return Answer([Table(columns, rows, "switch simulate")], results, more={} if series is None else {"series": series})
+    return Answer(
+        [Table(columns, rows, "switch simulate", LEAST)], results, more={} if series is None else {"series": series}
+    )
 
 
 def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import ScheduleError
+from commsim.core.errors import ScheduleError, wrong_kind
 from commsim.core.layouts import home_of_chunks
 from commsim.core.operations import OPERATIONS, Operation
 from commsim.core.schedule import REDUCE, Schedule, Transfers
@@ -66,8 +66,13 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     ScheduleError
         Naming the first rank and chunk that is wrong; or because the operation has no postcondition.
     """
+    if not isinstance(schedule, Schedule):
+        raise wrong_kind("schedule", "a Schedule, as cs.read_schedule and build() of a cs.Program return it", schedule)
     if schedule.operation not in OPERATIONS:
-        raise ScheduleError(f"{schedule.name}: the operation {schedule.operation!r} has no postcondition to check")
+        raise ScheduleError(
+            f"{schedule.name}: the operation {schedule.operation!r} has no postcondition to check; name the operation "
+            "with build(operation='all_reduce')"
+        )
     signals = OPERATIONS[schedule.operation].signals
     exact = signals or schedule.n_ranks <= EXACT_RANKS
     content: Content = Fingerprints(schedule.n_ranks, seed)

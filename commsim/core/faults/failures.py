@@ -25,7 +25,7 @@ def fail_links(network: Network, names: Sequence[str]) -> Network:
     network : Network
         Whole, or with other parts missing already.
     names : sequence of str
-        Name of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0->spine1``.
+        Name of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0:spine1``.
 
     Raises
     ------

@@ -26,7 +26,8 @@ def scale_links(
     factor : float
         Positive; 0.5 halves the rate.
     pattern : str, optional
-        Shell pattern of link names, such as ``leaf0->*``; the other directions of these links are scaled too.
+        Shell pattern of link names, such as ``leaf0:*`` or ``leaf0->*``; the other directions of these links are scaled
+        too.
     part : float or int, optional
         Number (int) or share (float) of the cables between nodes that forward, drawn at random; used without a pattern.
     seed : int
@@ -40,8 +41,8 @@ def scale_links(
     if not 0 < factor < float("inf"):
         raise InputError(f"links are scaled by a positive factor, got {factor}")
     if pattern is not None and part is None:
-        names = link_names(network)
-        links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, pattern)], np.int64)
+        names, wanted = link_names(network), pattern.replace("->", ":")
+        links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
         if not links.size:
             example = f"; they are called as in {names[0]}" if names else ""
             raise InputError(f"{network.name} has no link like {pattern!r}{example}")

@@ -47,7 +47,7 @@ class FabricFlaps:
         for flap in flaps.flaps:
             if ours & set(flap.links):
                 raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")
-        self._network, self._ways, self._flaps = network, ways, flaps
+        self._network, self._ways, self.flaps = network, ways, flaps
         self._times = flaps.changes()
         self._loss = network.loss[ways.links]  # of links that are up
         self._down = np.zeros(network.n_links, np.bool_)
@@ -65,7 +65,7 @@ class FabricFlaps:
     def make(self, fabric: Fabric) -> Fabric:
         """Make the change that is due."""
         now = self._times.pop(0)
-        down, avoided = self._flaps.down(self._network, now), self._flaps.avoided(self._network, now)
+        down, avoided = self.flaps.down(self._network, now), self.flaps.avoided(self._network, now)
         for row in np.flatnonzero((down & ~self._down)[self._ways.links]):
             _empty(fabric, int(row))
         fabric.link["loss"] = np.where(down[self._ways.links], 1.0, self._loss)
@@ -75,20 +75,6 @@ class FabricFlaps:
             fabric.flowlet["link"] = -1
         self._down, self._avoided = down, avoided
         return fabric
-
-    def require_over(self, end: float) -> None:
-        """Refuse flaps that the run did not last for.
-
-        Raises
-        ------
-        InputError
-            If a cable was to come up after the run.
-        """
-        if self._flaps.end > end:
-            raise InputError(
-                f"the last flap ends after {self._flaps.end:g} s, and the run takes {end:g} s; flap earlier, or give a "
-                "larger size"
-            )
 
 
 def _empty(fabric: Fabric, row: int) -> None:

@@ -158,7 +158,7 @@ def run_fabric(fabric: Fabric, changes: FabricFlaps | None, *others: Stop) -> Fa
         if fabric.state["n_samples"] * width >= len(fabric.sample):
             fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
     if changes is not None:
-        changes.require_over(float(fabric.flow["finished_at"].max(initial=0)) / PS)
+        changes.flaps.require_begun(float(fabric.flow["finished_at"].max(initial=0)) / PS)
     return fabric
 
 

@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
 from commsim.routing.flaps import Flaps
@@ -114,20 +113,6 @@ class LinkChanges:
             self.avoided = avoided
             tables = self._reroute(tables)
         return tables
-
-    def require_over(self, end: float) -> None:
-        """Refuse a run that is over before its last flap.
-
-        Raises
-        ------
-        InputError
-            Saying when each ends.
-        """
-        if self.flaps.end > end:
-            raise InputError(
-                f"the last flap ends after {self.flaps.end:g} s, and the run takes {end:g} s; "
-                "flap earlier, or give a larger size"
-            )
 
     def _reroute(self, tables: Tables) -> Tables:
         """Give new rows in the table of routes to what takes another way from now on, data and acknowledgements."""

@@ -113,7 +113,7 @@ def run_messages(
     ------
     InputError
         If the plan needs what this engine does not have, a number is out of its range, packets of a transport
-        that never repeats them were dropped, or the last flap ends after the run.
+        that never repeats them were dropped, or a flap begins after the run.
     PhysicsError
         If the result contradicts capacity or causality, or the run cannot end though nothing was dropped.
     """
@@ -190,7 +190,7 @@ def message_results(
     """Check a run that is over; return the results of its jobs, and the times of all transfers."""
     times = _times(tables)
     if changes is not None:
-        changes.require_over(float(times.done.max(initial=0.0)))
+        changes.flaps.require_begun(float(times.done.max(initial=0.0)))
     _check_packets(plan, times, tables, changes)
     return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"), changes), times
 

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.units import counted, format_time, parse_size
@@ -153,6 +153,10 @@ def emulate(
     for name, value, known in (("leave", leave, LEAVES), ("data", data, DATAS), ("ranks_as", ranks_as, RANKS_AS)):
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    if not callable(program) and (
+        isinstance(program, (str, bytes)) or not isinstance(program, Sequence) or not program
+    ):
+        raise wrong_kind("program", "a function without parameters, or a list such as ['python', 'prog.py']", program)
     if ranks < 1:
         raise InputError(f"ranks must be at least 1, got {ranks}")
     factor = _factor(compute)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .clock import seconds_of, ticks_of
+from .coordinator import Coordinator
 from .rank_calls import Call, Operation
 
-if TYPE_CHECKING:
-    from .thread_ranks import ThreadRanks
-
 __all__ = ["ThreadRank"]
+
+
+class Turns(Protocol):
+    """What lets ranks run, one at a time: :class:`commsim.real.emulation.thread_ranks.ThreadRanks`."""
+
+    coordinator: Coordinator
+    seconds_of_cpu: Callable[[], float] | None
+    factor: float
+
+    def hand_over(self, rank: ThreadRank) -> None:
+        """Let the next rank run, and return when this one may."""
 
 
 class ThreadRank:
     """One rank, as its program sees it; the methods are those of :class:`commsim.real.emulation.rank.Rank`."""
 
-    def __init__(self, ranks: ThreadRanks, number: int) -> None:
+    def __init__(self, ranks: Turns, number: int) -> None:
         self.number, self.n_ranks = number, len(ranks.coordinator.clocks)
         self._ranks, self._coordinator = ranks, ranks.coordinator
         self._clock = ranks.coordinator.clocks[number]

@@ -120,7 +120,7 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     load = np.diff(samples.sent[first][:, links], axis=0) / (seconds[:, np.newaxis] * network.bandwidth[links])
     n, per_link = len(seconds), len(links)
     place = np.searchsorted(switches, network.src[links])
-    ends = [network.link_name(i).partition("->")[2] for i in links.tolist()]  # alike in all switches of a tier
+    ends = [network.link_name(i).partition(":")[2] for i in links.tolist()]  # alike in all switches of a tier
     to = word_column("to", [end for end in ends for _ in range(n)])
     table = Table.of((
         Column("switch", np.repeat(place, n), "", tuple(network.nodes[s] for s in switches.tolist())),

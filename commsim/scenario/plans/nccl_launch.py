@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from collectives.nccl.call import ALLOWED, NEWEST, PROTOCOLS, max_channels, nvls_channels, read_version
+from collectives.nccl.call import ALLOWED, ANY, NEWEST, PROTOCOLS, max_channels, nvls_channels, release_of
 from collectives.nccl.launch import SIZE, VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut, loops_of
@@ -30,7 +30,7 @@ from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.of_network import Given, setting_of
-from commsim.software.nccl.prediction import EXCHANGES, Site, usable_protocols
+from commsim.software.nccl.prediction import EXCHANGES, Site, over_releases, usable_protocols
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
 
@@ -142,9 +142,14 @@ class NcclLaunch:
         if self.setting is None or not self.is_known or self.operation not in PRICED:
             return None
         try:
-            return call_costs(self.network, self.site, self.operation, int(size), parameters)
+            found = call_costs(self.network, self.site, self.operation, int(size), parameters)
         except InputError:
             return None
+        if self.given.get("version") != ANY:
+            return found
+        algorithm, protocol = (str(self.given.get(key, "")) for key in ("algorithm", "protocol"))
+        low, high = over_releases(self.site, self.operation, int(size), algorithm, protocol)
+        return found._replace(spread=(low / found.seconds, high / found.seconds))
 
     def why_links_only(self, size: float, parameters: Mapping[str, Any]) -> str:
         """Describe why only links cost time; empty where they do not."""
@@ -274,7 +279,7 @@ def nccl_launch(
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
     order = np.argsort(first)
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
-    version = read_version(given.get("version", VERSION))
+    version = release_of(given.get("version", VERSION))
     name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
     known = Given(version=version)
     if decided.graph:  # a file that is wrong is refused, where a network that NCCL does not know is not

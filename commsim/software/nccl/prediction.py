@@ -10,12 +10,18 @@ from commsim.core.errors import InputError
 from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
+from .model_versions import MODELS
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
 # Rings of NCCL that carry at most this have fewer threads.
 SLOW_RINGS = 12e9
+# First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
+# channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
+FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
+# First release that knows a generation.
+FIRST_RELEASE = {"volta": (2, 8), "ampere": (2, 8), "hopper": (2, 17), "blackwell": (2, 25)}
 # Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
 # of 2.29.2 that do not; NCCL's notes do not say it.
 NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
@@ -112,6 +118,9 @@ def chosen(
         If nothing is left of what is forced.
     """
     allowed = usable_protocols(site, known or costs())
+    if site.version < FIRST_TUNED:
+        is_small = size <= LL_LIMIT * site.setting.n_ranks * site.max_channels
+        allowed = ("ll",) if is_small else ("simple",)
     left = (
         cell for cell in cells(site.setting, operation)
         if algorithm in ("", cell.algorithm) and (cell.protocol == protocol if protocol else cell.protocol in allowed)
@@ -126,6 +135,8 @@ def usable_protocols(site: Site | None, known: Costs) -> tuple[str, ...]:
     """Return the protocols that a network and a release leave to NCCL; all where the site is not known."""
     if site is None:
         return tuple(PROTOCOLS)
+    if site.version < FIRST_TUNED:
+        return "ll", "simple"
     allowed = known.of_network(site.network).protocols if site.network in known.plugins else tuple(PROTOCOLS)
     first, last = NO_LL128_ON_BLACKWELL
     if site.setting.gpu == "blackwell" and first <= site.version <= last:
@@ -159,6 +170,40 @@ def predict(
         seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
     low, high = spread_of(known, site, size)
     return Predicted(seconds, how, seconds * low, seconds * high)
+
+
+def over_releases(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> tuple[float, float]:
+    """Return the interval of the time where the release is not known: of all releases that a generation runs with.
+
+    Parameters
+    ----------
+    site, operation, size, algorithm, protocol, known
+        Same as in :func:`predict`; the release of `site` does not matter.
+
+    Returns
+    -------
+    float, float, s
+        The least lower and the greatest upper bound.
+
+    Raises
+    ------
+    InputError
+        As :func:`predict`, if no release has what is forced.
+    """
+    found, last = [], InputError("no release")
+    for release in sorted({model.since for model in MODELS} | {MORE_CHANNELS, *NO_LL128_ON_BLACKWELL}):
+        if release[:2] < FIRST_RELEASE[site.setting.gpu]:
+            continue
+        here = replace(site, version=release, setting=replace(site.setting, version=(release[0], release[1])))
+        try:
+            found.append(predict(here, operation, size, algorithm, protocol, known))
+        except InputError as error:
+            last = error
+    if not found:
+        raise last
+    return min(one.low for one in found), max(one.high for one in found)
 
 
 def spread_of(known: Costs, site: Site, size: int) -> tuple[float, float]:

@@ -155,6 +155,8 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     sharing = ways.sharing(n)  # channels whose messages follow each other
     hop += (sharing - 1) * ways.plugin.post
     net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
+    # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
+    net_first += chunk / slices * n / (ways.plugin.copy * ways.per_node)
     by_nic = chunk * n / ways.outside(protocol)
     # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
     round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 
 # [n] floats.
 Vector: TypeAlias = NDArray[Any]
@@ -249,6 +249,9 @@ def compressed_sum(workers: Sequence[CompressedRank], gradients: Sequence[Vector
     InputError
         If a value is NaN or infinite, or the sum is.
     """
+    for name, given in (("workers", workers), ("gradients", gradients)):
+        if not isinstance(given, Sized):
+            raise wrong_kind(name, "a list, of one for each rank", given)
     if not workers or len(workers) != len(gradients):
         raise InputError(f"needs one gradient for each of {len(workers)} ranks, got {len(gradients)}")
     if isinstance(workers[0].compressor, Summed):

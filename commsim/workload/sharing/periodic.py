@@ -12,14 +12,16 @@ of a single job, which repeat as long as its hyper-parameters do not change.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.files.fields import Fields, Keys
 from commsim.files.whole_files import read_any
 
@@ -153,15 +155,26 @@ def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
     return rates
 
 
-def read_jobs(path: str | Path) -> tuple[PeriodicJob, ...]:
-    """Read a ``jobs.json``.
+JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Mapping[str, Any]]
+
+
+def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
+    """Read a ``jobs.json``, or a list of dicts like its rows; jobs are returned as they are.
 
     Raises
     ------
     InputError
         Naming file, line, job and field, if the file cannot be read, or does not hold jobs.
     """
-    return parse_jobs(read_any(path), path)
+    if isinstance(path, (str, PathLike)):
+        return parse_jobs(read_any(Path(path)), Path(path))
+    if isinstance(path, (PeriodicJob, Mapping)):
+        path = [path]
+    if not isinstance(path, Sequence):
+        raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
+    if all(isinstance(job, PeriodicJob) for job in path):
+        return tuple(path)
+    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in path])
 
 
 def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:

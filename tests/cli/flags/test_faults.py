@@ -5,11 +5,11 @@ RUN = ("run", "--topology", LEAF_SPINE, "-b", "1M", "-e", "1M", "--placement", "
 
 
 def test_a_failed_link_and_switch_are_gone_and_named(commsim):
-    row = commsim.results("topo", "show", LEAF_SPINE, "--fail", "link:leaf0->spine1", "--fail", "switch:spine2")[
+    row = commsim.results("topo", "show", LEAF_SPINE, "--fail", "link:leaf0:spine1", "--fail", "switch:spine2")[
         "results"
     ][0]
     assert row["n_links"] == 2 * (16 + 16) - 2 - 8
-    assert row["topology"].endswith("without leaf0->spine1 without spine2")
+    assert row["topology"].endswith("without leaf0:spine1 without spine2")
     assert row["no_path"] is None
 
 
@@ -40,8 +40,8 @@ def test_slower_links_make_a_run_slower_and_failed_ones_too(commsim):
         commsim.results(*RUN, *flags)["results"][0]["time_s"]
         for flags in (
             (),
-            ("--scale", "link:leaf0->*=0.25"),
-            ("--fail", "link:leaf0->spine0", "--fail", "link:leaf0->spine1"),
+            ("--scale", "link:leaf0:*=0.25"),
+            ("--fail", "link:leaf0:spine0", "--fail", "link:leaf0:spine1"),
         )
     )
     assert whole < slow
@@ -53,8 +53,8 @@ def test_a_saved_network_has_the_damage(commsim, tmp_path):
     from commsim.files.store import read_network
     from commsim.scenario.inputs import load_network
 
-    assert commsim("topo", "save", LEAF_SPINE, "--fail", "link:leaf0->spine1", "-o", tmp_path / "x.toml").code == 0
-    assert read_network(tmp_path / "x.toml") == fail_links(load_network(LEAF_SPINE), ["leaf0->spine1"])
+    assert commsim("topo", "save", LEAF_SPINE, "--fail", "link:leaf0:spine1", "-o", tmp_path / "x.toml").code == 0
+    assert read_network(tmp_path / "x.toml") == fail_links(load_network(LEAF_SPINE), ["leaf0:spine1"])
 
 
 def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
@@ -69,19 +69,19 @@ def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
-        (["--fail", "link:leaf0->spine9"], "did you mean spine"),
-        (["--fail", "link:leaf0"], "is called node->node, as in h0->leaf0, got 'leaf0'"),
+        (["--fail", "link:leaf0:spine9"], "did you mean spine"),
+        (["--fail", "link:leaf0"], "is called node:node, as in h0:leaf0, got 'leaf0'"),
         (["--fail", "switch:h0"], "h0 is no switch"),
-        (["--fail", "switch:"], "fail takes link:A->B, switch:NAME, links:5%"),
-        (["--fail", "leaf0"], "fail takes link:A->B, switch:NAME, links:5%"),
+        (["--fail", "switch:"], "fail takes link:A:B, switch:NAME, links:5%"),
+        (["--fail", "leaf0"], "fail takes link:A:B, switch:NAME, links:5%"),
         (["--fail", "links:many"], "fail links takes a number or a percentage, such as 3 or 5%, got 'many'"),
         (["--fail", "links:-1"], "takes a number or a percentage"),
         (["--fail", "links:17"], "there are 16 links between nodes"),
         (["--fail", "switches:200%"], "there are 8 switches of leaf_spine"),
         (["--seed", "-1"], "--seed must be 0 or more, got -1"),
-        (["--scale", "leaf0->*=0.5"], "scale takes link:PATTERN=FACTOR or links:10%=FACTOR"),
-        (["--scale", "link:leaf0->*"], "scale takes link:PATTERN=FACTOR"),
-        (["--scale", "link:leaf0->*=0"], "by a positive factor, got 0"),
+        (["--scale", "leaf0:*=0.5"], "scale takes link:PATTERN=FACTOR or links:10%=FACTOR"),
+        (["--scale", "link:leaf0:*"], "scale takes link:PATTERN=FACTOR"),
+        (["--scale", "link:leaf0:*=0"], "by a positive factor, got 0"),
         (["--scale", "link:nothing=0.5"], "has no link like 'nothing'"),
         (["--scale", "links:x=0.5"], "scale links takes a number or a percentage"),
     ],
@@ -144,11 +144,11 @@ def test_run_says_what_a_flap_costs(commsim):
     [
         ("--rto", "1ms"),
         ("--detection", "1ms"),
-        ("--flap", "link:h0->leaf0@1ms"),
-        ("--flap", "link:h0->leaf7@1ms+1ms"),
-        ("--flap", "link:h0->leaf0@1ms+9h"),
-        ("--flap", "link:h0->leaf0@1ms+1ms", "--flap", "link:leaf0->h0@1ms+1ms"),
-        ("--flap", "link:h0->leaf0@1ms+1ms", "--engine", "alpha-beta"),
+        ("--flap", "link:h0:leaf0@1ms"),
+        ("--flap", "link:h0:leaf7@1ms+1ms"),
+        ("--flap", "link:h0:leaf0@1ms+9h"),
+        ("--flap", "link:h0:leaf0@1ms+1ms", "--flap", "link:leaf0:h0@1ms+1ms"),
+        ("--flap", "link:h0:leaf0@1ms+1ms", "--engine", "alpha-beta"),
     ],
 )
 def test_flaps_that_cannot_be_are_refused_on_one_line(commsim, flags):

@@ -46,7 +46,7 @@ def test_missing_programs_are_named_with_their_packages(commsim, monkeypatch, tm
     (["up", STAR, "--routing", "psychic"], "unknown routing 'psychic'"),
     (["run", "--network", STAR, "--name", "both"], "give one of them"),
     (["run", "--routing", "dmodk"], "--routing is decided when a testbed is built"),
-    (["run", "--network", STAR, "--flap", "link:h0->h7@1ms+1ms"], "h7"),
+    (["run", "--network", STAR, "--flap", "link:h0:h7@1ms+1ms"], "h7"),
     (["run", "--network", STAR, "--rto", "1ms"], "rto goes with flap"),
     (["share", "--jobs", "h0,h1", "--iterations", "0"], "--iterations must be at least 1"),
 ])  # fmt: skip

@@ -43,7 +43,7 @@ def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
     assert slowdowns(tmp_path, NETWORK, jobs, "--iterations", "8") == [1.5, 1.5]
     shown = capsys.readouterr().out
     assert "1.5000x" in shown
-    assert "leaf0->spine0" in shown
+    assert "leaf0:spine0" in shown
     tree = json.loads((tmp_path / "out.json").read_text())
     assert tree["links"][0]["jobs"] == ["a", "b"]
     assert tree["links"][0]["contended_share"] == pytest.approx(2 / 3)

@@ -99,7 +99,7 @@ def cpu_links(collective):
     ready = prepare(collective, "pcie_host:n_gpus=8,n_pcie_switches=2")
     network, carried = ready.network, ready.predict(8e8).link_bytes
     names = [network.link_name(i) for i in range(network.n_links)]
-    return [carried[names.index(name)] / 8e8 for name in ("pcie0->cpu0", "cpu0->pcie0", "pcie1->cpu1", "cpu1->pcie1")]
+    return [carried[names.index(name)] / 8e8 for name in ("pcie0:cpu0", "cpu0:pcie0", "pcie1:cpu1", "cpu1:pcie1")]
 
 
 def test_two_pcie_switches_load_the_cpu_links_with_m_where_a_ring_loads_them_with_seven_quarters():

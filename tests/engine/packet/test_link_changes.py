@@ -29,7 +29,7 @@ def test_a_packet_is_repeated_after_doubled_timeouts_until_the_link_is_up(transp
     network = load_network(STAR)
     plan = point_to_point(network)
     (whole,) = run_messages(plan, 1000, transport=transport).results
-    run = run_messages(plan, 1000, transport=transport, flaps=read_flaps([f"link:h0->switch0@0s+{length}"], network))
+    run = run_messages(plan, 1000, transport=transport, flaps=read_flaps([f"link:h0:switch0@0s+{length}"], network))
     # Sent at 0 s; timeouts of 1, 2, 4 ms follow each other.
     assert run.results[0].time == pytest.approx(whole.time + repeats * 1e-3, rel=1e-9)
     assert run.tables.links.state["drops_loss"] == np.log2(repeats + 1)
@@ -40,12 +40,12 @@ def test_packets_take_another_way_from_when_the_switches_know_until_the_link_is_
     plan = point_to_point(network)
     spine = network.nodes[network.dst[plan.routes.link[1]]]
     other = "spine1" if spine == "spine0" else "spine0"
-    flaps = read_flaps([f"link:leaf0->{spine}@2ms+4ms"], network, detection=1e-3)
+    flaps = read_flaps([f"link:leaf0:{spine}@2ms+4ms"], network, detection=1e-3)
     (result,) = simulate_messages(plan, 12.5e6, transport=Dctcp(window=1 << 20, rto=1e-4), flaps=flaps)
     sent = {network.link_name(i): n_bytes for i, n_bytes in enumerate(result.link_bytes)}
     # Repeats 0.1, 0.3, 0.7, 1.5 ms after 2 ms: from 3.5 ms, with a slow start, until the way back at 7 ms.
-    assert 0.95 * 3.5e-3 * 1.25e9 < sent[f"leaf0->{other}"] < 1.001 * 3.5e-3 * 1.25e9
-    assert sent[f"leaf0->{spine}"] + sent[f"leaf0->{other}"] >= 12.5e6
+    assert 0.95 * 3.5e-3 * 1.25e9 < sent[f"leaf0:{other}"] < 1.001 * 3.5e-3 * 1.25e9
+    assert sent[f"leaf0:{spine}"] + sent[f"leaf0:{other}"] >= 12.5e6
     assert result.counters["rerouted"] == 1
     assert 1.5e-3 <= result.counters["flap_lost_s"] < 1.7e-3
 
@@ -53,7 +53,7 @@ def test_packets_take_another_way_from_when_the_switches_know_until_the_link_is_
 @given(
     name=st.sampled_from(["ring_all_reduce", "double_tree_all_reduce", "pairwise_all_to_all", "binomial_broadcast"]),
     transport=st.sampled_from([Dctcp(rto=1e-4), Dcqcn(rto=1e-4)]),
-    link=st.sampled_from(["leaf0->spine0", "leaf1->spine1", "h0->leaf0"]),
+    link=st.sampled_from(["leaf0:spine0", "leaf1:spine1", "h0:leaf0"]),
     at=st.floats(0, 0.5), length=st.floats(0.001, 0.45), detection=st.floats(0, 3e-4),
     loss=st.sampled_from([0.0, 0.01]), seed=st.integers(0, 99),
 )  # fmt: skip
@@ -85,7 +85,7 @@ def test_lost_time_is_that_of_the_flow_engine_where_repeats_are_quick(name):
     network = load_network(LEAF_SPINE)
     plan = prepare(name, network).plan
     # Both cables of leaf0: nothing is sent for 5 ms, and what was under way is repeated at once.
-    flaps = read_flaps(["link:leaf0->spine0@2ms+5ms", "link:leaf0->spine1@2ms+5ms"], network, detection=1.0)
+    flaps = read_flaps(["link:leaf0:spine0@2ms+5ms", "link:leaf0:spine1@2ms+5ms"], network, detection=1.0)
     (flow,) = simulate_flows(plan, 12.5e6, flaps=flaps)
     lost = flow.time - simulate_flows(plan, 12.5e6)[0].time
     assert lost == pytest.approx(5e-3, rel=0.01)
@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused():
     network = load_network(STAR)
     plan = point_to_point(network)
     with pytest.raises(InputError, match="the transport `window` never repeats; use transport dctcp or dcqcn"):
-        simulate_messages(plan, 1e6, flaps=read_flaps(["link:h0->switch0@1us+1us"], network))
-    with pytest.raises(InputError, match="the last flap ends after 2 s, and the run takes"):
-        simulate_messages(plan, 1e6, transport=Dctcp(), flaps=read_flaps(["link:h0->switch0@1s+1s"], network))
+        simulate_messages(plan, 1e6, flaps=read_flaps(["link:h0:switch0@1us+1us"], network))
+    with pytest.raises(InputError, match="begins after 1 s, and the run takes"):
+        simulate_messages(plan, 1e6, transport=Dctcp(), flaps=read_flaps(["link:h0:switch0@1s+1s"], network))
     assert simulate_messages(plan, 1e6, transport=Dctcp(), flaps=Flaps(()))[0].counters["flap_lost_s"] == 0

@@ -40,7 +40,7 @@ def test_hosts_behind_a_link_that_is_full_get_fewer_points():
     assert ratings["h1"].points < ratings["h8"].points
     jobs = [asked.job, state.jobs["old"].job]
     assert ratings["h1"].worst == pytest.approx(score_link(jobs, 6.25e9).score) == pytest.approx(0.4)
-    assert ratings["h1"].worst_link in {"leaf0->spine0", "spine0->leaf0", "leaf1->spine0", "spine0->leaf1"}
+    assert ratings["h1"].worst_link in {"leaf0:spine0", "spine0:leaf0", "leaf1:spine0", "spine0:leaf1"}
     assert not ratings["h1"].is_local
     assert (ratings["h0"].n_free, ratings["h0"].points) == (0, 0)
 
@@ -97,5 +97,5 @@ def test_a_job_of_which_a_part_is_placed_uses_the_links_of_that_part():
     (job,) = known(row(gpus=4))
     state.put(KnownJob(job.job, ("h0", "h4")))
     used = {state.cluster.network.link_name(int(i)) for i in np.flatnonzero(state.use["new"])}
-    assert used == {"h0->leaf0", "leaf0->spine0", "spine0->leaf1", "leaf1->h4",
-                    "h4->leaf1", "leaf1->spine0", "spine0->leaf0", "leaf0->h0"}  # fmt: skip
+    assert used == {"h0:leaf0", "leaf0:spine0", "spine0:leaf1", "leaf1:h4",
+                    "h4:leaf1", "leaf1:spine0", "spine0:leaf0", "leaf0:h0"}  # fmt: skip

@@ -66,7 +66,7 @@ def test_every_pair_of_hosts_has_a_queue_of_its_own_at_a_port():
         for source in range(3):
             sockets[source].sendto(b"x" * 5000, (str(layout.address(3)), PORT))
             sockets[3].recvfrom(9000)
-        (into,) = [p for p in layout.ports if layout.network.link_name(p.link) == "switch0->h3"]
+        (into,) = [p for p in layout.ports if layout.network.link_name(p.link) == "switch0:h3"]
         rows = output_of(["tc", "-s", "-j", "-n", place.namespace(into.node), "qdisc", "show", "dev", into.device])
         sent = [row["bytes"] for row in json.loads(rows) if row["kind"] == "bfifo"]
         assert sorted(n > 5000 for n in sent) == [False, True, True, True]

@@ -21,7 +21,7 @@ NETWORK = dataclasses.replace(cs.load_network(CLOS), routing="dmodk")
 
 
 def test_routers_send_nothing_over_a_cable_that_they_avoid():
-    flaps = read_flaps(["link:leaf0->spine0@1s+1s"], NETWORK, detection=0.25)
+    flaps = read_flaps(["link:leaf0:spine0@1s+1s"], NETWORK, detection=0.25)
     assert flaps is not None
     for now, avoids in ((1.1, False), (1.3, True), (2.1, True), (2.3, False)):
         avoided = flaps.avoided(NETWORK, now)
@@ -46,7 +46,7 @@ def test_what_is_lost_is_the_difference_of_the_medians():
 @pytest.mark.slow
 @pytest.mark.needs_kernel("testbed")
 def test_a_cut_cable_costs_at_least_a_timeout_and_the_sums_are_right():
-    flaps = read_flaps(["link:leaf0->spine0@100ms+100ms"], NETWORK, detection=0.5)
+    flaps = read_flaps(["link:leaf0:spine0@100ms+100ms"], NETWORK, detection=0.5)
     assert flaps is not None
     with built(NETWORK) as (place, layout):
         flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))

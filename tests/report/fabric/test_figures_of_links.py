@@ -49,7 +49,7 @@ def test_ways_of_a_switch_add_up_to_what_it_sent_upwards():
     table = figure.table
     first = taken.parts(figures.MAX_PARTS)
     lasts = np.tile(np.diff(taken.times[first]), table.n_rows // (len(first) - 1))
-    links = np.array([f"{a}->{b}" for a, b in zip(table["switch"].text(), table["to"].text(), strict=True)])
+    links = np.array([f"{a}:{b}" for a, b in zip(table["switch"].text(), table["to"].text(), strict=True)])
     assert set(table["switch"].text()) == {"leaf0", "leaf1"}
     for i in range(NETWORK.n_links):
         name = NETWORK.link_name(i)
@@ -61,7 +61,7 @@ def test_ways_of_a_switch_add_up_to_what_it_sent_upwards():
 
 def test_a_switch_that_sends_all_over_one_of_two_links_is_said_to_be_uneven():
     taken = samples(NETWORK)
-    up = [i for i in range(NETWORK.n_links) if NETWORK.link_name(i).startswith("leaf0->spine")]
+    up = [i for i in range(NETWORK.n_links) if NETWORK.link_name(i).startswith("leaf0:spine")]
     taken.sent[:, up[1]] = 0
     assert "at most 2 times the mean" in figures.ways(NETWORK, taken).caption
 

@@ -124,7 +124,7 @@ def test_of_long_rows_the_middle_is_one_box():
 
 
 def test_a_link_has_the_colours_of_its_loads():
-    network = load_network("star:n_hosts=2,bandwidth=1GB/s")  # h0->s, h1->s, s->h0, s->h1
+    network = load_network("star:n_hosts=2,bandwidth=1GB/s")  # h0:s, h1:s, s:h0, s:h1
     picture, _ = draw_network(network, result_on(network, np.array([1e9, 0.0, 0.0, 0.5e9])))
     lines = [s for s in picture.shapes if isinstance(s, Line) and s.title]
     sends = {}

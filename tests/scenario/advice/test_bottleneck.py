@@ -80,6 +80,6 @@ def test_links_are_told_apart_by_who_sits_at_their_ends():
     ready = prepare("parameter_server:n_servers=1", STAR, n_ranks=8)
     network = ready.network
     said = {network.link_name(link): whose_link(network, ready.placement, 8, link) for link in range(network.n_links)}
-    assert said["h7->switch0"] == said["switch0->h0"] == "a worker's link"
-    assert said["h8->switch0"] == said["switch0->h8"] == "a server's link"
-    assert said["h9->switch0"] == "the link"
+    assert said["h7:switch0"] == said["switch0:h0"] == "a worker's link"
+    assert said["h8:switch0"] == said["switch0:h8"] == "a server's link"
+    assert said["h9:switch0"] == "the link"

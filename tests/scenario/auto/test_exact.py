@@ -63,7 +63,7 @@ def test_on_a_star_the_closed_form_is_exact(name):
     [
         ("double_tree_all_reduce", star(4), "double_tree_all_reduce has none"),
         ("ring_all_reduce", leaf_spine(2, 1, 3), "pairs of participants differ in latency"),
-        ("ring_all_reduce", leaf_spine(2, 1, 2), "2 pairs of participants share leaf0->spine0"),
+        ("ring_all_reduce", leaf_spine(2, 1, 2), "2 pairs of participants share leaf0:spine0"),
         ("ring_all_reduce", leaf_spine(2, 1, 2, oversubscription=4.0), "ports are not the slowest links"),
         ("pairwise_all_to_all", fully_connected(4), "messages leave a rank by several links"),
         ("topk_a:density=0.1", star(4), "the data is sparse"),

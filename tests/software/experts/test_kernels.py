@@ -49,8 +49,8 @@ def test_links_sms_and_the_channel_of_a_pair_work_at_the_same_time_and_the_longe
 def test_a_kernel_slows_nvlinks_and_nics_and_no_link_of_the_fabric():
     network = load_network("dgx-h100@leaf_spine:machines=2,n_spines=2,hosts_per_leaf=8")
     share = seen_by(Kernel(0.0, nvlink=0.5, network=0.25), network).bandwidth / network.bandwidth
-    names = [f"{network.nodes[a]}->{network.nodes[b]}" for a, b in zip(network.src, network.dst, strict=True)]
-    assert {s for s, name in zip(share, names, strict=True) if "m0.gpu3->m0.nvswitch0" in name} == {0.5}
+    names = [f"{network.nodes[a]}:{network.nodes[b]}" for a, b in zip(network.src, network.dst, strict=True)]
+    assert {s for s, name in zip(share, names, strict=True) if "m0.gpu3:m0.nvswitch0" in name} == {0.5}
     assert {s for s, name in zip(share, names, strict=True) if "nic" in name} == {0.25}
     assert {s for s, name in zip(share, names, strict=True) if name.startswith("leaf") and "spine" in name} == {1.0}
 
@@ -87,7 +87,7 @@ def test_oversubscription_and_a_dead_uplink_slow_a_dispatch_down_by_what_they_ta
         asked = scenario_of("ep_dispatch:tokens=64,library=deepep,max_machines=2", fabric + text, **more)
         return solve(asked, [1.0]).results[0].time
 
-    whole, half, dead = time(), time(",oversubscription=2"), time(fail=["link:leaf0->spine0"])
+    whole, half, dead = time(), time(",oversubscription=2"), time(fail=["link:leaf0:spine0"])
     assert whole < half
     assert whole < dead
 

@@ -10,7 +10,7 @@ from collectives.nccl.call import Call
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_time, nvls_time
-from commsim.software.nccl.prediction import Site, chosen, predict
+from commsim.software.nccl.prediction import Site, chosen, over_releases, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
 from commsim.software.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time
@@ -87,6 +87,14 @@ def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
     assert four - one == pytest.approx(3 * (28 * 1 + 2 * 40) * US, rel=0.01)
 
 
+def test_the_copy_of_a_receiver_s_last_slice_overlaps_with_nothing():
+    """Two machines whose CPUs copy at 5 GB/s: each of both steps has the bytes' copy beside that of the last slice."""
+    staged = Plugin(0, 0, 0, 1.0, post=0.0, copy=5 * GB)
+    call = Call("all_reduce", 64 * 1024, 2, 2, "ring", "simple", 1)
+    chunk = 32 * 1024 / (5 * GB)
+    assert ring_time(Ways(1e15, FREE, staged, 1e15), call) == pytest.approx(2 * math.hypot(chunk, chunk), rel=0.01)
+
+
 def test_a_send_one_way_waits_for_no_chunk_of_its_peer():
     ring = Channels(12, 20e9, 0.0)
     exchange = Site(Setting(2, 1, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9)
@@ -102,6 +110,20 @@ def test_the_plugin_of_the_first_efa_leaves_simple_only():
     ring = Channels(4, 12e9, 12e9)
     site = Site(Setting(16, 2, "ampere", "intel", {"ring": ring, "tree": ring}), 240e9, nics=50e9, network="efa")
     assert {chosen(site, "all_reduce", 2**k).protocol for k in range(10, 34)} == {"simple"}
+
+
+def test_before_nccl_2_5_a_ring_takes_ll_up_to_64_bytes_a_thread_of_each_channel_and_rank():
+    """NCCL_PROTO is newer, so that no plugin forces Simple: 2 channels, 16 ranks, 256 threads; 512 KiB."""
+    ring = Channels(1, 12e9, 12e9)
+    setting = Setting(16, 2, "volta", "intel", {"ring": ring, "tree": ring}, version=(2, 8))
+    old = Site(setting, 120e9, nics=12.5e9, network="efa_staged", version=(2, 4, 8))
+    assert [chosen(old, "all_reduce", size, "ring").protocol for size in (1024, 2**19, 2**19 + 1)] == [
+        "ll",
+        "ll",
+        "simple",
+    ]
+    new = dataclasses.replace(old, version=(2, 8))
+    assert chosen(new, "all_reduce", 1024, "ring").protocol == "simple"
 
 
 @pytest.mark.parametrize("operation", ["broadcast", "reduce"])
@@ -211,6 +233,23 @@ def test_a_prediction_has_the_interval_of_its_machines_and_size():
             low, high = known.spread[machines, name]
             assert (p.low, p.high) == pytest.approx((p.seconds * low, p.seconds * high))
             assert 0.5 < low < 1 < high < 3
+
+
+def test_where_the_release_is_not_known_the_interval_holds_that_of_every_release():
+    ring = Channels(8, 24e9, 24e9)
+    where = Setting(32, 4, "ampere", "intel", {"ring": ring, "tree": ring})
+    site = Site(where, 240e9, nics=200e9, network="infiniband", n_nics=8)
+    for size in (64 * 1024, 4 * MIB, GIB):
+        low, high = over_releases(site, "all_reduce", size)
+        found = [
+            predict(
+                dataclasses.replace(site, version=v, setting=dataclasses.replace(where, version=v)), "all_reduce", size
+            )
+            for v in ((2, 8), (2, 17), (2, 22), (2, 23), (2, 30))
+        ]
+        assert all(low <= one.low <= one.high <= high for one in found)
+    with pytest.raises(InputError, match="no all_reduce with nvls/any here"):
+        over_releases(site, "all_reduce", MIB, "nvls")
 
 
 def test_protocols_that_a_network_does_not_leave_are_not_chosen():

@@ -64,7 +64,7 @@ def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_colle
     asked = {"ranks": 16, "global_batch": 16, "factor": 1.0}
     whole = cs.training_step("llama3-8b", "h100", f"{two}1", **asked)
     over = cs.training_step("llama3-8b", "h100", f"{two}4", **asked)
-    slow = cs.training_step("llama3-8b", "h100", f"{two}1", scale=["link:leaf*->spine*=0.25"], **asked)
+    slow = cs.training_step("llama3-8b", "h100", f"{two}1", scale=["link:leaf*:spine*=0.25"], **asked)
     dead = cs.training_step("llama3-8b", "h100", f"{two}1", fail=[f"switch:spine{i}" for i in (1, 2, 3)], **asked)
     assert over.time == pytest.approx(slow.time)
     assert whole.time < min(over.time, dead.time)

@@ -13,10 +13,10 @@ from torch import distributed
 from torch.futures import Future
 from torch.utils._pytree import tree_leaves
 
+from ..named_group import NamedGroup
 from .host import Host, refused
 from .streams import Moment
 
-NAME = "commsim"
 _NOT_ALIKE = "{}: ranks that send to single others are not alike; emulate up to 16 ranks with --compute measured"
 
 
@@ -65,36 +65,18 @@ class AlikeWork(distributed.Work):  # type: ignore[misc,unused-ignore]
         return self._future
 
 
-class AlikeGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
+class AlikeGroup(NamedGroup):
     """Collectives of ranks that are alike; parameters as torch gives them to a backend."""
 
     def __init__(self, host: Host, rank: int, size: int) -> None:
         super().__init__(rank, size)
-        self._host, self._n = host, size
-
-    def getBackendName(self) -> str:  # noqa: N802 - the interface of torch
-        """Name of the backend."""
-        return NAME
-
-    @property
-    def pg_name(self) -> str:
-        """Name under which torch knows the group."""
-        return str(distributed.distributed_c10d._world.pg_names[self])
-
-    @property
-    def group_name(self) -> str:
-        """Name under which functional collectives find the group."""
-        return self.pg_name
-
-    def _ranks(self) -> tuple[int, ...]:
-        known = distributed.distributed_c10d._world.pg_group_ranks
-        return tuple(known[self]) if self in known else tuple(range(self._host.n_ranks))
+        self._host = host
 
     def _start(self, operation: str, whole: Any, writes: Any) -> AlikeWork:
         whole, made = tree_leaves(whole), tree_leaves(writes)
         size = float(sum(one.numel() * one.element_size() for one in whole))
         end = self._host.collective(
-            operation, size, self._ranks(), [one for one in made if isinstance(one, torch.Tensor)]
+            operation, size, self._members(), [one for one in made if isinstance(one, torch.Tensor)]
         )
         return AlikeWork(self._host, end, made)
 
@@ -107,10 +89,7 @@ class AlikeGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def allreduce(self, tensors: Any, opts: Any = None) -> AlikeWork:
         """All-reduce; real values of ranks alike are summed by multiplication."""
-        operator = getattr(opts, "reduceOp", distributed.ReduceOp.SUM)
-        if operator == distributed.ReduceOp.SUM:
-            for one in filter(_is_real, tensors):
-                one.mul_(self._n)
+        self._sum(tensors, opts)
         return self._start("all_reduce", tensors, tensors)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> AlikeWork:
@@ -123,10 +102,10 @@ class AlikeGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def reduce(self, tensors: Any, opts: Any = None) -> AlikeWork:
         """Reduce to a root."""
-        self.allreduce_values(tensors, opts)
+        self._sum(tensors, opts)
         return self._start("reduce", tensors, tensors)
 
-    def allreduce_values(self, tensors: Any, opts: Any) -> None:
+    def _sum(self, tensors: Any, opts: Any) -> None:
         """Sum real values of ranks that are alike."""
         if getattr(opts, "reduceOp", distributed.ReduceOp.SUM) == distributed.ReduceOp.SUM:
             for one in filter(_is_real, tensors):

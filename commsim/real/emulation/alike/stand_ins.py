@@ -14,8 +14,9 @@ from torch import distributed
 from torch.distributed import device_mesh, distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from ..named_group import NAME
 from .fused import fused_rms_norm
-from .group import NAME, make_group
+from .group import make_group
 from .host import Host
 from .streams import Moment
 from .tensors import GPU, here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,7 +176,7 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
     else:
         listed = [int(count) for count in counts]
     if displacements is None:
-        places = [0, *np.cumsum(listed)[:-1].tolist()] if listed else []
+        places = [*itertools.accumulate(listed[:-1], initial=0)] if listed else []
     elif isinstance(displacements, (int, np.integer)):
         places = [int(displacements)] + [0] * (len(listed) - 1)
     else:

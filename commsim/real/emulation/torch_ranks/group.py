@@ -15,11 +15,10 @@ from torch import distributed
 from commsim.core.errors import InputError
 
 from ..current import current_rank
+from ..named_group import NamedGroup
 from ..rank_calls import ANY, Collective, Operation, Receive, Send
 from .arrays import bytes_of, filling, filling_each, nothing, numbers_of, raw_of, site_of_call
 from .works import EmulatedWork
-
-NAME = "commsim"
 
 
 def _maximum(target: Any, part: Any) -> None:
@@ -40,36 +39,8 @@ _OPERATORS: tuple[tuple[Any, Callable[[Any, Any], None] | None], ...] = (
 )  # fmt: skip
 
 
-class EmulatedGroup(distributed.ProcessGroup):  # type: ignore[misc,unused-ignore]
-    """Collectives of a group of emulated ranks.
-
-    Parameters
-    ----------
-    rank, size : int
-        Rank in the group, and its size.
-    """
-
-    def __init__(self, rank: int, size: int) -> None:
-        super().__init__(rank, size)
-        self._own, self._n = rank, size
-
-    def getBackendName(self) -> str:  # noqa: N802 - the interface of torch
-        """Name of the backend."""
-        return NAME
-
-    @property
-    def pg_name(self) -> str:
-        """Name under which torch knows the group."""
-        return str(distributed.distributed_c10d._world.pg_names[self])
-
-    @property
-    def group_name(self) -> str:
-        """Name under which functional collectives find the group."""
-        return self.pg_name
-
-    def _members(self) -> tuple[int, ...]:
-        known = distributed.distributed_c10d._world.pg_group_ranks
-        return tuple(known[self]) if self in known else tuple(range(self._n))
+class EmulatedGroup(NamedGroup):
+    """Collectives of a group of emulated ranks."""
 
     def _begin(
         self, operation: str, n_bytes: float, data: Any, fill: Callable[[Any], None], **more: Any

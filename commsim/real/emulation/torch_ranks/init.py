@@ -13,8 +13,9 @@ from torch.distributed import distributed_c10d
 from commsim.core.errors import InputError
 
 from ..current import current_rank
+from ..named_group import NAME
 from ..rank import ProcessRank
-from .group import NAME, EmulatedGroup
+from .group import EmulatedGroup
 
 ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
 __all__ = ["replace_init"]

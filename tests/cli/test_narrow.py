@@ -1,0 +1,61 @@
+"""Sixty command lines on a terminal of 80 columns: what answers is shown, no number is cut, no table in pieces."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from commsim.cli import main
+from commsim.report import terminal
+
+HERE = Path(__file__).parent
+INPUTS = HERE.parent / "answers"
+WIDTH = 80
+LINES = [line for line in (HERE / "narrow_lines.txt").read_text().splitlines() if not line.startswith("#")]
+# A word that is too long for a line by itself, such as the name of a network, is not cut.
+WORDS = re.compile(r"\S+")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown(command, monkeypatch, tmp_path):
+    """Return the lines that a command prints on a terminal, the tables among them, and tables that are in pieces."""
+    tables, pieces = [], []
+
+    print_columns = terminal._print_columns
+
+    def kept(columns, rows, kept, width):
+        tables.append(([columns[i] for i in kept], [[row[i] for i in kept] for row in rows]))
+        print_columns(columns, rows, kept, width)
+
+    monkeypatch.setattr(terminal, "_print_columns", kept)
+    monkeypatch.setattr(terminal, "_print_lists", lambda columns, rows: pieces.append(columns))  # noqa: ARG005
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("NO_COLOR", "1")
+    for name in ("inputs", "files_0_1"):
+        (tmp_path / name).symlink_to(INPUTS / name)
+    monkeypatch.chdir(tmp_path)
+    out = Terminal()
+    with contextlib.redirect_stdout(out):
+        assert main(shlex.split(command)) == 0
+    return out.getvalue().splitlines(), tables, pieces
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_line_at_80_columns(line, monkeypatch, tmp_path):
+    command, _, wanted = line.partition(" |")
+    lines, tables, pieces = shown(command, monkeypatch, tmp_path)
+    heads = {name for columns, _ in tables for name in columns}
+    assert set(wanted.split()) <= heads, "a column that answers the question is hidden"
+    wide = [text for text in lines if len(text) > WIDTH and max(map(len, WORDS.findall(text))) < WIDTH // 2]
+    assert not wide, "a line is cut by the terminal"
+    words = set(WORDS.findall("\n".join(lines)))
+    numbers = {cell for _, rows in tables for row in rows for cell in row if re.fullmatch(r"[-+.\d]+x?", cell)}
+    assert numbers <= words, "a number is cut"
+    assert not pieces, "a table falls into pieces"
