@@ -27,6 +27,8 @@ def complete() -> None:
     verbs = parser.add_subparsers()
     for name, what in VERBS.items():
         verbs.add_parser(name, help=what)
+    asked = verbs.add_parser("help", help="print the help of a verb")
+    asked.add_argument("of", nargs="?", choices=list(VERBS))
     if verb in VERBS:
         verbs.choices[verb] = _named(parser_of(verb)[0])
     argcomplete.autocomplete(parser)

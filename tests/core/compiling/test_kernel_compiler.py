@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from commsim.core.compiling import notices
 from commsim.core.compiling.pipelines import pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
 
