@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 GENERATED = "_generated"
-WRITTEN_BY_HAND = ("index", "tutorial", "limits", "validation")
+WRITTEN_BY_HAND = ("index", "tutorial", "limits", "validation", "changes")
 PACKAGES = ("commsim", "collectives", "topologies", "switch_model")
 MADE_OF_VERBS = ("commsim.cli",)  # the page of verbs says what users see of them
 INNER = ("_kernel", "kernels", "__main__")
