@@ -97,8 +97,8 @@ EXAMPLES: dict[str, str] = {
         commsim switch simulate --system switchml-udp --workers 4 --size 64KiB --pcap packets.pcap
         commsim switch pcap packets.pcap
         commsim switch budget --system switchml-rdma --hardware tofino-1 --pool-size 512
-        commsim switch serve --workers 2 & commsim switch all-reduce --rank 0 --workers 2 & commsim switch \
-            all-reduce --rank 1 --workers 2; commsim switch status; kill %1""",
+        commsim switch serve & sleep 2; commsim switch all-reduce --rank 0 --workers 2 & \
+            commsim switch all-reduce --rank 1 --workers 2; commsim switch status; kill %1""",
     "workload": """
         commsim workload step --model llama3-8b --gpu h100 --ranks 64 --tp 4 --global-batch 128
         commsim workload kv --layers 4 --kv-heads 8 --from 2 --to 4 --tokens 128 --topology star:n_hosts=6
