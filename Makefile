@@ -21,12 +21,14 @@ export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "Installing into $(VENV), with torch and MPI: some 2 GB, a few minutes; then kernels are compiled, once."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --group dev --editable '.[$(MPI_EXTRA),opt,chakra,packets,report,plot,testbed,serve,yaml,data,dask,graph,perfetto,complete]'
 	-$(BIN)/commsim warmup
 	touch $@
+	@echo "Done. \`. $(VENV)/bin/activate\` puts the command \`commsim\` on your path."
 
 run: setup
 	$(BIN)/python -m benchmarks.real_gradients
