@@ -39,12 +39,12 @@ class Config(Faults, WithJson):
     placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="placement of the ranks")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     seed: int | None = flag(metavar="N", help="seed of data, faults, random placement and hashes in routing")
-    overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender's port (o of LogP)")
     software: str | None = flag(
         metavar="NAME",
         help="communication library whose measured rate per port is used, such as nccl-tcp (default: no software cost)",
     )
-    reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
+    reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")
 
 
 def run(config: Config) -> Answer:

@@ -161,7 +161,7 @@ def list_policies(_: Flags) -> Answer:
 class ModelsConfig(Flags):
     """All flags of ``commsim cluster models``."""
 
-    assume: str | None = flag(metavar="FILE.toml", help="file with changes of the table")
+    assume: str | None = flag(metavar="FILE.toml", help="file with changes to the table")
 
 
 def list_models(config: ModelsConfig) -> Answer:
@@ -194,7 +194,11 @@ def list_models(config: ModelsConfig) -> Answer:
 class TraceConfig(Flags):
     """All flags of ``commsim cluster trace``."""
 
-    source: str = flag("source", metavar="FILE|KIND:...", help="a log, or such as poisson:jobs=500,load=0.9,seed=1")
+    source: str = flag(
+        "source",
+        metavar="FILE|KIND:...",
+        help="file of a log, or a synthetic trace such as poisson:jobs=500,load=0.9,seed=1",
+    )
     kind: str | None = flag("--from", metavar="KIND", help="kind of log: philly, helios, pai2020, pai2023 or acme")
     gpus: int | None = flag(metavar="N", help="GPUs of the cluster that a synthetic trace loads")
     seed: int = flag(default=0, help="seed of the models drawn for a log's jobs")

@@ -51,7 +51,7 @@ class Data(Flags):
     )
     by: str = flag(default="", metavar="COLUMN", help="column whose values get a colour each (default: collective)")
     where: tuple[str, ...] = repeated(
-        metavar="COLUMN=VALUE,...", help="only rows with these values; also !=, <, <=, >, >=; repeatable"
+        metavar="COLUMN=VALUE,...", help="show only rows with these values; also !=, <, <=, >, >=; repeatable"
     )
     rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
     show_ranks: str | None = flag(

@@ -52,7 +52,9 @@ class Config(WithJson, Faults, Costs):
         help="when ranks leave a collective: at its end, or when their own part is complete",
     )  # fmt: skip
     data: str = flag(
-        default="real", choices=("real", "none"), help="whether data is moved, or only time goes on, without its memory"
+        default="real",
+        choices=("real", "none"),
+        help="whether data is moved, or only time is simulated, which needs no memory for data",
     )
     ranks_as: str = flag(
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"

@@ -30,9 +30,9 @@ class Costs(Flags):
 
     TITLE: ClassVar[str] = "costs of messages"
     RARE: ClassVar[Mapping[str, str]] = {"recv_overhead": "", "reduce_rate": ""}
-    overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender's port (o of LogP)")
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver's port")
-    reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
+    reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")
 
     software: str | None = flag(
         metavar="NAME",

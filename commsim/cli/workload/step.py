@@ -36,22 +36,27 @@ class StepConfig(OnNetwork):
     pp: int = flag(default=1, metavar="N", help="stages of a pipeline")
     cp: int = flag(default=1, metavar="N", help="ranks of a context parallel group")
     ep: int = flag(default=1, metavar="N", help="ranks of an expert parallel group")
-    vp: int = flag(default=1, metavar="V", help="parts of the model on each stage, of the interleaved schedule")
+    vp: int = flag(default=1, metavar="V", help="parts of the model on each stage, in the interleaved schedule")
     replicas: int = flag(
-        default=1, metavar="N", help="groups of data parallel ranks, such as slices of TPUs, that add up"
+        default=1,
+        metavar="N",
+        help="groups of data parallel ranks that also sum gradients among each other, such as slices of TPUs",
     )
     micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
     global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
     sequence: int = flag(default=8192, metavar="N", help="tokens of a sequence")
     precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: fp8 where the GPU has it, else bf16)")
-    factor: float | None = flag(metavar="X", help="compute time over the roofline's (default: the nearest calibration)")
+    factor: float | None = flag(
+        metavar="X", help="compute time divided by that of the roofline (default: the nearest calibration)"
+    )
     sharding: str = flag(
         default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks divide"
     )
     recompute: bool = switched(help="the backward pass computes the forward pass again")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")
     expose: str | None = flag(
-        metavar="KIND,...", help="kinds of traffic that hide behind nothing: tensor, context, pipeline, data"
+        metavar="KIND,...",
+        help="kinds of traffic that do not overlap with computation: tensor, context, pipeline, data",
     )
 
 

@@ -42,9 +42,9 @@ class Config(Communication):
     gap: str = flag(default="0ms", metavar="TIME", help="phases of the job at most this far apart are merged")
     job: str | None = flag(metavar="FILE.json", help="write the job for `commsim place`: its phases on a link")
     graph: str | None = flag(metavar="FILE.toml", help="write one iteration as tasks, for `workload run --graph`")
-    kernels: str | None = flag(metavar="FILE.toml", help="names of kernels that exchange data: pattern, operation")
+    kernels: str | None = flag(metavar="FILE.toml", help="names of kernels that exchange data, with their operations")
     size: tuple[str, ...] = repeated(
-        metavar="NAME=SIZE", help="bytes of calls whose kernel or operation has the name in it; repeatable"
+        metavar="NAME=SIZE", help="size of the calls whose kernel or operation contains NAME; repeatable"
     )
     ranks: int | None = flag(metavar="N", help="with --network: number of ranks, a multiple of the profile's")
     grow: tuple[str, ...] = repeated(
