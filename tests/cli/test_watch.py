@@ -63,8 +63,8 @@ def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypat
     monkeypatch.setattr(watch, "SILENT", 0.0)
     monkeypatch.setattr(watch, "BETWEEN", 0.0)
     for seconds, is_shown in ((1.0, False), (1500.0, True)):
-        EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
         with watch.progress_shown("switch"):
+            EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
             watch.time.sleep(0.01)
     assert capsys.readouterr().err == ""
 
