@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import os
+import socket
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -176,10 +177,20 @@ def compile_line(line: str) -> dict[str, Any]:
 
 def compile_live() -> dict[str, Any]:
     """Compile what a switch and its workers run on real packets."""
+    from switch_model.live.data_plane import DataPlane
+    from switch_model.live.datagrams import open_datagrams
     from switch_model.live.exchange import compile_kernels
+    from switch_model.live.frames import SIZE_CODES
 
+    elements = min(SIZE_CODES)
     with _counted() as found, contextlib.redirect_stderr(io.StringIO()):
         compile_kernels()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            datagrams = open_datagrams(sock, elements)
+            arrived = datagrams.receive()
+            for tagged in (False, True):
+                DataPlane(1, elements, tagged=tagged).handle(datagrams.words, arrived)
     return found
 
 

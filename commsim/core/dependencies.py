@@ -50,8 +50,7 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences, merge_rows
 
-    transfers = transfers.view()
-    transfers.flags.writeable = False  # one kind of array: kernels are compiled for each
+    transfers = _read_only(transfers)
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
     first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)
@@ -117,6 +116,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     -------
     int
     """
+    transfers = _read_only(transfers)
     n_addresses, count = schedule.n_addresses, transfers["count"].astype(np.int64)
     read = transfers["src"] * np.int64(n_addresses) + schedule.src_address(transfers)
     write = transfers["dst"] * np.int64(n_addresses) + schedule.dst_address(transfers)
@@ -135,3 +135,10 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     for name, address in (("read", read), ("read_end", read + count), ("write", write), ("write_end", write + count)):
         cells[name] = np.searchsorted(bounds, address)
     return len(bounds)
+
+
+def _read_only(transfers: Transfers) -> Transfers:
+    """Return the same transfers as an array that cannot be written: kernels are compiled for each kind of array."""
+    view = transfers.view()
+    view.flags.writeable = False
+    return view
