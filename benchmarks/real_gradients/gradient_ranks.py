@@ -57,7 +57,7 @@ def main(backend: str, path: str) -> int:
                 _row("ring, ours", ours, predicted, "equal bit for bit" if bits else "WRONG"),
                 _row("native", theirs, None, "within (p-1) eps sum|x|" if near else "WRONG"),
             ]
-            cores = "; fewer cores than ranks here, so times cannot be predicted well" if oversubscribed(transport) else ""
+            cores = "; fewer cores than ranks here: no good prediction" if oversubscribed(transport) else ""
             size = f"{gradients[0].nbytes} bytes of gradients"
             print_table(COLUMNS, rows, f"{n_ranks} ranks over {transport.name}, {size}{cores}")
     return 0 if bits and near else 1
