@@ -5,9 +5,9 @@
 Eight processes train on loopback with gloo, by DDP and by FSDP2, and write Kineto traces and flight recorders. One step
 of them is timed again with 32 ranks by ``commsim workload calls --ranks 32``. The reference knows the program: DDP
 sends three buckets during the backward pass, from two threads, and waits for all at its end; FSDP2 on a processor waits
-for each call at once. It takes from the flight recorders when calls were issued, from the traces when their operators returned,
-when the last work of gloo and the step ended, and when the optimiser began, and is simulated as a graph of 32 ranks,
-each with the pieces of one of the eight.
+for each call at once. It takes from the flight recorders when calls were issued, from the traces when their operators
+returned, when the last work of gloo and the step ended, and when the optimiser began, and is simulated as a graph of 32
+ranks, each with the pieces of one of the eight.
 """
 
 from __future__ import annotations
