@@ -187,7 +187,7 @@ def test_a_page_says_what_was_broken_and_how_it_was_made(commsim, tmp_path):
     assert "--fail link:leaf0:spine0 --scale link:h0:leaf0=0.5" in title
     command = data_of(page)["provenance"]["command"]
     assert command.startswith("commsim run ")
-    assert f"{broken[0]} '{broken[1]}' {broken[2]} '{broken[3]}'" in command
+    assert f"{broken[0]} {broken[1]} {broken[2]} {broken[3]}" in command
     assert "--json" not in command
     assert "--bound" not in command
 
@@ -222,6 +222,8 @@ def test_several_results_are_one_figure(commsim, tmp_path):
     assert commsim("plot", "busbw", *names, "-o", tmp_path / "ab.svg").code == 0, commsim.err
     rows = (tmp_path / "ab.csv").read_text()
     assert {line.split(",")[0] for line in rows.splitlines() if not line.startswith("#")} >= {"a", "b"}
+    assert commsim("diff", *names, "--no-detail", "-o", tmp_path / "ab.html").code == 0, commsim.err
+    assert "busbw" in (tmp_path / "ab.html").read_text()
     assert "timeline shows one run: give one result, got 2" in commsim.refuses(
         "plot", "timeline", *names, "-o", tmp_path / "t.svg"
     )
