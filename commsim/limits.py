@@ -26,12 +26,15 @@ class Expected:
         Work that was declared last.
     seconds : float
         Its estimate, from when it was declared; 0 if nothing was.
+    part : str
+        Which of several parts of the command it is, such as ``ring_all_reduce (3 of 18)``.
     is_shown : bool
         Whether another line or bar on the terminal shows progress.
     """
 
     what: str = ""
     seconds: float = 0.0
+    part: str = ""
     is_shown: bool = False
 
 

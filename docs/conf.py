@@ -50,5 +50,8 @@ def setup(app: Any) -> None:
 
     def fill(_: Any, name: str, source: list[str]) -> None:
         source[0] = filled(name, source[0])
+        # in the repository links lead to the page itself, which the site includes under another name
+        up = "../" * name.count("/")
+        source[0] = source[0].replace(f"]({up}validation.md)", f"]({up}_generated/validation_matrix.md)")
 
     app.connect("source-read", fill)

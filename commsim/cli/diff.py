@@ -23,6 +23,7 @@ class Config(WithJson):
 
     a: str = flag("a", metavar="A", help="JSON that `commsim run --json` wrote, or the folder of a sweep")
     b: str = flag("b", metavar="B", help="the other one")
+    output: str | None = flag("-o", metavar="FILE.html", help="write a page with the rows of both .json files")
     timeline: str | None = flag(
         metavar="FILE.json.gz", help="write both runs at their largest common size, for ui.perfetto.dev"
     )
@@ -37,10 +38,14 @@ def run(config: Config) -> Answer:
     InputError
         If a flag is given that has no effect here, or nothing is common to both.
     """
+    from commsim.report.page.write import check_page, write_page
     from commsim.report.rows.difference import difference, read_rows, runs_beside
+    from commsim.report.rows.study_files import read_together
 
     if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
         raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
+    if config.output is not None:
+        check_page(config.output)
     (config_a, a), (config_b, b) = read_rows(config.a), read_rows(config.b)
     found = difference(a, b, config_a, config_b)
     parts = _pairs(found, config.a, config.b)
@@ -64,10 +69,13 @@ def run(config: Config) -> Answer:
                 written = True
     if config.timeline is not None and not written:
         raise InputError("--timeline needs a run in detail of both results")
+    if config.output is not None:
+        left_out = write_page(read_together((config.a, config.b)), config.output)
+        parts += remarks((*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{config.output}: written"))
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
-    return Answer(parts, found.pairs, config.flags("timeline"), more)
+    return Answer(parts, found.pairs, config.flags("timeline", "output"), more)
 
 
 def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:

@@ -126,6 +126,13 @@ class Kind(Flags):
 class PlotConfig(Data, Kind):
     """All flags of ``commsim plot``."""
 
+    more: tuple[str, ...] = flag(
+        "more",
+        default=(),
+        nargs="*",
+        metavar="RESULT",
+        help="further results, in the same figure; a colour for each file",
+    )
     output: str = flag("-o", required=True, metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it")
     width: str = flag(default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches")
     label: tuple[str, ...] = repeated(
@@ -144,7 +151,9 @@ def plot(config: PlotConfig) -> Answer:
     from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
     from commsim.report.figure import NothingToDraw
 
-    study, notes = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw")
+    if config.more and config.kind in RUN_FIGURES:
+        raise InputError(f"{config.kind} shows one run: give one result, got {1 + len(config.more)}")
+    study, notes = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw", more=config.more)
     try:
         of_rows = OF_ROWS.get(config.kind)
         figure = of_rows(study) if of_rows is not None else RUN_FIGURES[config.kind](_chosen(study, config.run))
@@ -196,7 +205,7 @@ def _chosen(study: Study, name: str | None) -> SimulatedRun:
     return known[name] if name is not None else study.runs[0]
 
 
-def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
+def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[Study, list[str]]:
     """Read the input and the measurements; with detail, simulate the runs of a result again.
 
     Returns
@@ -210,13 +219,15 @@ def read_data(config: Data, *, detail: bool) -> tuple[Study, list[str]]:
         If something cannot be read.
     """
     from commsim.report.repeated_runs import with_runs
-    from commsim.report.rows.study_files import read_study
+    from commsim.report.rows.study_files import read_study, read_together
     from commsim.report.study import Choice
 
     from .run.config import config_of
     from .run.replay import replay
 
     choice = Choice(config.baseline, config.by, config.where, config.rename)
+    if more:
+        return _with_measured(read_together((config.input, *more), choice), config)
     study, run_flags = read_study(config.input, choice)
     if detail and run_flags and "config_hash" not in run_flags:  # a sweep that was exported has no flags
         rows = _rows(study.rows)

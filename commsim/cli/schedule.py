@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from typing import Any
@@ -96,6 +97,7 @@ def _said(default: Any) -> str:
 
 def _wrapped(indent: str, text: str) -> list[str]:
     width = max(40, shutil.get_terminal_size((120, 24)).columns - 1)
+    text = re.sub(r":\w+:`[.~]?([^`]*)`", r"\1", text)  # roles of docstrings
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}    ")
 
 

@@ -47,20 +47,20 @@ def _show(verb: str, over: threading.Event) -> None:
     while not over.wait(wait):
         wait = BETWEEN
         elapsed = time.monotonic() - began
-        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds)
+        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds, EXPECTED.part)
         if EXPECTED.is_shown:
             continue
         if sys.stderr.isatty():
             show_step(text)
             shown = True
-        elif EXPECTED.seconds >= LONG and elapsed >= next_told:
+        elif (EXPECTED.part or EXPECTED.seconds >= LONG) and elapsed >= next_told:
             next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
             tell(text)
     if shown and not EXPECTED.is_shown:
         show_step()
 
 
-def line(verb: str, elapsed: float, what: str, seconds: float) -> str:
+def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "") -> str:
     """Write a line of progress.
 
     Parameters
@@ -71,9 +71,13 @@ def line(verb: str, elapsed: float, what: str, seconds: float) -> str:
         Seconds since it began.
     what, seconds : str, float
         Work that was declared, and its estimate; empty and 0 if none was.
+    part : str
+        Which of several parts of the command it is.
     """
     from commsim.limits import duration
 
+    if part:
+        return f"commsim {verb}: {part}; {duration(elapsed)} so far; Ctrl-C ends it"
     if not what:
         return f"commsim {verb}: {duration(elapsed)} so far; Ctrl-C ends it"
     return f"commsim {verb}: {what}, about {duration(seconds)}; {duration(elapsed)} so far; Ctrl-C ends it"

@@ -177,7 +177,8 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
 
     Endpoints are in one machine as the network says. Machines are in one rack when the first switch that they are
     cabled to is the same; racks in one pod when the first switch of the next tier that theirs are cabled to is the
-    same, and so on, up to the tier from which nothing leads up. "First" is by the number of the link.
+    same, and so on, up to the tier from which nothing leads up. "First" is by the number of the link. Racks that
+    share a switch above them are in one pod even where the link to the first one has failed.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
-        at = above[at]
+        at = above[_sharing(network, unit, np.unique(at))[at]] if len(levels) > 1 else above[at]
         n = len(levels)
         levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)
@@ -205,13 +206,38 @@ def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
     src, dst = unit[network.src], unit[network.dst]
-    is_switch = np.zeros(n_units, np.bool_)
-    is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    tier = levels_from(~is_switch, src, dst)
+    tier = _tiers_of_units(network, unit)
     links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
     above[src[links]] = dst[links]
     return above
+
+
+def _sharing(network: Network, unit: NDArray[np.int64], switches: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
+    n_units = int(unit.max()) + 1
+    src, dst = unit[network.src], unit[network.dst]
+    chosen = np.zeros(n_units, np.bool_)
+    chosen[switches] = True
+    up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
+    first = np.arange(n_units)
+    tier = _tiers_of_units(network, unit)
+    up &= tier[dst] == tier[src] + 1
+    while True:
+        least = np.full(n_units, n_units)
+        np.minimum.at(least, dst[up], first[src[up]])
+        after = first.copy()
+        np.minimum.at(after, src[up], least[dst[up]])
+        if (after == first).all():
+            return first
+        first = after
+
+
+def _tiers_of_units(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Links from each unit down to what is no switch."""
+    is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
+    is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
+    return levels_from(~is_switch, unit[network.src], unit[network.dst])
 
 
 def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -63,6 +63,9 @@ _PREFIX = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
+# What the name of a file calls an operation, as in all_reduce_h100.log.
+_FILE_NAMES = NCCL_TESTS | {name: name for name in NCCL_TESTS.values()}
+_IN_FILE_NAME = re.compile(rf"(?<![a-z])({'|'.join(sorted(_FILE_NAMES, key=len, reverse=True))})(?![a-z])")
 _OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
 _RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
@@ -84,8 +87,8 @@ def require_operation(path: Path, asked: Asked) -> str:
     InputError
         If neither does.
     """
-    name = path.name.partition("_perf")[0].partition(".")[0]
-    return asked.operation or program_operation(f"{name}_perf") or _unknown(path)
+    found = _IN_FILE_NAME.search(path.name)
+    return asked.operation or (_FILE_NAMES[found[1]] if found else "") or _unknown(path)
 
 
 def _unknown(path: Path) -> NoReturn:
@@ -181,10 +184,19 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         if lines:
             asked.notes.append(f"{path}: left out: {counted(len(lines), 'row')}, {what}, the first in line {lines[0]}")
     implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
+    if len(set(state.group_of.values())) == 1 and any(_is_part(row, implied) for row in rows):
+        n = next(implied[row.operation] for row in rows if _is_part(row, implied))
+        asked.notes.append(f"{path}: busbw over algbw says {n} ranks; the header names only a part of them")
+        rows = [dataclasses.replace(row, n_ranks=None) if _is_part(row, implied) else row for row in rows]
     return [
         row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
         for row in rows
     ]
+
+
+def _is_part(row: Measured, implied: Mapping[str, int | None]) -> bool:
+    """Whether the header names fewer ranks than the rates of a row's operation say."""
+    return (row.n_ranks or 0) < (implied[row.operation] or 0)
 
 
 def _learn(state: _State, line: str, cells: list[str]) -> None:

@@ -15,6 +15,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size
+from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
 from commsim.scenario.collective_names import collective_entry, runs_here
 from commsim.scenario.plans.aggregated import AggregatedPlan
@@ -187,7 +188,9 @@ def prepare_all(
     costly = with_assumed_overhead(network) if assume_overhead else network
     runnable: dict[str, Plan] = {}
     left_out: dict[str, str] = {}
-    for spec in specs:
+    every = list(specs)
+    for i, spec in enumerate(every, 1):
+        EXPECTED.part = f"{spec} ({i} of {len(every)})"
         try:
             assume = named is None or spec in named
             where = network if costly is not network and adds_in_switches(spec) else costly
@@ -198,6 +201,7 @@ def prepare_all(
             runnable[spec] = prepared
         except InputError as error:
             left_out[spec] = str(error)
+    EXPECTED.part = ""
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out

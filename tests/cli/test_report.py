@@ -187,7 +187,7 @@ def test_a_page_says_what_was_broken_and_how_it_was_made(commsim, tmp_path):
     assert "--fail link:leaf0:spine0 --scale link:h0:leaf0=0.5" in title
     command = data_of(page)["provenance"]["command"]
     assert command.startswith("commsim run ")
-    assert f"{broken[0]} '{broken[1]}' {broken[2]} '{broken[3]}'" in command
+    assert f"{broken[0]} {broken[1]} {broken[2]} {broken[3]}" in command
     assert "--json" not in command
     assert "--bound" not in command
 
@@ -213,6 +213,20 @@ def test_plot_writes_the_figure_and_its_numbers(commsim, tmp_path):
         "plot", "timeline", tmp_path / "r.json", "-o", tmp_path / "c.svg", "--run", "x"
     )
     assert not (tmp_path / "c.svg").exists()
+
+
+def test_several_results_are_one_figure(commsim, tmp_path):
+    pytest.importorskip("matplotlib")
+    names = [tmp_path / f"{name}.json" for name in "ab"]
+    assert commsim(*RUN, "--json", names[0]).code == commsim(*RUN, "--overhead", "5us", "--json", names[1]).code == 0
+    assert commsim("plot", "busbw", *names, "-o", tmp_path / "ab.svg").code == 0, commsim.err
+    rows = (tmp_path / "ab.csv").read_text()
+    assert {line.split(",")[0] for line in rows.splitlines() if not line.startswith("#")} >= {"a", "b"}
+    assert commsim("diff", *names, "--no-detail", "-o", tmp_path / "ab.html").code == 0, commsim.err
+    assert "busbw" in (tmp_path / "ab.html").read_text()
+    assert "timeline shows one run: give one result, got 2" in commsim.refuses(
+        "plot", "timeline", *names, "-o", tmp_path / "t.svg"
+    )
 
 
 def test_a_plot_shows_the_rows_names_and_remarks_that_are_asked_for(commsim, tmp_path):

@@ -97,3 +97,8 @@ def test_trees_are_drawn_on_the_network(commsim, tmp_path):
     drawn = ("--draw", picture, "--topology", ring)
     assert "--rank must be 0..3, got 4" in commsim.refuses("schedule", "show", made, *drawn, "--rank", "4")
     assert "pins no routes" in commsim.refuses("schedule", "show", "ring_all_gather", "--ranks", "4", *drawn)
+
+
+def test_a_list_has_names_and_no_roles_of_docstrings(commsim):
+    assert "as for chain_broadcast" in " ".join(commsim("schedule", "list").out.split())
+    assert ":func:" not in commsim.out

@@ -61,12 +61,28 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
 
 def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.0)
-    monkeypatch.setattr(watch, "BETWEEN", 0.0)
+    monkeypatch.setattr(watch, "BETWEEN", 0.05)  # the first thread has ended before the second begins
     for seconds, is_shown in ((1.0, False), (1500.0, True)):
         with watch.progress_shown("switch"):
             EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
             watch.time.sleep(0.01)
     assert capsys.readouterr().err == ""
+
+
+def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
+    from commsim import rank
+    from commsim.scenario import contenders
+
+    parts = []
+    prepare = contenders.prepare
+    monkeypatch.setattr(
+        contenders, "prepare", lambda *args, **more: (parts.append(EXPECTED.part), prepare(*args, **more))[1]
+    )
+    rank("all_gather", "star:n_hosts=4", "1MiB")
+    assert parts[0].endswith(f"(1 of {len(parts)})")
+    assert "ring_all_gather (" in " ".join(parts)
+    assert EXPECTED.part == ""
+    assert watch.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
 
 
 def test_without_an_estimate_the_line_has_the_time_only():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from racks_of import racks
 
 from commsim.core.errors import InputError
+from commsim.core.faults.failures import fail_links
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.network_queries import (
     fabric_cables,
@@ -145,3 +146,10 @@ def test_a_switch_inside_a_machine_is_no_rack():
 def test_a_machine_on_several_racks_is_in_that_of_its_first_link():
     network = load_network("dgx-h100@fat_tree:k=8")  # 4 hosts per edge switch: a machine takes two of them
     assert racks(network).reshape(-1, 8).tolist() == [[m] * 8 for m in range(16)]
+
+
+def test_racks_whose_first_uplink_failed_stay_in_their_pod():
+    whole = leaf_spine(4, 2, 4)
+    broken = fail_links(whole, ["leaf0:spine0"])
+    assert [np.unique(level.group).size for level in locality_levels(broken)] == [16, 4, 1]
+    assert [np.unique(level.group).size for level in locality_levels(whole)] == [16, 4, 1]

@@ -262,3 +262,24 @@ def test_windows_line_ends_several_tests_and_averages_are_read(tmp_path):
     notes: list[str] = []
     assert [row.size for row in read_measured(path, notes=notes)] == [2**20, 2**20, 2**21, 2**21]
     assert notes == []
+
+
+def test_a_header_that_names_a_part_of_the_ranks_gives_way_to_the_rates(tmp_path):
+    rows = ["1048576 262144 float sum -1 35.00 29.96 52.43 0 35.00 29.96 52.43 0"]
+    notes = []
+    found = read(tmp_path, log(*rows, ranks=1), notes=notes)
+    assert {row.n_ranks for row in found} == {8}
+    assert "busbw over algbw says 8 ranks" in notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("all_reduce_h100.log", "all_reduce"),
+        ("h100-reduce_scatter.txt", "reduce_scatter"),
+        ("all_to_all.2.log", "all_to_all"),
+    ],
+)
+def test_a_file_is_recognised_by_the_operation_in_its_name(tmp_path, name, operation):
+    text = log("1048576 262144 float sum -1 35.00 29.96 52.43 0 35.00 29.96 52.43 0", program="")
+    assert {row.operation for row in read(tmp_path, text, name)} == {operation}

@@ -218,7 +218,7 @@ def test_of_many_links_some_of_every_tier_are_shown_from_the_busiest_to_the_idle
             for i in range(network.n_links)
             if carried[i] > 0
             and network.link_name(i).startswith(a)
-            and network.link_name(i).partition("->")[2].startswith(b)
+            and network.link_name(i).partition(":")[2].startswith(b)
         ]
         here = [carried[i] for i in links if network.link_name(i) in shown]
         assert (max(here), min(here)) == (carried[links].max(), carried[links].min())

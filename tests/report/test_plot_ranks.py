@@ -16,3 +16,16 @@ def test_no_name_of_a_rank_covers_another(n):
     boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
     assert len(boxes) == n
     assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
+
+
+def test_names_have_room_on_axes_of_a_caller_too():
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    run = simulate_run("ring", prepare("ring_all_reduce", "star:n_hosts=64"), 2**20)
+    axes = pyplot.subplots()[1]
+    plot_ranks("ring", run.prepared.schedule.expand(), run.trace.start, run.trace.sent, 64, axes)
+    axes.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert 8 < len(boxes) < 64
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))

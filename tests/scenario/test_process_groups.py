@@ -71,9 +71,7 @@ RACKS = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,lat
 
 def test_groups_that_are_together_faster_than_the_busiest_link_are_refused():
     groups = [[0, 4], [1, 5], [2, 6], [3, 7]]
-    said = (
-        r"4 groups with ring_all_reduce, 1 MiB: engine alpha-beta gives 91.89 us, but together .* 251.7 us on leaf0->"
-    )
+    said = r"4 groups with ring_all_reduce, 1 MiB: engine alpha-beta gives 91.89 us, but together .* 251.7 us on leaf0:"
     with pytest.raises(InputError, match=f"{said}.*; use engine flow"):
         prepare_groups("ring_all_reduce", RACKS, groups).predict(2**20, engine="alpha-beta")
     two = prepare_groups("ring_all_reduce", RACKS, [[0, 1], [4, 5]])  # which share no link

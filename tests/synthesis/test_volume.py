@@ -53,11 +53,11 @@ def test_it_is_never_above_the_program(seed, operation):
 
 
 def test_a_torus_too_large_for_programs_is_bounded_by_its_distances():
-    """Ranks of a ring of 16 are 4 links apart on average, of one of 4 a link; each rank has 4 links that leave it."""
-    network = torus((16, 4), bandwidth=1.0, latency=0.0)
-    assert largest(network) == pytest.approx((4 + 1) / 4)
+    """Ranks of a ring of 24 are 6 links apart on average, of one of 4 a link; each rank has 4 links that leave it."""
+    network = torus((24, 4), bandwidth=1.0, latency=0.0)
+    assert largest(network) == pytest.approx((6 + 1) / 4)
     found = lower_bound("all_to_all", network)
-    assert found.time(1.0) == pytest.approx(2.0)  # halves of the longer side say more: 32 * 32 / 64 over 2 * 4 links
+    assert found.time(1.0) == pytest.approx(3.0)  # halves of the longer side say more: 48 * 48 / 96 over 2 * 4 links
     assert "no linear program, only cuts and distances" in found.notes[0]
 
 

@@ -28,7 +28,9 @@ class Config(Flags):
     plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
     placements: str | None = flag(metavar="FILE", help="nodelist: JSON that `commsim place --json` wrote")
     job: str | None = flag(metavar="NAME", help="nodelist: job whose placement to write (default: the only one)")
-    candidate: int = flag(default=0, metavar="N", help="nodelist: number of the candidate, 0 is the best")
+    candidate: int = flag(
+        default=1, metavar="N", help="nodelist: rank of the candidate, as in the table; 1 is the best"
+    )
 
 
 def run(config: Config) -> Answer:
@@ -82,9 +84,9 @@ def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
 def _hosts(config: Config, path: str, tree: Tree) -> list[str]:
     """Hosts of the placement that ``--placements``, ``--candidate`` and ``--job`` choose."""
     rows = Fields(read_tree(path), path).tables("candidates")
-    if not 0 <= config.candidate < len(rows):
-        raise InputError(f"{path}: has candidates 0..{len(rows) - 1}, got --candidate {config.candidate}")
-    placement = rows[config.candidate].table("placement")
+    if not 1 <= config.candidate <= len(rows):
+        raise InputError(f"{path}: has candidates 1..{len(rows)}, got --candidate {config.candidate}")
+    placement = rows[config.candidate - 1].table("placement")
     jobs = list(placement)
     if config.job is None and len(jobs) != 1:
         raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from .metrics import Metrics
     from .placement_service import PlacementService
 
+# Bodies that the errors of an address show; a single job, or a list of them, is the usual mistake.
+_JOB = '{"job": "a", "gpus": 8, "iter_time_ms": 100, "phases": [{"offset_ms": 0, "dur_ms": 40, "rate_Gbps": 50}]}'
+BODIES = {"/jobs": f'{{"jobs": [{_JOB}]}}', "/place": f'{{"jobs": [{_JOB}], "candidates": 10}}'}
 MAX_SHOWN = 80  # letters of what came
 
 
@@ -70,6 +73,10 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def remove_job(name: str) -> Any:
         return await service.remove_job(name)
 
+    @app.get("/", summary="The addresses of the service")
+    async def addresses() -> dict[str, dict[str, str]]:
+        return {"addresses": listed | {"/docs": "GET: this list with requests and answers, for a browser"}}
+
     @app.get("/healthz", summary="Whether the service answers; needs no token")
     async def is_healthy() -> Health:
         return Health()
@@ -78,6 +85,8 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def prometheus() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    paths = app.openapi()["paths"]
+    listed = {path: "; ".join(f"{m.upper()}: {one['summary']}" for m, one in of.items()) for path, of in paths.items()}
     return app
 
 
@@ -92,8 +101,11 @@ def _add_refusals(app: FastAPI) -> None:
         return refused(error.status_code, f"{request.method} {printable(request.url.path)}: {error.detail}")
 
     @app.exception_handler(RequestValidationError)
-    async def by_model(_: Request, error: RequestValidationError) -> Response:
-        return refused(400, said_of(error.errors()))
+    async def by_model(request: Request, error: RequestValidationError) -> Response:
+        right = (
+            BODIES.get(request.url.path) if isinstance(error.body, (dict, list)) and not _has_jobs(error.body) else None
+        )
+        return refused(400, said_of(error.errors()) + ("" if right is None else f"; the body must be like {right}"))
 
     @app.exception_handler(InputError)
     async def by_reader(_: Request, error: InputError) -> Response:
@@ -106,6 +118,10 @@ def _add_refusals(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def fault(_: Request, __: Exception) -> Response:
         return refused(500, FAULT)
+
+
+def _has_jobs(body: Any) -> bool:
+    return isinstance(body, dict) and "jobs" in body
 
 
 def said_of(errors: Sequence[Mapping[str, Any]]) -> str:

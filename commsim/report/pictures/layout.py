@@ -35,10 +35,13 @@ def _in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Re
         total = max(total, x[members[0]].max() + width[members[0][0]] / 2)
     for boxes in members[1:]:
         wanted = _mean_below(row, bundles, x, total)[boxes]
-        boxes = boxes[np.lexsort((boxes, np.round(wanted, 6)))]
-        wanted = np.sort(wanted)
         least = width[boxes[0]] + GAP
         spacing = max(least, min(0.8 * total / len(boxes), (total - least) / max(1, len(boxes) - 1)))
+        # boxes that want nearly one place, as spines of which one has lost a link, stay in the order of their numbers
+        order = np.argsort(wanted, kind="stable")
+        place = np.empty(len(boxes), np.int64)
+        place[order] = np.cumsum(np.r_[0, np.diff(wanted[order]) > spacing / 2])
+        boxes, wanted = boxes[np.lexsort((boxes, place))], np.sort(wanted)
         x[boxes] = spread(wanted, spacing, least / 2, total - least / 2)
     height = np.array([_height(row, bundles, level, total) for level in range(n_rows - 1)] + [0.0])
     return x, height[::-1].cumsum()[::-1][row] + BOX_HEIGHT / 2

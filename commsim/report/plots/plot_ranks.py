@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, a
     matplotlib.axes.Axes
     """
     ranks, told = _shown(transfers["src"], sent, n_ranks)
+    every = 1 if ax is None else max(1, math.ceil(LANE * len(ranks) * ax.figure.dpi / ax.get_window_extent().height))
     if ax is None:
         from matplotlib import pyplot
 
@@ -42,9 +44,10 @@ def plot_ranks(name: str, transfers: Any, start: Any, sent: Any, n_ranks: int, a
     for row, rank in enumerate(ranks):
         own = transfers["src"] == rank
         bars = list(zip(start[own] * 1e6, (sent - start)[own] * 1e6, strict=True))
-        ax.broken_barh(bars, (row - 0.4, 0.8), edgecolor="white")
+        ax.broken_barh(bars, (row - 0.4, 0.8), edgecolor="white", linewidth=0.3)
     ax.set(xlabel="time (µs)", ylabel="sender", title=f"{name}{told}")
-    ax.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks], fontsize=LETTERS)
+    named = range(0, len(ranks), every)
+    ax.set_yticks(named, [f"rank {ranks[row]}" for row in named], fontsize=LETTERS)
     ax.margins(y=0.01)
     ax.invert_yaxis()
     return ax

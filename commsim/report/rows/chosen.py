@@ -51,7 +51,7 @@ def kept(rows: Table, conditions: Iterable[str]) -> Table:
     InputError
         If a column is unknown, a value cannot be read, or no row is left.
     """
-    for text in conditions:
+    for text in separated(conditions):
         column, sign, value = _condition(rows, text)
         meets = _meets(column, sign, value, text)
         if not meets.any():
@@ -134,6 +134,15 @@ def shown(table: Table, names: Names) -> Table:
         if name in table and (labels := table[name].labels) is not None
     ]
     return table.beside(*changed) if changed else table
+
+
+def separated(texts: Iterable[str]) -> list[str]:
+    """Return the conditions of ``--where``: one text may have several, as in ``n_ranks=8,size=1MiB``.
+
+    A specification such as ``star:n_hosts=4,latency=1us`` has commas and signs of its own, and stays whole.
+    """
+    split = re.compile(r",(?=\s*[\w.]+\s*(?:!=|<=|>=|=|<|>))")
+    return [one for text in texts for one in ([text] if ":" in text else split.split(text))]
 
 
 def _condition(rows: Table, text: str) -> tuple[Column, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,36 @@ def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, di
     if all(row.keys() >= MESSAGE for row in rows):
         return _of_messages(path, rows, config, choice), {}
     return study_of_rows(path.name, rows, config, choice, remarks), config
+
+
+def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
+    """Read the rows of several results, with the name of its file in column ``result`` of each.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        JSON files of ``commsim run``.
+    choice : Choice
+        What is shown; by default each file has its colour.
+
+    Raises
+    ------
+    InputError
+        If one is no such file, or two have one name.
+    """
+    names = [Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    rows, remarks = list[dict[str, Any]](), dict[str, None]()
+    for path, name in zip(paths, names, strict=True):
+        if Path(path).suffix != ".json":
+            raise InputError(f"{path}: several results are .json files that `commsim run --json` wrote")
+        tree = read_tree(path)
+        rows += [{**row, "result": name} for row in results_of(tree, Path(path))[1]]
+        said = tree.get("remarks")
+        remarks |= {one: None for one in said if isinstance(one, str)} if isinstance(said, list) else {}
+    chosen = dataclasses.replace(choice, by=choice.by or "result")
+    return study_of_rows(" and ".join(names), rows, {}, chosen, list(remarks))
 
 
 def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], choice: Choice) -> Study:

@@ -178,7 +178,13 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
     assert commsim.out == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
     call = ("place", "export", cluster, "--to", "nodelist", "--placements", placed)
     assert "has no job 'b'; it has a" in commsim.refuses(*call, "--job", "b")
-    assert ", got --candidate 99" in commsim.refuses(*call, "--candidate", 99)
+    for wrong in (0, 99):  # as the table numbers them, from 1
+        assert (
+            f"has candidates 1..{len(json.loads(placed.read_text())['candidates'])}, got --candidate {wrong}"
+            in commsim.refuses(*call, "--candidate", wrong)
+        )
+    first = commsim("place", "export", *call[2:], "--candidate", 1).out
+    assert first == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
 
 
 def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):

@@ -2,8 +2,10 @@
 
 import contextlib
 import http.client
+import json
 import re
 import statistics
+from pathlib import Path
 
 import pytest
 from place_service import LIMIT_S, pod, row, running, small_cluster
@@ -39,10 +41,54 @@ def test_it_says_that_it_is_well(service):
 def test_it_has_a_page_that_describes_it(service):
     status, page = service.ask("GET", "/openapi.json")
     assert status == 200
-    assert set(page["paths"]) == {"/filter", "/prioritize", "/place", "/jobs", "/jobs/{name}", "/healthz", "/metrics"}
+    assert set(page["paths"]) == {
+        "/filter",
+        "/prioritize",
+        "/place",
+        "/jobs",
+        "/jobs/{name}",
+        "/healthz",
+        "/metrics",
+        "/",
+    }
     (reference,) = page["paths"]["/prioritize"]["post"]["requestBody"]["content"]["application/json"]["schema"].values()
     body = page["components"]["schemas"][reference.rpartition("/")[2]]
     assert set(body["properties"]) == {"Pod", "Nodes", "NodeNames"}
+
+
+def test_its_first_address_lists_all(service):
+    status, answer = service.ask("GET", "/")
+    paths = service.ask("GET", "/openapi.json")[1]["paths"]
+    assert status == 200
+    assert set(answer["addresses"]) == {*paths, "/docs"}
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/place"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_single_job_is_told_the_right_body(service, path, several):
+    status, answer = service.ask("POST", path, [row("a", 2)] if several else row("a", 2))
+    assert status == 400
+    right = answer["error"].partition("the body must be like ")[2]
+    assert service.ask("POST", path, json.loads(right))[0] == 200
+
+
+def shown():
+    """Return the exchanges that docs/schedulers.md shows: method, address, body, answer."""
+    text = (Path(__file__).parents[3] / "docs" / "schedulers.md").read_text()
+    part = text.partition("### Requests and answers")[2].partition("\n### ")[0]
+    found = re.findall(r"`(GET|POST|DELETE) (\S+)`(?:(?!\n\n).)*\n\n((?:```json\n.*?```\n+){1,2})", part, re.DOTALL)
+    return [(method, path, *re.findall(r"```json\n(.*?)```", blocks, re.DOTALL)) for method, path, blocks in found]
+
+
+def test_the_documented_exchanges_are_those_of_the_service():
+    with running() as service:
+        asked = set()
+        for method, path, *blocks in shown():
+            body = json.loads(blocks[0]) if method == "POST" else None
+            status, answer = service.ask(method, path, body)
+            assert (status, answer) == (200, json.loads(blocks[-1])), (method, path)
+            asked.add(path)
+    assert asked == {"/", "/jobs", "/jobs/a", "/place", "/filter", "/prioritize", "/healthz"}
 
 
 def test_its_page_loads_nothing_from_elsewhere(service):

@@ -110,7 +110,7 @@ def test_a_link_without_its_way_back_is_refused_by_name():
     keep = np.arange(star.n_links) != star.n_links - 1
     fields = {name: getattr(star, name)[keep] for name in ("src", "dst", "bandwidth", "latency", "buffer", "loss",
                                                            "metric")}  # fmt: skip
-    with pytest.raises(InputError, match=r"h1->.* has no way back"):
+    with pytest.raises(InputError, match=r"h1:.* has no way back"):
         lay_out(dataclasses.replace(star, **fields))
 
 
@@ -158,7 +158,7 @@ def test_each_link_has_its_own_rate(kernel):
 @pytest.mark.parametrize("rate", [9_999.0, 4.1e9])
 def test_a_rate_that_no_bucket_has_is_refused_with_the_link(kernel, rate):
     kernel(netem=False)
-    with pytest.raises(InputError, match=r"10000 to 4e\+09 bytes/s, got .* on h0->.*; scale the network down"):
+    with pytest.raises(InputError, match=r"10000 to 4e\+09 bytes/s, got .* on h0:.*; scale the network down"):
         shape_of(star(bandwidth=rate), 0)
 
 

@@ -253,3 +253,11 @@ def test_the_legend_names_the_rates_of_all_lines_that_are_drawn(text):
     assert len(rates) > 4
     for rate in rates:
         assert format_bandwidth(float(rate)).split(" (")[0] in written
+
+
+def test_switches_keep_their_order_where_a_link_has_failed():
+    from commsim import with_faults
+
+    network = with_faults("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4", fail=["link:leaf0:spine0"])
+    labels = {one.text: one.x for one in draw_network(network)[0].shapes if isinstance(one, Label)}
+    assert labels["spine0"] < labels["spine1"]

@@ -6,7 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.report.all_figures import make_figures, with_names
 from commsim.report.figure_tables import table_of_rows
-from commsim.report.rows.chosen import kept, renamed, short_names, shown
+from commsim.report.rows.chosen import kept, renamed, separated, short_names, shown
 from commsim.report.study import Choice, make_study
 
 ROWS = table_of_rows([
@@ -91,3 +91,9 @@ def test_figures_show_the_users_names_and_keep_their_numbers():
 def test_a_name_that_cannot_be_is_refused(rename, says):
     with pytest.raises(InputError, match=says):
         renamed(ROWS, ["collective"], {}, [rename])
+
+
+def test_one_text_may_have_several_conditions():
+    assert separated(["n_ranks=8,size=1MiB", "time<1ms"]) == ["n_ranks=8", "size=1MiB", "time<1ms"]
+    assert separated(["size=1MiB,2MiB"]) == ["size=1MiB,2MiB"]
+    assert separated(["topology=star:n_hosts=4,latency=1us"]) == ["topology=star:n_hosts=4,latency=1us"]

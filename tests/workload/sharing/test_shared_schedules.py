@@ -26,7 +26,7 @@ def test_two_jobs_on_one_link_take_twice_as_long_and_a_shift_restores_both():
     np.testing.assert_allclose(together.slowdowns, 2.0, rtol=1e-9)
     shared = np.flatnonzero(together.shared_time)
     assert {NETWORK.link_name(int(k)) for k in shared} == {
-        f"{a}->{b}" for x in ("leaf0", "leaf1") for a, b in ((x, "spine0"), ("spine0", x))
+        f"{a}:{b}" for x in ("leaf0", "leaf1") for a, b in ((x, "spine0"), ("spine0", x))
     }
     np.testing.assert_allclose(together.shared_time[shared], 2 * SIZE / RATE, rtol=1e-9)
     apart = run_jobs(NETWORK, [pair("a", 0), pair("b", 1, start=SIZE / RATE)])
