@@ -33,6 +33,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
+# Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: setup
 	$(MAKE) -j2 lint docs
 	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile

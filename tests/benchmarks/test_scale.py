@@ -93,6 +93,7 @@ def test_the_program_writes_rows_and_a_page(tmp_path: Path, capsys: pytest.Captu
     assert scale.main(["--quick", "--only", "ring, star, random", "--json", str(out), "--write", str(page)]) == 0
     tree = json.loads(out.read_text())
     wanted = {"work", "ranks", "topology", "routing", "engine", "cpu_s", "rss_MB", "time_s", "method", "import_s"}
+    wanted |= {"full_s", "ratio"}
     assert [found["ranks"] for found in tree["rows"]] == [64, 128]
     for found in tree["rows"]:
         assert wanted <= set(found)
@@ -101,7 +102,6 @@ def test_the_program_writes_rows_and_a_page(tmp_path: Path, capsys: pytest.Captu
         assert least < found["time_s"] < 2.1 * least
         assert abs(found["full_difference"]) < 1e-9
         assert found["method"] == "recurrence"
-        assert min(found["full_s"], found["ratio"]) >= 0  # the processor's clock may tick once in 4 ms
     assert "cpu ~ ranks^" in capsys.readouterr().out
     assert "| ring, star, random rates | 64 |" in page.read_text()
 

@@ -9,9 +9,11 @@ from commsim.core.dependencies import dependencies
 from commsim.core.dependencies_kernel import READ_AFTER_WRITE
 from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
+from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
-from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.message_costs import LOCAL, REDUCES, RELAYED, TWO_WAY, measured_costs
 from commsim.scenario import prepare, with_costs
 
 OVERHEAD, LATENCY, RATE = 2e-6, 3e-6, 1e9
@@ -124,6 +126,18 @@ def test_every_rank_pays_the_start_of_its_working_set_once() -> None:
             for curves in ((line(),), (line(), start))
         )
         assert late - plain == pytest.approx(wanted, rel=1e-6)
+
+
+def test_each_job_pays_for_its_own_messages() -> None:
+    """Messages of the second job are twice as long; each is looked up at its own size."""
+    p = Program(2, n_chunks=1)
+    p.copy(src=0, dst=1, src_chunk=0, dst_chunk=0)
+    schedule, m = p.build(), 2.0**16
+    network = star(2, Curves((line(),)))
+    plan = plan_flows(network, [Job(schedule, place(network, 2))] * 2)
+    costs = measured_costs(plan, np.array([m, 2 * m]))
+    assert costs is not None
+    np.testing.assert_allclose(costs.occupancy, OVERHEAD + np.array([m, 2 * m]) / RATE, rtol=1e-9)
 
 
 def test_a_link_at_half_its_rate_doubles_what_a_message_occupies() -> None:

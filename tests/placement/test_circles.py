@@ -107,3 +107,10 @@ def test_what_is_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         unify(jobs, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("angles", [1, 2**20])
+def test_the_least_and_the_most_angles_are_legal(angles: int) -> None:
+    assert unify((FORTY,), angles=angles).n_angles >= angles
+    with pytest.raises(InputError, match="a circle is cut into"):
+        unify((FORTY,), angles=0 if angles == 1 else angles + 1)

@@ -95,3 +95,8 @@ def test_a_filter_that_names_nothing_is_refused(small):
     small["sweep"] = {"filters": ["topology.k > 3"]}
     with pytest.raises(InputError, match=r"the sweep: filter .* no topology.k; did you mean topology.name"):
         walked(small)
+
+
+def test_a_digest_has_128_bits(small):
+    """Files of results hold them: with another length, a sweep that goes on starts anew."""
+    assert {len(p.digest) for p in walked(small)} == {32}
