@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.files.whole_files import read_tree
 
 from .quantities import write_value
 from .specs import COSTS, faults_of, network_spec
@@ -107,7 +107,7 @@ def program_row(
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
             raise InputError(said[-1].removeprefix("commsim emulate: ").removeprefix("error: "))
-        tree = json.loads(out.read_text(encoding="utf-8"))
+        tree = read_tree(out)
     row = {
         "n_ranks": own["ranks"], "time_s": tree["time_s"], "compute_s": max(tree["computed_s"]),
         "max_link_bytes": max(tree["link_bytes_B"].values(), default=0.0), "remarks": [],

@@ -196,7 +196,8 @@ def different(old, new, allowances):
             yield key, f"{column} became {after[key]}"
         else:
             for a, b in zip(column, after[key], strict=True):
-                a = words.get(a, a.replace("->", ":")) if isinstance(a, str) else a  # names of links
+                a = words.get(a, a) if isinstance(a, str) else a
+                a, b = (one.replace("->", ":") if isinstance(one, str) else one for one in (a, b))  # names of links
                 if a != b and not near(a, b, part):
                     yield key, f"{a} became {b}"
 

@@ -34,7 +34,7 @@ def test_routers_send_nothing_over_a_cable_that_they_avoid():
 
 def test_tcp_stands_still_for_its_timeout_a_round_trip_and_the_window_that_goes_again():
     rate = NETWORK.bandwidth.min()
-    assert kernel_rto(lay_out(NETWORK)) == pytest.approx(LEAST_RTO + 2 * 131072 / rate)
+    assert kernel_rto(lay_out(NETWORK)) == pytest.approx(LEAST_RTO + 2 * 131250 / rate)
 
 
 def test_what_is_lost_is_the_difference_of_the_medians():
