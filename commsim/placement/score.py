@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
 from commsim.limits import expect
@@ -191,8 +191,10 @@ def score_link(
     table 1.
     """
     jobs = read_jobs(jobs)
-    if not isinstance(capacity, (int, float)) or isinstance(capacity, bool):
+    if isinstance(capacity, str):
         capacity = parse_bandwidth(capacity, "capacity")
+    if not isinstance(capacity, (int, float, np.number)) or isinstance(capacity, bool):
+        raise wrong_kind("capacity", "a number of bytes/s, or text such as '50Gbps'", capacity)
     if not 0 < capacity < np.inf:
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity

@@ -168,13 +168,13 @@ def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """
     if isinstance(path, (str, PathLike)):
         return parse_jobs(read_any(Path(path)), Path(path))
-    if isinstance(path, (PeriodicJob, Mapping)):
-        path = [path]
-    if not isinstance(path, Sequence):
+    given: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else path
+    if not isinstance(given, Sequence):
         raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
-    if all(isinstance(job, PeriodicJob) for job in path):
-        return tuple(path)
-    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in path])
+    jobs = tuple(job for job in given if isinstance(job, PeriodicJob))
+    if len(jobs) == len(given):
+        return jobs
+    return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in given])
 
 
 def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:
