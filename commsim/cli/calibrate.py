@@ -107,7 +107,7 @@ def disturbances(transport: Transport) -> list[str]:
     if share > QUIET:
         said.append(f"busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed")
     if shared:
-        said.append("oversubscribed: more ranks than cores share this host; nothing is claimed")
+        said.append("oversubscribed: more ranks than cores share this host; the prediction is not expected to hold")
     if transport.rank == 0:  # at once, since what follows may take minutes
         for line in said:
             tell(f"commsim: {line}")

@@ -8,7 +8,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.report.all_figures import OF_RUNS, make_figures
 from commsim.report.figure_tables import table_of_rows
-from commsim.report.plots.plot import draw, write_plot
+from commsim.report.plots.plot import check_plot, draw, write_plot
 from commsim.report.plots.plot_axes import STYLE, WIDTHS, read_width
 from commsim.report.simulated_run import simulate_run
 from commsim.report.study import make_study
@@ -167,3 +167,11 @@ def test_a_file_that_is_no_plot_is_refused_before_anything_is_written(made, tmp_
     with pytest.raises(InputError, match="no such folder"):
         write_plot(made["busbw"], tmp_path / "not" / "f.pdf", 3.33, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_csv_file_that_is_no_plot_s_is_not_replaced(tmp_path):
+    (tmp_path / "sweep.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"sweep\.csv: exists"):
+        check_plot(tmp_path / "sweep.svg")
+    (tmp_path / "sweep.svg").write_text("drawn before, with the CSV beside it")
+    check_plot(tmp_path / "sweep.svg")

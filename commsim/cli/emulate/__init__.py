@@ -136,7 +136,7 @@ def _parts(found: Emulation) -> list[Part]:
     link = f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}"
     facts = {
         "time": format_time(found.time),
-        "computing": f"{format_time(float(found.computed.max()))} of the rank that computed longest",
+        "computing": f"{format_time(float(found.computed.max()))} at most on any rank",
         "busiest link": f"{link}, {format_time(float(loads[busiest]))} at its rate" if loads.any() else "none was used",
     }
     rows = [
