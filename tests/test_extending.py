@@ -156,7 +156,7 @@ def run(tree, *argv):
 
 @pytest.mark.slow
 def test_the_command_line_lists_shows_and_runs_them(tree):
-    assert "wheel:n_hosts,bandwidth,latency" in run(tree, "-m", "commsim", "topo", "list")
+    assert "wheel: n_hosts [bandwidth] [latency]" in run(tree, "-m", "commsim", "topo", "list")
     assert "17 switches" in run(tree, "-m", "commsim", "topo", "show", "wheel:n_hosts=16", "--draw", "wheel.svg")
     assert "rim15: switch" in (tree / "wheel.svg").read_text()
     assert "relay_all_reduce  [all_reduce]" in run(tree, "-m", "commsim", "schedule", "list")
