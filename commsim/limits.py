@@ -37,6 +37,10 @@ class Expected:
     part: str = ""
     is_shown: bool = False
 
+    def clear(self) -> None:
+        """Forget what was declared, as before a command."""
+        self.what, self.seconds, self.part, self.is_shown = "", 0.0, "", False
+
 
 EXPECTED = Expected()
 

@@ -24,7 +24,7 @@ PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solve
 def progress_shown(verb: str) -> Iterator[None]:
     """Show what the command does, and for how long, unless it has a line or a bar of its own."""
     if (limits := sys.modules.get("commsim.limits")) is not None:  # of the command before, in the same process
-        limits.EXPECTED.what, limits.EXPECTED.seconds, limits.EXPECTED.is_shown = "", 0.0, False
+        limits.EXPECTED.clear()
     over = threading.Event()
     thread = threading.Thread(target=_show, args=(verb, over), daemon=True)
     thread.start()

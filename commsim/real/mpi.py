@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
 
 from .transport import Native
@@ -24,7 +25,6 @@ WAIT_VARIABLE = "COMMSIM_MPI_WAIT"
 PAUSE = 2e-5
 # ``1``: at a fence ranks wait until their peers say that all has arrived, not only until their sends are buffered.
 ACKNOWLEDGE_VARIABLE = "COMMSIM_MPI_ACKNOWLEDGE"
-RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "RANK")
 
 
 def launched_rank() -> int:

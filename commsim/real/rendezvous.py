@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
 
-from .mpi import RANK_VARIABLES, launched_size, load_mpi
+from .mpi import launched_size, load_mpi
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _LONGEST_NAME = 256

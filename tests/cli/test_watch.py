@@ -69,6 +69,12 @@ def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypat
     assert capsys.readouterr().err == ""
 
 
+def test_a_command_forgets_what_one_before_it_in_the_process_declared():
+    EXPECTED.what, EXPECTED.seconds, EXPECTED.part, EXPECTED.is_shown = "counting", 9.0, "ring (1 of 2)", True
+    with watch.progress_shown("run"):
+        assert type(EXPECTED)() == EXPECTED
+
+
 def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     from commsim import rank
     from commsim.scenario import contenders
