@@ -25,7 +25,6 @@ from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.flow_times import FlowTimes, link_bytes
 from commsim.engine.results import one_job_result
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
-from commsim.routing.routing import is_hashed
 from commsim.scenario.build import prepare
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Scenario, Wish
@@ -37,6 +36,8 @@ from .under_way import Flowing, Message
 
 # Results of simulations that are kept, in all.
 MAX_KEPT = 4096
+# Number that ECMP hashes for messages, the same whatever collectives are under way beside them.
+MESSAGES = 30
 __all__ = ["Traffic"]
 
 
@@ -238,7 +239,7 @@ class Traffic:
             helpers = job.schedule.n_helpers
             starts += entered + [min(entered)] * helpers
         if self._messages:
-            jobs.append(self._message_job(len(jobs)))
+            jobs.append(self._message_job())
             on_wire = np.array([message.n_bytes for message in self._messages])
             payloads.append(np.asarray((framing.on_wire(on_wire) if framing else on_wire), np.float64))
             starts += [0.0] * len(self.nodes)
@@ -280,7 +281,7 @@ class Traffic:
             rest += at_size.paths.with_rest(result, one.n_bytes).time - result.time
         return [_after(time + rest) for time in own[: schedule.n_ranks].tolist()]
 
-    def _message_job(self, n_before: int) -> Job:
+    def _message_job(self) -> Job:
         """Return all messages as transfers of one job, each chain with a channel of its own."""
         seats = dict[int, int]()
         place = [seats.setdefault(message.dst, 0) for message in self._messages]
@@ -289,11 +290,8 @@ class Traffic:
             seats[message.dst] += 1
         program = Program(len(self.nodes), 1, n_scratch=max(seats.values()))
         src, dst, chain = np.array([(m.src, m.dst, m.chain) for m in self._messages]).T
-        channel = chain % 1000
-        if is_hashed(self.scenario.routing or self.network.routing):  # the same if a collective moves the job's number
-            channel += 1000 * max(0, 30 - n_before)
-        program.copy(src=src, dst=dst, src_chunk=0, dst_chunk=np.array(place), dst_buffer=SCRATCH, channel=channel)
-        return Job(program.build(), Placement(self.nodes))
+        program.copy(src=src, dst=dst, src_chunk=0, dst_chunk=np.array(place), dst_buffer=SCRATCH, channel=chain % 1000)
+        return Job(program.build(), Placement(self.nodes), number=MESSAGES)
 
     def _ready(self, plan: FlowPlan) -> NDArray[np.float64]:
         """When each connection may send its first message: that of a chain when its first message begins."""
