@@ -186,11 +186,11 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
         At least the machines. Groups may be single endpoints, or all of them.
     """
     unit = units(network)
-    above = first_above(network, unit)
+    above, tier = first_above(network, unit), _tiers_of_units(network, unit)
     at = unit[network.endpoints]
     levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
-        at = above[_sharing(network, unit, np.unique(at))[at]] if len(levels) > 1 else above[at]
+        at = above[_sharing(network, unit, tier, np.unique(at))[at]] if len(levels) > 1 else above[at]
         n = len(levels)
         levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)
@@ -213,16 +213,17 @@ def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     return above
 
 
-def _sharing(network: Network, unit: NDArray[np.int64], switches: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sharing(
+    network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64], switches: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
-    n_units = int(unit.max()) + 1
+    n_units = len(tier)
     src, dst = unit[network.src], unit[network.dst]
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
     up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
-    first = np.arange(n_units)
-    tier = _tiers_of_units(network, unit)
     up &= tier[dst] == tier[src] + 1
+    first = np.arange(n_units)
     while True:
         least = np.full(n_units, n_units)
         np.minimum.at(least, dst[up], first[src[up]])

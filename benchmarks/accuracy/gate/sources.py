@@ -76,7 +76,7 @@ class Source:
 
 def _nccl(folder: Path) -> Found:
     from benchmarks.nccl_tables.machines import read_tables
-    from benchmarks.nccl_tables.rows import LARGE, PEERS, class_rows, rows_of, usable
+    from benchmarks.nccl_tables.rows import LARGE, PEERS, class_rows, median_of, predicted_by, rows_of, usable
     from commsim.software.nccl.gpu_costs import costs
 
     known = costs()
@@ -88,10 +88,8 @@ def _nccl(folder: Path) -> Found:
             continue  # a table that is known to be disturbed is no reference
         some, peers = [row for part in parts.values() for row in part], {}
         for peer in PEERS:
-            both = [row for row in some if getattr(row, peer) is not None]
-            if both:
-                theirs, ours = (sum_up(row.error(of) for row in both).median for of in (peer, "predicted"))
-                peers[names[peer]] = (theirs, ours)
+            if both := predicted_by(some, peer):
+                peers[names[peer]] = (median_of(both, peer), median_of(both, "predicted"))
         for part, large in (("from 1 MiB", True), ("below", False)):
             if errors := [row.error() for row in some if (row.size >= LARGE) == large]:
                 yield f"{name}, {part}", sum_up(errors)
