@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "training and placement": {
         "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
-        "place": "rank placements of jobs on a cluster, with start times and iteration times; serve schedulers",
+        "place": "rank placements of jobs on a cluster, with start and iteration times; answer schedulers over HTTP",
         "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
     },
     "many points and figures": {

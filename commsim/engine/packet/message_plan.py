@@ -115,8 +115,8 @@ def _check(plan: FlowPlan, transport: Transport, fabric: Fabric, link: NDArray[n
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     if (plan.routes.share != 1).any():
         raise InputError(
-            f"transport window and routing send each flow over one path, and {plan.routing} uses several; packets are "
-            "sprayed by a preset such as uec, or by a balancing"
+            f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
+            "or a balancing, sprays packets"
         )
     check_room(network, fabric, link, size)
     if isinstance(transport, Window):

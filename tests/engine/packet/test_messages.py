@@ -264,7 +264,7 @@ def test_what_this_engine_does_not_have_is_refused(plan: FlowPlan, options: dict
 @pytest.mark.nojit
 def test_routing_over_several_paths_is_refused() -> None:
     network = leaf_spine(2, 2, 2, RATE)
-    with pytest.raises(InputError, match="spray uses several; packets are sprayed by a preset"):
+    with pytest.raises(InputError, match="spray uses several; a preset such as uec"):
         run_messages(planned("ring_all_reduce", network, 4, routing="spray"), 1e6)
 
 
