@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from time import process_time
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from commsim.core.cost import Framing
-from commsim.core.errors import PhysicsError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import payload
@@ -16,13 +18,17 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.message_costs import refuse_curves
+from commsim.engine.packet.aggregation import Ran, aggregation_results, packets_at_once
+from commsim.engine.packet.packet_job import AggregationJob, priority_ranks
+from commsim.engine.packet.packet_plan import aggregation_rows
+from commsim.engine.packet.packet_state import PS
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK, job_results, not_negative
 from commsim.routing.flaps import Flaps
 
 from .fabric_flaps import FabricFlaps
-from .fabric_run import build, run_fabric
-from .fabric_state import PS, Fabric
+from .fabric_run import build, require_finished, run_fabric
+from .fabric_state import Fabric
 from .spraying import Spraying, in_packets
 from .ways import Ways, ways_of
 from .work import Work, work_of_plan
@@ -39,8 +45,13 @@ def simulate_sprayed(
     flaps: Flaps | None = None,
     watch: LinkWatch | None = None,
     trace: bool = False,
+    aggregated: Sequence[AggregationJob] = (),
+    values: bool = True,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together, their packets over many paths.
+
+    Jobs that switches aggregate may run beside them: their packets keep to the links of the job's tree, where they
+    meet those that are sprayed.
 
     Parameters
     ----------
@@ -62,11 +73,16 @@ def simulate_sprayed(
         Is shown the links again and again.
     trace : bool
         Whether results keep the times of every transfer.
+    aggregated : sequence of AggregationJob
+        Jobs that switches aggregate.
+    values : bool
+        Whether their tensors are summed, and `exact` is known.
 
     Returns
     -------
     tuple of Result
-        One per job; with flaps, ``flap_lost_s`` of their counters is by how much they are later.
+        One per job, those that switches aggregate last; with flaps, ``flap_lost_s`` of their counters is by how much
+        they are later.
 
     Raises
     ------
@@ -80,14 +96,36 @@ def simulate_sprayed(
     entered = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     ways = ways_of(plan.network)
     changes = None if flaps is None else FabricFlaps(plan.network, ways, flaps)
-    work = work_of_plan(plan, payload(plan, sizes), entered, ways, spraying)
-    look = None if watch is None else _Look(watch, plan.network.n_links, ways)
-    fabric = run_fabric(build(plan.network, ways, work, spraying), changes, *([] if look is None else [look]))
+    network = plan.network
+    if flaps is not None and aggregated:
+        raise InputError("flaps are not modelled for packets of switch systems")
+    if network.loss.any() and any(job.system.lossless for job in aggregated):
+        raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
+    ranks = priority_ranks(
+        [*(job.priority for job in plan.jobs), *(job.priority for job in aggregated)], spraying.meets
+    )
+    work = work_of_plan(plan, payload(plan, sizes), entered, ways, spraying, ranks)
+    of_jobs = None
+    if aggregated:
+        of_jobs = aggregation_rows(network, aggregated, spraying.meets, ranks[len(plan.jobs) :])
+    tables = build(network, ways, work, spraying, of_jobs)
+    if aggregated:
+        tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, aggregated)
+    look = None if watch is None else _Look(watch, network.n_links, ways)
+    began = process_time()
+    worker_starts = np.concatenate([job.starts_ps() for job in aggregated]) if aggregated else None
+    tables, finished = run_fabric(tables, changes, *([] if look is None else [look]), worker_starts=worker_starts)
+    cpu = process_time() - began
+    require_finished(tables, finished, network)
+    fabric = tables.fabric
     if look is not None and np.isfinite(look.next):
         look.make(fabric)
     times = _times(fabric, spraying)
     _check(plan, ways, work, fabric, times)
-    results = _with_counters(plan.network, ways, fabric, job_results(plan, times, sizes, entered, trace, "packet"))
+    results = _with_counters(network, ways, fabric, job_results(plan, times, sizes, entered, trace, "packet"))
+    if aggregated:
+        ran = Ran(fabric.state, tables.jobs, fabric.link[np.argsort(ways.links)])
+        return results + aggregation_results(network, ran, aggregated, cpu, seed=seed if values else None)
     if flaps is None:
         return results
     whole = simulate_sprayed(plan, sizes, spraying, starts=starts, seed=seed)
@@ -121,7 +159,7 @@ class _Look:
     def begin(self, fabric: Fabric) -> None:
         """Begin with the empty network."""
         room = np.full(self._n_links, np.inf)
-        room[self._ways.links] = fabric.link["room"]
+        room[self._ways.links] = fabric.link["room"][: len(self._ways.links)]
         self._watch.open(room)
         self.make(fabric)
 
@@ -129,10 +167,10 @@ class _Look:
         """Look."""
         state = fabric.state
         queued, sent = np.zeros((2, self._n_links), np.int64)
-        queued[self._ways.links] = fabric.link["low"] + fabric.link["high"]
-        sent[self._ways.links] = fabric.link["n_bytes"]
-        lost = int(state["n_lost"])
-        counts = [int(state["n_resent"]), int(state["n_marked"]), lost, int(state["n_dropped"]) - lost]
+        link = fabric.link[: len(self._ways.links)]
+        queued[self._ways.links] = link["low"] + link["high"]
+        sent[self._ways.links] = link["n_bytes"]
+        counts = [int(state[name]) for name in ("retransmissions", "marks", "drops_loss", "drops_full")]
         self._watch.note(queued, sent, np.array(counts))
         return fabric
 
@@ -142,7 +180,7 @@ def _times(fabric: Fabric, spraying: Spraying) -> FlowTimes:
     n_packets = (message["end"] - message["first"]).astype(np.int64)
     on_wire = (n_packets - 1) * float(spraying.payload + spraying.header) + message["last_size"]
     start, sent, done = (message[name] / PS for name in ("start", "sent", "done"))
-    return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["n_hops"]))
+    return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
 def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTimes) -> None:
@@ -164,7 +202,7 @@ def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTi
         raise PhysicsError(f"flow {f} has {flow['received'][f]} bytes, and was sent {wanted[f]}")
     end = fabric.state["now"] / PS
     slack = SLACK * end + (fabric.link["n_packets"].max(initial=0) + 16) / PS
-    busy = fabric.link["n_bytes"] / network.bandwidth[ways.links]
+    busy = fabric.link["n_bytes"][: len(ways.links)] / network.bandwidth[ways.links]
     if (busy > end + slack).any():
         worst = int(busy.argmax())
         raise PhysicsError(
@@ -188,19 +226,19 @@ def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTi
 def _with_counters(network: Network, ways: Ways, fabric: Fabric, results: tuple[Result, ...]) -> tuple[Result, ...]:
     state, message = fabric.state, fabric.message
     counters = {
-        "packet_hops": state["n_hops"],
+        "packet_hops": state["packet_hops"],
         "packets": message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum(),
-        "retransmissions": state["n_resent"],
-        "duplicates": state["n_duplicates"],
-        "dropped": state["n_dropped"],
+        "retransmissions": state["retransmissions"],
+        "duplicates": state["duplicates"],
+        "dropped": state["drops_loss"] + state["drops_full"],
         "trimmed": state["n_trimmed"],
-        "marks": state["n_marked"],
-        "out_of_order": state["n_early"],
-        "timeouts": state["n_timeouts"],
+        "marks": state["marks"],
+        "out_of_order": state["out_of_order"],
+        "timeouts": state["timeouts"],
         "peak_queue_bytes": fabric.link["peak"].max(initial=0),
     }
-    carried = fabric.carried if len(results) > 1 else fabric.link["n_bytes"]
-    of_job = carried.reshape(len(results), len(ways.links))
+    carried = fabric.carried if len(fabric.carried) else fabric.link["n_bytes"]
+    of_job = carried.reshape(len(results), len(fabric.link))[:, : len(ways.links)]
     counted = []
     for j, result in enumerate(results):
         n_bytes = np.zeros(network.n_links)

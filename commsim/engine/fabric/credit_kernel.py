@@ -11,11 +11,11 @@ datacenter traffic" (EQDS), NSDI 2022; Handley et al., "NDP", SIGCOMM 2017.
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.traffic_state import ADDED
+from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.wheel_kernel import schedule
 
-from .fabric_state import NEVER, Fabric
-from .port_kernel import draw
+from .fabric_state import Fabric
+from .loss_kernel import draw
 
 LEAST_WAIT = 1024  # bytes that the pacer waits for after credit of nothing
 TARGET = 0.3  # share of marked packets that a receiver in a narrow network aims at
@@ -77,7 +77,7 @@ def pull(fabric: Fabric, f: int, now: int) -> None:
 @njit_norefcount
 def _pacer_of(fabric: Fabric, h: int) -> int:
     """Event of a host's pacer."""
-    return int(fabric.state["n_hosts"] + len(fabric.link) + (ADDED + 1) * len(fabric.flow) + h)
+    return int(fabric.state["first_pacer"] + h)
 
 
 @njit_norefcount

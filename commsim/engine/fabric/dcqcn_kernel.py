@@ -10,8 +10,9 @@ Source: Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCO
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.packet_state import NEVER
 
-from .fabric_state import NEVER, Fabric
+from .fabric_state import Fabric
 
 NEARLY = 0.999  # of the link's rate; halving the distance never arrives
 

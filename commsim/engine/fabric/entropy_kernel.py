@@ -12,7 +12,7 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 
 from .fabric_state import BITMAP, ECMP, MIXED, N_RECYCLED, OBLIVIOUS, REPS, Fabric
-from .port_kernel import draw
+from .loss_kernel import draw
 
 WORST = 15
 # what is added to an entropy's penalty when a packet comes back marked, trimmed, or not at all

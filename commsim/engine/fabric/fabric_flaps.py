@@ -17,6 +17,7 @@ from commsim.routing.flaps import Flaps
 from .fabric_state import Fabric
 from .ways import Ways, ways_around
 
+LOSSES = ("loss", "loss_bad")
 LISTS = ("low_head", "high_head", "pipe_head")
 ENDS = ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail")
 __all__ = ["FabricFlaps"]
@@ -49,7 +50,7 @@ class FabricFlaps:
                 raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")
         self._network, self._ways, self.flaps = network, ways, flaps
         self._times = flaps.changes()
-        self._loss = network.loss[ways.links]  # of links that are up
+        self._loss: NDArray[np.void] = np.zeros(0, np.void)  # of links that are up
         self._down = np.zeros(network.n_links, np.bool_)
         self._avoided = np.zeros(network.n_links, np.bool_)
 
@@ -60,7 +61,7 @@ class FabricFlaps:
 
     def begin(self, fabric: Fabric) -> None:
         """Note what the links lose when they are up."""
-        self._loss = fabric.link["loss"].copy()
+        self._loss = fabric.link[list(LOSSES)].copy()
 
     def make(self, fabric: Fabric) -> Fabric:
         """Make the change that is due."""
@@ -68,7 +69,10 @@ class FabricFlaps:
         down, avoided = self.flaps.down(self._network, now), self.flaps.avoided(self._network, now)
         for row in np.flatnonzero((down & ~self._down)[self._ways.links]):
             _empty(fabric, int(row))
-        fabric.link["loss"] = np.where(down[self._ways.links], 1.0, self._loss)
+        n = len(self._ways.links)  # of the network; aggregation units come after them
+        for name in LOSSES:
+            fabric.link[name][:n] = np.where(down[self._ways.links], 1.0, self._loss[name][:n])
+        fabric.link["lossy"] = (fabric.link["loss"] > 0) | (fabric.link["to_bad"] > 0)
         if (avoided != self._avoided).any():
             way, ways = ways_around(self._network, self._ways, avoided)
             fabric = fabric._replace(way=way, ways=ways)
@@ -80,15 +84,14 @@ class FabricFlaps:
 def _empty(fabric: Fabric, row: int) -> None:
     """Drop what is queued before a link, being sent and on it."""
     link, state, packet = fabric.link[row], fabric.state, fabric.packet
-    lost = _listed(packet["after"], [int(link[name]) for name in LISTS])
+    lost = _listed(packet["next"], [int(link[name]) for name in LISTS])
     if link["serving"] >= 0:
         lost.append(int(link["serving"]))
     for p in lost:
-        packet["after"][p] = state["first_free"]
+        packet["next"][p] = state["first_free"]
         state["first_free"] = p
     state["n_free"] += len(lost)
-    state["n_dropped"] += len(lost)
-    state["n_lost"] += len(lost)
+    state["drops_loss"] += len(lost)
     link["n_dropped"] += len(lost)
     link["low"] = link["high"] = 0
     for name in ENDS:

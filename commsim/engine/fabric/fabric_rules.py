@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from commsim.core.network import Network
+from commsim.engine.packet.packet_state import PS
 from commsim.routing.network_metrics import most_oversubscribed
 
-from .fabric_state import DCQCN, HPCC, PS, TIMELY
+from .fabric_state import DCQCN, HPCC, TIMELY
 from .spraying import BALANCINGS, Spraying
 from .transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from .ways import Ways
@@ -22,6 +23,7 @@ RULES_ROW = np.dtype(
         ("balancing", np.int64),
         ("entropies", np.int64),
         ("trims", np.bool_),
+        ("answers_first", np.bool_),  # before data
         ("mtu", np.int64),  # bytes on the wire of a full packet,
         ("header", np.int64),  # of its header, and of a packet without data
         ("ack_every", np.int64),  # bytes
@@ -96,6 +98,7 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
         "balancing": BALANCINGS[spraying.balancing],
         "entropies": spraying.entropies,
         "trims": spraying.trims,
+        "answers_first": True,
         "mtu": mtu,
         "header": spraying.header,
         "ack_every": one.ack_every,

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
-from commsim.engine.packet.packet_state import event_queue, zeros_on_lines
-from commsim.engine.packet.traffic_state import ADDED, RECEIVER_ROW
+from commsim.engine.packet.packet_run import job_tables, link_tables, with_packets, with_records
+from commsim.engine.packet.packet_state import (
+    CHANGE,
+    DONE,
+    ENDLESS,
+    FULL,
+    NEVER,
+    PS,
+    ROUTE_ROW,
+    STREAM_ROW,
+    STUCK,
+    Row,
+    Rows,
+    event_queue,
+    zeros_on_lines,
+)
+from commsim.engine.packet.traffic_state import ADDED, RECEIVER_ROW, Jobs
 from commsim.engine.packet.wheel_kernel import bucket_shift, schedule
 from commsim.routing.flaps import Flaps
 
-from . import fabric_state as tables
+from . import fabric_state as rows_of
 from .credit_kernel import INTERVAL
 from .fabric_flaps import FabricFlaps
 from .fabric_rules import RULES_ROW, rules_of
-from .fabric_state import CHANGE, DONE, FULL, NEVER, PS, STUCK, Fabric, Row, Rows
+from .fabric_state import Fabric
 from .host_kernel import begin_run
 from .host_kernel import run as run_kernel
 from .spraying import MOST_ENTROPIES, Messages, Spraying
@@ -98,7 +114,31 @@ def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Fl
     """
     ways = ways_of(network)
     changes = None if flaps is None else FabricFlaps(network, ways, flaps)
-    return _result(ways, run_fabric(build(network, ways, work_of(messages, spraying), spraying), changes))
+    tables, finished = run_fabric(build(network, ways, work_of(messages, spraying), spraying), changes)
+    require_finished(tables, finished, network)
+    return _result(ways, tables.fabric)
+
+
+def require_finished(tables: Tables, finished: bool, network: Network) -> None:
+    """Raise an error that names why flows never ended, where some did not.
+
+    Raises
+    ------
+    InputError
+        If links wait for each other, or packets were dropped that are never sent again.
+    PhysicsError
+        If nothing can happen any more for another reason. This is a bug in commsim.
+    """
+    if finished:
+        return
+    state = tables.fabric.state
+    left = f"{state['n_unfinished']} messages or workers never finished"
+    if state["drops_full"] and (tables.jobs.job["rto"] == 0).any():
+        raise InputError(
+            f"{left}: a switch system never repeats a packet, and {state['drops_full']} were dropped at full queues of "
+            f"{network.name}; give larger buffers"
+        )
+    raise PhysicsError(f"deadlock: {left}")
 
 
 class Stop(Protocol):
@@ -115,22 +155,35 @@ class Stop(Protocol):
         """Do what is due."""
 
 
-def run_fabric(fabric: Fabric, changes: FabricFlaps | None, *others: Stop) -> Fabric:
+class Tables(NamedTuple):
+    """All state of a run; changed in place."""
+
+    fabric: Fabric
+    jobs: Jobs
+
+
+def run_fabric(
+    tables: Tables, changes: FabricFlaps | None, *others: Stop, worker_starts: NDArray[np.int64] | None = None
+) -> tuple[Tables, bool]:
     """Run to the end; tables that are full grow.
 
     Parameters
     ----------
-    fabric : Fabric
+    tables : Tables
         Laid out by :func:`build`.
     changes : FabricFlaps, optional
         Changes of links during the run.
     *others : Stop
         What else the run stops for, after changes.
+    worker_starts : int64[n_workers], ps, optional
+        Time at which each worker of a job that switches aggregate begins.
 
     Returns
     -------
-    Fabric
+    tables : Tables
         All state at the end.
+    finished : bool
+        False when nothing can happen any more and some worker or flow has not finished.
 
     Raises
     ------
@@ -138,28 +191,33 @@ def run_fabric(fabric: Fabric, changes: FabricFlaps | None, *others: Stop) -> Fa
         If a cable is to come up after the run.
     """
     compile_all()
+    fabric, jobs = tables
     stops: list[Stop] = [*([] if changes is None else [changes]), *others]
     for stop in stops:
         stop.begin(fabric)
     _set_stop(fabric, stops)
-    begin_run(fabric)
-    while (why := run_kernel(fabric)) != DONE:
+    begin_run(fabric, jobs, np.zeros(0, np.int64) if worker_starts is None else worker_starts)
+    while (why := run_kernel(fabric, jobs)) != DONE:
         if why == STUCK:
-            raise RuntimeError("nothing is left that could happen, and messages are unfinished: a bug")
+            return Tables(fabric, jobs), False
         if why == CHANGE:
             now = min(stop.next for stop in stops)
             for stop in stops:
                 if stop.next <= now:
                     fabric = stop.make(fabric)
             _set_stop(fabric, stops)
-        if why == FULL and fabric.state["n_free"] < fabric.state["most_needed"]:
-            fabric = _grown(fabric)
-        width = tables.N_COUNTED + 2 * len(fabric.watched)
+        if why == FULL:
+            if fabric.state["n_free"] < fabric.state["most_needed"]:
+                n = len(fabric.packet)
+                fabric = _grown(fabric)
+                jobs = with_packets(jobs, len(fabric.packet) - n)
+            jobs = with_records(jobs, fabric.state)
+        width = rows_of.N_COUNTED + 2 * len(fabric.watched)
         if fabric.state["n_samples"] * width >= len(fabric.sample):
             fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
     if changes is not None:
         changes.flaps.require_begun(float(fabric.flow["finished_at"].max(initial=0)) / PS)
-    return fabric
+    return Tables(fabric, jobs), True
 
 
 def _set_stop(fabric: Fabric, stops: list[Stop]) -> None:
@@ -170,7 +228,9 @@ def _set_stop(fabric: Fabric, stops: list[Stop]) -> None:
         schedule(queue, len(queue.event) - 1, round(when * PS))
 
 
-def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabric:
+def build(
+    network: Network, ways: Ways, work: Work, spraying: Spraying, of_jobs: Mapping[str, Any] | None = None
+) -> Tables:
     """Lay out all tables of a run.
 
     Parameters
@@ -181,64 +241,106 @@ def build(network: Network, ways: Ways, work: Work, spraying: Spraying) -> Fabri
         Flows and their messages.
     spraying : Spraying
         Transport, load balancing and switches.
+    of_jobs : mapping of str to table, optional
+        Tables of jobs that switches aggregate, as :func:`commsim.engine.packet.packet_plan.aggregation_rows` lays them
+        out.
 
     Raises
     ------
     InputError
-        If a link has no latency, or a number is out of its range.
+        If a number is out of its range.
     """
-    rate, n_hosts, n_switches = network.bandwidth[ways.links], len(ways.hosts), len(ways.switches)
-    latency = np.round(network.latency[ways.links] * PS).astype(np.int64)
+    of_jobs = of_jobs or {}
+    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
     rules = rules_of(network, ways, spraying)
     generator = np.random.default_rng(spraying.seed)
-    link: Rows = zeros_on_lines(len(ways.links), tables.LINK_ROW)
-    for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail"):
-        link[name] = -1
-    link["ps_per_byte"], link["latency"], link["to"] = PS / rate, latency, ways.to
-    link["room"] = np.minimum(rules["queue"], network.buffer[ways.links])
-    longest = float((latency + (spraying.payload + spraying.header) * PS / rate).max(initial=1.0))
-    link["loss"] = network.loss[ways.links] if spraying.loss is None else spraying.loss
-    link["first_time"] = np.rint(network.overhead[network.src[ways.links]] * PS)
-    link["last_time"] = np.rint(network.recv_overhead[network.dst[ways.links]] * PS)
-    if link["room"].min(initial=NEVER) < rules["mtu"]:
-        raise InputError(f"a link's buffer holds at least one packet of {rules['mtu']} bytes")
-    marks = np.ones(len(link), bool)
-    marks[: 2 * n_hosts] = spraying.settled[0].marks_last  # their receivers keep the last queue short
-    for name in ("ecn_min", "ecn_max"):
-        link[name] = np.where(marks, rules[name], 0)
+    link, buffer = _links(network, ways, spraying, rules, of_jobs)
     flow, ring = _flows(work, spraying, rules, generator)
     host = _hosts(n_hosts, rules, generator)
-    state = np.zeros((), tables.STATE_ROW)
-    state["draws"] = generator.integers(1 << 62)
+    n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
+    state = np.zeros((), rows_of.STATE_ROW)
+    state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
     state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max()) + 1
-    state["n_unfinished"], state["first_free"] = len(flow), -1
-    state["most_needed"] = MOST_NEEDED
+    state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
+    state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
+    firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
+    for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
+        state[name] = first
+    stream, route = _streams(ways, of_jobs)
+    n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
+    state["n_classes"] = n_classes
     learns = spraying.balancing in ("bitmap", "reps", "mixed")
-    let = np.zeros(n_switches * tables.N_FLOWLETS if spraying.balancing == "flowlet" else 1, tables.FLOWLET_ROW)
+    let = np.zeros(n_switches * rows_of.N_FLOWLETS if spraying.balancing == "flowlet" else 1, rows_of.FLOWLET_ROW)
     let["link"] = -1
     row = np.zeros((), RULES_ROW)
     for name in RULES_ROW.names or ():
         row[name] = rules.get(name, 0)  # what the transport does not have
     every = round(PS * spraying.sample)
     state["sample_every"], state["sample_at"] = every, every or NEVER
-    watched = np.arange(len(link) if every else 0, dtype=np.int32)
-    width = tables.N_COUNTED + 2 * len(watched)
-    # hosts send, pace and reconsider; packets arrive; flows have timers; links change
-    n_events = 3 * n_hosts + len(link) + (ADDED + 1) * len(flow) + 1
+    watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
+    width = rows_of.N_COUNTED + 2 * len(watched)
+    longest = float((link["latency"] + (spraying.payload + spraying.header) * link["ps_per_byte"]).max(initial=1.0))
+    events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
     notes = int(rules["n_notes"])
-    noted = np.zeros(notes * len(flow), tables.NOTE_ROW)
+    noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
     noted["link"] = -1
+    weight = np.array(spraying.class_weights, np.float64)
+    per_class = np.zeros((2, n_links * n_classes), np.int64)
     fabric = Fabric(
-        _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.way, ways.ways,
+        _row(state), _row(row), link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
         work.message, work.queue, *work.successors, work.adding, np.zeros(n_hosts if work.adding.size else 0, np.int64),
-        np.zeros(work.n_jobs * len(link) if work.n_jobs > 1 else 0, np.int64),
+        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
-        np.zeros(len(flow) * spraying.entropies, np.uint8),
-        np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, event_queue(n_events, bucket_shift(longest)),
-        np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
+        np.zeros(n_flows * spraying.entropies, np.uint8),
+        np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
+        np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
+        stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
     )  # fmt: skip
-    return _grown(fabric)
+    return Tables(_grown(fabric), job_tables(of_jobs))
+
+
+def _links(
+    network: Network, ways: Ways, spraying: Spraying, rules: dict[str, float], of_jobs: Mapping[str, Any]
+) -> tuple[Rows, Rows]:
+    """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
+    laid, buffer = link_tables(network, spraying.meets)
+    laid = laid[ways.links]
+    units = of_jobs["link"][network.n_links :] if of_jobs else laid[:0]
+    n, n_hosts = len(laid), len(ways.hosts)
+    link: Rows = zeros_on_lines(n + len(units), rows_of.LINK_ROW)
+    for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail", "shared"):
+        link[name] = -1
+    link["room"], link["to"] = ENDLESS, n_hosts
+    for name in ("ps_per_byte", "latency", "packet_time", "first_time", "last_time", "shared", "xoff", "xon",
+                 "loss", "loss_bad", "to_bad", "to_good", "lossy"):  # fmt: skip
+        link[name][:n] = laid[name]
+    link["packet_time"][n:], link["latency"][n:] = units["packet_time"], units["latency"]
+    link["to"][:n] = ways.to
+    room = network.buffer[ways.links].copy()
+    room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
+    if room.min(initial=np.inf) < rules["mtu"]:
+        raise InputError(f"a link's buffer holds at least one packet of {rules['mtu']} bytes")
+    link["room"][:n] = np.minimum(room, ENDLESS)
+    link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
+    link["evented"][:n_hosts] = True  # hosts choose when they can send
+    marks = np.ones(n, bool)
+    marks[: 2 * n_hosts] = spraying.settled[0].marks_last  # their receivers keep the last queue short
+    for name in ("ecn_min", "ecn_max"):
+        link[name][:n] = np.where(marks, rules[name], 0)
+    return link, buffer
+
+
+def _streams(ways: Ways, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
+    """Fill the tables of ways that packets keep to: streams, and the links of each."""
+    stream = np.asarray(of_jobs.get("stream", []), STREAM_ROW)
+    hops = np.asarray(of_jobs.get("hops", []), np.int64)
+    place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
+    place[ways.links] = np.arange(len(ways.links))
+    route = np.zeros(len(hops), ROUTE_ROW)
+    route["link"] = place[hops]
+    route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
+    return stream, route
 
 
 def _row(table: NDArray[np.void]) -> Row:
@@ -252,27 +354,27 @@ def _grown(fabric: Fabric) -> Fabric:
     old, state = fabric.packet, fabric.state
     new = _in_lines(max(2 * len(old), 1024))
     new[: len(old)] = old
-    new["after"][len(old) : -1] = np.arange(len(old) + 1, len(new))
-    new["after"][-1] = state["first_free"]
+    new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
+    new["next"][-1] = state["first_free"]
     state["first_free"] = len(old)
     state["n_free"] += len(new) - len(old)
-    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), tables.NOTE_ROW)
+    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), rows_of.NOTE_ROW)
     note[: len(fabric.note)] = fabric.note
     return fabric._replace(packet=new, note=note)
 
 
 def _in_lines(n: int) -> Rows:
     """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
-    size = tables.PACKET_ROW.itemsize
+    size = rows_of.PACKET_ROW.itemsize
     room = np.zeros((n + 1) * size, np.uint8)
     begin = -room.ctypes.data % size
-    return room[begin : begin + n * size].view(tables.PACKET_ROW)
+    return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
 
 
 def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: np.random.Generator) -> tuple[Rows, int]:
     """Fill the flows' table; return it with the length of their rings in all."""
     n = len(work.src)
-    flow: Rows = zeros_on_lines(n, tables.FLOW_ROW)
+    flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
     flow["message"], flow["end"] = work.of_flow[:-1], work.of_flow[1:]
     count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
     flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
@@ -282,7 +384,7 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     flow["window"] = rules["window"]
     # windows of DCTCP and Swift grow as far as the network lets them
-    flow["most"] = 1e15 if rules["transport"] in (tables.DCTCP, tables.SWIFT) else rules["window"]
+    flow["most"] = 1e15 if rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) else rules["window"]
     flow["credit"], flow["blind"] = rules["window"], True
     flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
     # HPCC's first window is that of a round trip
@@ -290,9 +392,9 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
     for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
         flow[name] = NEVER
     flow["decayed_at"] = flow["notified_at"] = -1
-    flow["marked"] = 1.0 if rules["transport"] == tables.DCQCN else 0.0
-    flow["latest"] = -1
-    for name in ("next_ready", "next_pull", "next_idle"):
+    flow["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
+    flow["latest"], flow["turns"], flow["rank"] = -1, 1, work.rank
+    for name in ("next_pull", "next_idle"):
         flow[name] = -1
     flow["flip"] = generator.integers(spraying.entropies, size=n)
     flow["upper"] = generator.integers(MOST_ENTROPIES // spraying.entropies, size=n) * spraying.entropies
@@ -312,9 +414,9 @@ def _receivers(work: Work) -> Rows:
 
 def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator) -> Rows:
     """Fill the hosts' table."""
-    host = np.zeros(n_hosts, tables.HOST_ROW)
+    host = np.zeros(n_hosts, rows_of.HOST_ROW)
     host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
-    for name in ("control_head", "ready_head", "pull_head", "idle_head"):
+    for name in ("pull_head", "idle_head"):
         host[name] = -1
     host["pacer"] = host["rate_at"] = NEVER
     host["rate"] = 1.0
@@ -326,10 +428,15 @@ def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
     flow, state, rules = fabric.flow, fabric.state, fabric.rules
     in_order, n = np.argsort(ways.links), len(fabric.watched)
-    width, at = tables.N_COUNTED + 2 * n, tables.N_COUNTED
+    width, at = rows_of.N_COUNTED + 2 * n, rows_of.N_COUNTED
     sample = fabric.sample[: state["n_samples"] * width].reshape(-1, width)
-    kept = ("n_sent", "n_resent", "n_trimmed", "n_dropped", "n_marked", "n_acks", "n_nacks", "n_pulls", "n_timeouts",
-            "n_duplicates", "n_early", "n_hops", "n_notified")  # fmt: skip
+    kept = {
+        "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
+        "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
+        "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
+    }  # fmt: skip
+    counters = {name: int(state[field]) for name, field in kept.items()}
+    counters["n_dropped"] = int(state["drops_full"] + state["drops_loss"])
     used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
     room = fabric.link["room"][-1:], fabric.link["ecn_min"][-1:], fabric.link["ecn_max"][-1:]
     used |= {name: float(value[0]) for name, value in zip(("queue", "ecn_min", "ecn_max"), room, strict=True)}
@@ -338,7 +445,7 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
         finished=(flow["finished_at"] - flow["ready"]) / PS,
         delay=flow["delay"] / PS,
         received_bytes=flow["received"].copy(),
-        counters={name: int(state[name]) for name in kept},
+        counters=counters,
         link_bytes=fabric.link["n_bytes"][in_order],
         link_peak=fabric.link["peak"][in_order],
         sampled=sample[:, 0] / PS,

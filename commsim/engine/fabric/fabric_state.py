@@ -10,25 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.engine.packet.packet_state import EventQueue
+from commsim.engine.packet.packet_state import (
+    ECN_MARKED,
+    EventQueue,
+    Row,
+    Rows,
+)
 
-Rows = NDArray[np.void]
-Row = np.void
-
-NEVER = np.iinfo(np.int64).max
-PS = 1e12  # picoseconds per second
 N_FLOWLETS = 4096  # that a switch tells apart
 N_COUNTED = 4  # of a sample, before what is of links: its time, packets sent again, trimmed and marked
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
-# why the kernel returns
-DONE, FULL, STUCK, CHANGE = range(4)
-
-# what a packet is; all but DATA go first
-DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
-
-# flags of a packet
-MARKED, LAST_HOP, ACK_NOW, RESENT, FIRST, LAST = 1, 2, 4, 8, 16, 32
+MARKED = ECN_MARKED
+# flags that only packets of flows have, beside those of all packets
+LAST_HOP, ACK_NOW = 1, 64
 
 # state of a packet of a message at its sender; the bits above count how often it was sent again
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
@@ -40,24 +35,39 @@ NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
 # how a sender chooses the entropy of a packet, and a switch the link
 ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET = range(7)
 
+_PACKET_FIELDS = {
+    # name: type and place; what only one kind of packet needs lies where another kind has something else
+    "when": (np.int64, 0),  # ps: it arrives at the end of its link; in a queue of classes, its key; before, a link
+    "sent": (np.int64, 8),  # ps: the data packet left its sender; acknowledgements return it
+    "amount": (np.int64, 16),  # bytes received in all, or the sum of credit asked for or given
+    "bitmap": (np.uint64, 24),  # of an acknowledgement: what has come of the 64 packets from `base_of` it on
+    "flow": (np.int32, 32),
+    "number": (np.int32, 36),  # of the data packet, or of the one that is answered; -1 before a flow's turn
+    "expected": (np.int32, 40),  # of an acknowledgement: first packet that the receiver lacks
+    "n_noted": (np.int32, 40),  # of data: the links that have noted their state
+    "came_over": (np.int32, 44),  # link, or -1
+    "next": (np.int32, 48),  # in a list, or -1
+    "entropy": (np.int32, 52),  # -1 where the packet follows a stream
+    "target": (np.int32, 56),  # host
+    "hop": (np.int32, 56),  # place in the table of routes, where the packet follows a stream
+    "size": (np.int16, 60),  # bytes on the wire
+    "kind": (np.uint8, 62),
+    "flags": (np.uint8, 63),
+    # of jobs that switches aggregate, as in `engine.packet.packet_state`
+    "tag": (np.int64, 8),
+    "message": (np.int32, 16),
+    "worker": (np.int32, 20),
+    "slot": (np.int32, 24),
+    "position": (np.int16, 28),
+    "stream": (np.int32, 32),
+}
 PACKET_ROW = np.dtype(
-    [
-        ("when", np.int64),  # ps: it arrives at the end of the link that it is on
-        ("sent", np.int64),  # ps: the data packet left its sender; acknowledgements return it
-        ("amount", np.int64),  # bytes received in all, or the sum of credit asked for or given
-        ("bitmap", np.uint64),  # of an acknowledgement: what has come of the 64 packets from `base` on
-        ("flow", np.int32),
-        ("number", np.int32),  # of the data packet, or of the one that is answered
-        ("expected", np.int32),  # first packet that the receiver lacks
-        ("base", np.int32),  # first packet of the bitmap; of data, the links that have noted their state
-        ("after", np.int32),  # the next one in a list, or -1
-        ("entropy", np.int32),
-        ("target", np.int32),  # host
-        ("size", np.int16),  # bytes on the wire
-        ("kind", np.uint8),
-        ("flags", np.uint8),
-    ],
-    align=True,
+    {
+        "names": list(_PACKET_FIELDS),
+        "formats": [kind for kind, _ in _PACKET_FIELDS.values()],
+        "offsets": [place for _, place in _PACKET_FIELDS.values()],
+        "itemsize": 64,
+    }
 )
 
 # Two lines of cache have all that most packets need of a link; a row is three.
@@ -75,6 +85,9 @@ LINK_ROW = np.dtype(
         ("high_head", np.int32),  # what goes first
         ("high_tail", np.int32),
         ("awaited", np.bool_),  # an arrival is scheduled
+        ("evented", np.bool_),  # an event tells when a packet has left; else that is found out when somebody asks
+        ("paused", np.uint8),  # classes, as bits,
+        ("pausing", np.uint8),  # and what the other end has asked for
         ("low", np.int64),  # bytes queued, with those being sent
         ("high", np.int64),
         ("room", np.int64),  # bytes of data that the queue takes
@@ -83,13 +96,25 @@ LINK_ROW = np.dtype(
         ("ecn_max", np.int64),  # 0 for never
         ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
-        ("loss", np.float64),  # share of packets that vanish
+        ("packet_time", np.int64),  # ps, for each packet beside its bytes
         ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
         ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-        ("unused", np.int64, (2,)),
+        ("n_arrived", np.int64),  # packets that were taken off the other end, lost or not
+        ("loss", np.float64),  # share of packets that vanish, in the good state,
+        ("loss_bad", np.float64),  # and in the bad one (Gilbert-Elliott)
+        ("to_bad", np.float64),  # chance to change the state with a packet
+        ("to_good", np.float64),
+        ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
+        ("xoff", np.int64),  # bytes of a class held by the next node that pause this link for it; 0 for never
+        ("xon", np.int64),
+        ("shared", np.int32),  # buffer that it shares with other links, or -1
+        ("bad", np.bool_),  # state of losses
+        ("lossy", np.bool_),
+        ("pause_pending", np.bool_),
+        ("unused", np.int64, (1,)),
     ],
     align=True,
 )
@@ -98,11 +123,7 @@ HOST_ROW = np.dtype(
     [
         ("up", np.int32),  # links to and from its switch
         ("down", np.int32),
-        ("control_head", np.int32),  # packets that answer
-        ("control_tail", np.int32),
-        ("ready_head", np.int32),  # messages that may send, in turn
-        ("ready_tail", np.int32),
-        ("n_ready", np.int32),
+        ("n_ready", np.int32),  # flows that wait for their turn in its queue
         ("pull_head", np.int32),  # messages to it that want credit
         ("pull_tail", np.int32),
         ("idle_head", np.int32),  # and those that have what they asked for
@@ -133,7 +154,8 @@ FLOW_ROW = np.dtype(
         ("acknowledged", np.int32),  # all packets before this one have been
         ("n_resend", np.int32),
         ("first_resend", np.int32),  # none before it is to be sent again
-        ("next_ready", np.int32),
+        ("n_ready", np.int16),  # times that it waits for its turn at the host's link,
+        ("turns", np.int16),  # and how often it may: its share of the link
         ("in_flight", np.int64),  # bytes
         ("window", np.float64),  # bytes
         ("credit", np.int64),  # bytes
@@ -147,7 +169,8 @@ FLOW_ROW = np.dtype(
         ("recycled_head", np.int32),
         ("n_recycled", np.int32),
         ("pending", np.uint8),  # timers, as bits
-        ("is_ready", np.bool_),
+        ("rank", np.uint8),  # class of its packets; the least goes first
+        ("on_path", np.bool_),  # packets follow the flow's stream
         ("local", np.bool_),  # both ends are one host
         ("blind", np.bool_),  # has heard nothing yet
         ("job", np.int32),
@@ -208,7 +231,7 @@ FLOW_ROW = np.dtype(
         ("ready", np.int64),  # ps: both ends have begun
         ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("finished_at", np.int64),  # ps: last acknowledgement at the sender
-        ("unused", np.int64, (6,)),
+        ("unused", np.int64, (5,)),
     ],
     align=True,
 )
@@ -229,29 +252,42 @@ FLOWLET_ROW = np.dtype([("when", np.int64), ("link", np.int32)], align=True)
 STATE_ROW = np.dtype(
     [
         ("now", np.int64),  # ps
-        ("draws", np.uint64),  # state of the generator
+        ("seed", np.int64),  # of losses
+        ("draws", np.uint64),  # state of the generator of all else
         ("n_hosts", np.int64),
         ("n_switches", np.int64),
         ("n_edges", np.int64),  # switches with hosts
-        ("n_unfinished", np.int64),
+        ("n_classes", np.int64),  # of packets
+        ("first_timer", np.int64),  # events: timers of flows,
+        ("first_pacer", np.int64),  # then receivers that give credit, and that reconsider their rates,
+        ("first_rate", np.int64),
+        ("first_worker_timer", np.int64),  # and workers; the last event is a change of links
+        ("n_unfinished", np.int64),  # flows and workers
         ("first_free", np.int32),
         ("n_free", np.int64),
+        ("sent_head", np.int64),  # packets that the present event has sent, or -1
+        ("sent_tail", np.int64),
         ("touched", np.int64),  # of what the next events need, so that it is in the cache by then
         ("most_needed", np.int64),  # packets that an event may make
         ("n_sent", np.int64),  # data packets, and those sent again
-        ("n_resent", np.int64),
+        ("retransmissions", np.int64),
         ("n_acks", np.int64),
         ("n_nacks", np.int64),
         ("n_pulls", np.int64),
-        ("n_timeouts", np.int64),
-        ("n_duplicates", np.int64),
-        ("n_early", np.int64),
-        ("n_hops", np.int64),
+        ("timeouts", np.int64),
+        ("duplicates", np.int64),
+        ("out_of_order", np.int64),
+        ("packet_hops", np.int64),
         ("n_trimmed", np.int64),
-        ("n_dropped", np.int64),
-        ("n_lost", np.int64),  # those of them that a link lost, not a full queue
-        ("n_marked", np.int64),
+        ("drops_loss", np.int64),
+        ("drops_full", np.int64),
+        ("marks", np.int64),
         ("n_notified", np.int64),
+        ("events", np.int64),  # these of jobs that switches aggregate:
+        ("collisions", np.int64),
+        ("busy_slots", np.int64),
+        ("n_log", np.int64),  # records in the log, and messages that it makes
+        ("n_messages", np.int64),
         ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
         ("sample_every", np.int64),  # ps
         ("n_samples", np.int64),
@@ -293,6 +329,14 @@ class Fabric(NamedTuple):
         What the links on a packet's path said, and what they said to the last packet of a message that was answered.
     watched, sample : int32[n], int64[n_rows * (N_COUNTED + 2 * n)]
         Links that are looked at; time in ps, queued and sent bytes of each.
+    stream, route : STREAM_ROW[n_streams], ROUTE_ROW[n_hops]
+        Ways of packets that keep to one: of each flow there, then of each flow back, where flows do; then of jobs.
+    buffer : BUFFER_ROW[n_buffers]
+        Buffers that links of a switch share.
+    held, last_key : int64[n_links * n_classes]
+        Bytes that came over each link and are still in the next node's queues; key of the last packet that was queued.
+    class_weight : float64[n_classes]
+        Share of a link that each class may have; empty where the first class goes first.
     """
 
     state: Row
@@ -325,3 +369,9 @@ class Fabric(NamedTuple):
     noted: Rows
     watched: NDArray[np.int32]
     sample: NDArray[np.int64]
+    stream: Rows
+    route: Rows
+    buffer: Rows
+    held: NDArray[np.int64]
+    last_key: NDArray[np.int64]
+    class_weight: NDArray[np.float64]

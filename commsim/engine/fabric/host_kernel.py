@@ -1,51 +1,75 @@
-"""The main loop of sprayed fabrics: one event after the other; what a host does with what arrives, and its link.
+"""The main loop: one event after the other; what a host does with what arrives, and its links.
 
-Everything that can happen next has a fixed number, and at most one pending time: a host has sent a packet, the first
-packet on its way along a link arrives, a timer of a flow fires, a receiver gives credit or reconsiders its rate, links
-change. Equal times are served in the order of these numbers. Links of switches need no event when a packet leaves: they
-are served up to the present when somebody comes to them.
+Everything that can happen next has a fixed number, and at most one pending time: a link has sent its packet, the first
+packet on its way along a link arrives, a pause takes effect, a timer of a flow fires, a receiver gives credit or
+reconsiders its rate, a timer of a worker fires, links change. Equal times are served in the order of these numbers.
+Links of switches mostly need no event when a packet leaves: they are served up to the present when somebody comes to
+them.
 """
 
 from __future__ import annotations
 
-from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.traffic_state import ADDED, GO
-from commsim.engine.packet.wheel_kernel import next_event, schedule
+import numpy as np
+from numpy.typing import NDArray
 
-from .credit_kernel import ask, give, pull, reconsider
-from .fabric_state import (
+from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.aggregator_kernel import on_contribution, on_result, on_server, on_unit
+from commsim.engine.packet.packet_state import (
     CHANGE,
+    CONTRIBUTION,
     DATA,
     DONE,
-    FIRST,
     FULL,
     LAST,
-    N_COUNTED,
     NEVER,
     PULL,
     REQUEST,
     RESENT,
     STUCK,
+    TO_AGGREGATOR,
+    TO_SERVER,
+    TO_UNIT,
+    TO_WORKER,
     TRIMMED,
-    Fabric,
 )
-from .port_kernel import await_arrival, depart, free_packet, queue_answer, serve, take_packet
+from commsim.engine.packet.traffic_state import ADDED, GO, Jobs
+from commsim.engine.packet.wheel_kernel import next_event, schedule
+from commsim.engine.packet.worker_kernel import on_worker_result, on_worker_timer
+
+from .class_kernel import take_first
+from .credit_kernel import ask, give, pull, reconsider
+from .fabric_state import N_COUNTED, Fabric
+from .loss_kernel import is_lost
+from .port_kernel import (
+    answer,
+    await_arrival,
+    begin_sending,
+    depart,
+    enqueue,
+    free_packet,
+    leave_queue,
+    serve,
+    start,
+    take_high,
+    take_packet,
+)
 from .progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
 from .receiver_kernel import on_arrival
-from .sender_kernel import arm, get_ready, may_send, on_answer, send
-from .switch_kernel import pass_on
+from .sender_kernel import arm, get_ready, make_packet, may_send, on_answer
+from .switch_kernel import choose
 
 AT_A_TIME = 1 << 24  # events; some seconds
+LOG_MARGIN = 8  # records that one event may write at most
 
 
 @njit_norefcount
-def run(fabric: Fabric) -> int:
-    """Simulate until all flows have finished.
+def run(fabric: Fabric, jobs: Jobs) -> int:
+    """Simulate until all flows and workers have finished.
 
     Parameters
     ----------
-    fabric : Fabric
-        All state; a run that returned FULL goes on, when the packets' table has grown if it was.
+    fabric, jobs : Fabric, Jobs
+        All state; a run that returned FULL goes on, when the packets' table or the log has grown if it was.
 
     Returns
     -------
@@ -54,14 +78,20 @@ def run(fabric: Fabric) -> int:
         when nothing is left that could happen.
     """
     state = fabric.state
-    n_hosts, n_links, n_flows = state["n_hosts"], len(fabric.link), len(fabric.flow)
-    first_timer = n_hosts + n_links
-    first_pacer = first_timer + (ADDED + 1) * n_flows
+    n_hosts, n_links = state["n_hosts"], len(fabric.link)
+    first_timer, first_pacer = state["first_timer"], state["first_pacer"]
+    first_rate, first_worker_timer = state["first_rate"], state["first_worker_timer"]
+    change = len(fabric.events.event) - 1
     width = N_COUNTED + 2 * len(fabric.watched)
     left = AT_A_TIME
     while state["n_unfinished"] > 0:
         left -= 1
-        if left < 0 or state["n_free"] < state["most_needed"] or state["n_samples"] * width >= len(fabric.sample):
+        if (
+            left < 0
+            or state["n_free"] < state["most_needed"]
+            or state["n_samples"] * width >= len(fabric.sample)
+            or state["n_log"] + LOG_MARGIN > len(jobs.log)
+        ):
             return FULL
         number = next_event(fabric.events)
         if number < 0:
@@ -71,26 +101,31 @@ def run(fabric: Fabric) -> int:
         _look_ahead(fabric)
         if now >= state["sample_at"]:
             look(fabric, now)
-        if number < n_hosts:
-            h = number
-            _send_off(fabric, h, now)
+        h = -1
+        if number < n_links:
+            h = _leave(fabric, number, now)
+        elif number < 2 * n_links:
+            h = _arrive(fabric, jobs, number - n_links, now)
         elif number < first_timer:
-            h = _arrive(fabric, number - n_hosts, now)
+            h = _pause(fabric, number - 2 * n_links, now)
         elif number < first_pacer:
             h = _on_flow_timer(fabric, number - first_timer, now)
-        elif number < first_pacer + n_hosts:
-            h = number - first_pacer
-            _grant(fabric, h, now)
-        elif number < first_pacer + 2 * n_hosts:
-            h = number - first_pacer - n_hosts
-            reconsider(fabric, h, now)
-            schedule(fabric.events, number, fabric.host[h]["rate_at"])
+        elif number < first_rate:
+            _grant(fabric, number - first_pacer, now)
+        elif number < first_worker_timer:
+            reconsider(fabric, number - first_rate, now)
+            schedule(fabric.events, number, fabric.host[number - first_rate]["rate_at"])
+        elif number < change:
+            on_worker_timer(fabric, jobs, number - first_worker_timer)
         else:
             return CHANGE
-        if h >= 0 and fabric.link[fabric.host[h]["up"]]["serving"] < 0:
+        if state["sent_head"] >= 0:
+            _queue_sent(fabric, now)
+        if h >= 0 and fabric.link[h]["serving"] < 0:
             _start(fabric, h, now)
     for i in range(n_hosts, n_links):
-        serve(fabric, i, state["now"])
+        if not fabric.link[i]["evented"]:
+            serve(fabric, i, state["now"])
     return DONE
 
 
@@ -100,19 +135,19 @@ def _look_ahead(fabric: Fabric) -> None:
 
     With thousands of hosts a packet's time is mostly that of memory; an event knows no more of the next than its link.
     """
-    queue, n_hosts, n_links = fabric.events, fabric.state["n_hosts"], len(fabric.link)
+    queue, n_links = fabric.events, len(fabric.link)
     number = queue.wheel["open_head"]
     if number < 0:
         return
-    i = number - n_hosts
+    i = number - n_links
     touched = 0
     if 0 <= i < n_links:
         p = fabric.link[i]["pipe_head"]
         touched = fabric.link[i]["low"]
         if p >= 0:
-            touched += fabric.packet[p]["after"]
+            touched += fabric.packet[p]["next"]
     number = queue.event[number]["after"]
-    i = number - n_hosts
+    i = number - n_links
     if 0 <= i < n_links:
         touched += fabric.link[i]["low"]
         touched += fabric.link[i]["pipe_head"]
@@ -120,14 +155,25 @@ def _look_ahead(fabric: Fabric) -> None:
 
 
 @njit_norefcount
-def begin_run(fabric: Fabric) -> None:
-    """Set the first events: flows look whether a message may start, receivers at their rates."""
-    first_rate = fabric.state["n_hosts"] + len(fabric.link) + (ADDED + 1) * len(fabric.flow) + fabric.state["n_hosts"]
+def begin_run(fabric: Fabric, jobs: Jobs, starts: NDArray[np.int64]) -> None:
+    """Set the first events: flows look whether a message may start, receivers at their rates, and workers begin.
+
+    Parameters
+    ----------
+    fabric, jobs : Fabric, Jobs
+        All tables.
+    starts : int64[n_workers], ps
+        Time at which each worker begins.
+    """
+    state = fabric.state
     for f in range(len(fabric.flow)):
         arm(fabric, f, GO, fabric.flow[f]["ready"])
-    for h in range(fabric.state["n_hosts"]):
+    for h in range(state["n_hosts"]):
         if fabric.host[h]["rate_at"] < NEVER:
-            schedule(fabric.events, first_rate + h, fabric.host[h]["rate_at"])
+            schedule(fabric.events, state["first_rate"] + h, fabric.host[h]["rate_at"])
+    for number in range(len(starts)):
+        jobs.worker[number]["timer_pending"] = True
+        schedule(fabric.events, state["first_worker_timer"] + number, starts[number])
 
 
 @njit_norefcount
@@ -136,11 +182,11 @@ def look(fabric: Fabric, now: int) -> None:
     state, n = fabric.state, len(fabric.watched)
     at = state["n_samples"] * (N_COUNTED + 2 * n)
     fabric.sample[at] = now
-    fabric.sample[at + 1] = state["n_resent"]
+    fabric.sample[at + 1] = state["retransmissions"]
     fabric.sample[at + 2] = state["n_trimmed"]
-    fabric.sample[at + 3] = state["n_marked"]
+    fabric.sample[at + 3] = state["marks"]
     for k in range(n):
-        if fabric.watched[k] >= state["n_hosts"]:
+        if fabric.watched[k] >= state["n_hosts"] and not fabric.link[fabric.watched[k]]["evented"]:
             serve(fabric, fabric.watched[k], now - 1)
         link = fabric.link[fabric.watched[k]]
         going = fabric.packet[link["serving"]]["size"] if link["serving"] >= 0 else 0
@@ -153,27 +199,125 @@ def look(fabric: Fabric, now: int) -> None:
 
 
 @njit_norefcount
-def _arrive(fabric: Fabric, i: int, now: int) -> int:
-    """Take the first packet off a link, to its switch or host; return the host, or -1."""
+def _leave(fabric: Fabric, i: int, now: int) -> int:
+    """Let the packet that a link has sent go on its way; return the link if it is a host's, which chooses the next.
+
+    The last new packet of a message ends that one's turn.
+    """
+    if i >= fabric.state["n_hosts"]:
+        serve(fabric, i, now)
+        return -1
+    link = fabric.link[i]
+    p = link["serving"]
+    link["serving"] = -1
+    packet = fabric.packet[p]
+    is_new = packet["kind"] == DATA and packet["came_over"] < 0
+    if not is_new:
+        leave_queue(fabric, i, p)
+    depart(fabric, i, p)
+    if is_new and packet["flags"] & (LAST | RESENT) == LAST:
+        on_left(fabric, packet["flow"], now)
+    return i
+
+
+@njit_norefcount
+def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
+    """Take the first packet off a link, to its switch or host; return a host's link that may have something to send."""
     link, packet = fabric.link[i], fabric.packet
     n_hosts = fabric.state["n_hosts"]
     link["awaited"] = False
-    if i >= n_hosts:
+    if i >= n_hosts and not link["evented"]:
         serve(fabric, i, now)
     p = link["pipe_head"]
     if p >= 0 and packet[p]["when"] <= now:
-        link["pipe_head"] = packet[p]["after"]
+        link["pipe_head"] = packet[p]["next"]
     else:  # what was awaited was lost when the link went down
         p = -1
     await_arrival(fabric, i)
     if p < 0:
         return -1
-    to = link["to"]
-    if to >= n_hosts:
-        pass_on(fabric, to - n_hosts, p, now)
+    link["n_arrived"] += 1
+    fabric.state["packet_hops"] += 1
+    if link["lossy"] and is_lost(fabric, i):
+        link["n_dropped"] += 1
+        fabric.state["drops_loss"] += 1
+        free_packet(fabric, p)
         return -1
-    _receive(fabric, p, now)
-    return int(to)
+    one = packet[p]
+    if one["entropy"] >= 0:
+        if link["to"] < n_hosts:
+            return _receive(fabric, p, now)
+        one["came_over"] = i
+        return _pass_on(fabric, choose(fabric, link["to"] - n_hosts, p), p, now)
+    if not fabric.route[one["hop"]]["last"]:
+        one["hop"] += 1
+        one["came_over"] = i
+        return _pass_on(fabric, fabric.route[one["hop"]]["link"], p, now)
+    if one["kind"] < CONTRIBUTION:
+        return _receive(fabric, p, now)
+    _aggregate(fabric, jobs, p)
+    return -1
+
+
+@njit_norefcount
+def _pass_on(fabric: Fabric, i: int, p: int, now: int) -> int:
+    """Queue a packet at the link that it takes next; return the link if it is a host's."""
+    if i < fabric.state["n_hosts"]:
+        enqueue(fabric, i, p)
+        return i
+    if not fabric.link[i]["evented"]:
+        serve(fabric, i, now)
+    enqueue(fabric, i, p)
+    if fabric.link[i]["serving"] < 0:
+        start(fabric, i, now)
+    return -1
+
+
+@njit_norefcount
+def _queue_sent(fabric: Fabric, now: int) -> None:
+    """Queue the packets that this event has sent, in the order in which it did."""
+    state = fabric.state
+    while state["sent_head"] >= 0:
+        p = state["sent_head"]
+        packet = fabric.packet[p]
+        state["sent_head"] = packet["next"]
+        i = packet["when"]
+        if packet["kind"] >= CONTRIBUTION:
+            packet["entropy"] = -1
+            i = fabric.route[packet["hop"]]["link"]
+        h = _pass_on(fabric, i, p, now)
+        if h >= 0 and fabric.link[h]["serving"] < 0:
+            _start(fabric, h, now)
+
+
+@njit_norefcount
+def _pause(fabric: Fabric, i: int, now: int) -> int:
+    """Let a link do what its other end asked for one propagation delay ago; return it if it is a host's."""
+    link = fabric.link[i]
+    link["pause_pending"] = False
+    link["paused"] = link["pausing"]
+    if i < fabric.state["n_hosts"]:
+        return i
+    if link["serving"] < 0:
+        start(fabric, i, now)
+    return -1
+
+
+@njit_norefcount
+def _aggregate(fabric: Fabric, jobs: Jobs, p: int) -> None:
+    """Handle a packet of an aggregation job at the end of its stream."""
+    target = fabric.stream[fabric.packet[p]["stream"]]["target"]
+    if target == TO_WORKER:
+        on_worker_result(fabric, jobs, p)
+    elif target == TO_AGGREGATOR:
+        if fabric.packet[p]["kind"] == CONTRIBUTION:
+            on_contribution(fabric, jobs, p)
+        else:
+            on_result(fabric, jobs, p)
+    elif target == TO_SERVER:
+        on_server(fabric, jobs, p)
+    elif target == TO_UNIT:
+        on_unit(fabric, jobs, p)
 
 
 @njit_norefcount
@@ -187,27 +331,17 @@ def _on_flow_timer(fabric: Fabric, timer: int, now: int) -> int:
         on_go(fabric, f, now)
     elif kind == ADDED:
         on_added(fabric, f, now)
-        return int(flow["dst"])
+        return -1
     else:
         on_timeout(fabric, f, now)
     return int(flow["src"])
 
 
 @njit_norefcount
-def _send_off(fabric: Fabric, h: int, now: int) -> None:
-    """Let the packet that a host has sent go on its way; the last new one of a message ends that one's turn."""
-    up = fabric.link[fabric.host[h]["up"]]
-    p = up["serving"]
-    depart(fabric, fabric.host[h]["up"], p)
-    up["serving"] = -1
-    packet = fabric.packet[p]
-    if packet["kind"] == DATA and packet["flags"] & (LAST | RESENT) == LAST:
-        on_left(fabric, packet["flow"], now)
-
-
-@njit_norefcount
-def _receive(fabric: Fabric, p: int, now: int) -> None:
+def _receive(fabric: Fabric, p: int, now: int) -> int:
+    """Take a packet of a flow at the host that it is for; return the link of the flow that heard of it, or -1."""
     kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
+    h = -1
     if kind <= TRIMMED:
         on_arrival(fabric, p, now)
         take_messages(fabric, f, now)
@@ -216,7 +350,9 @@ def _receive(fabric: Fabric, p: int, now: int) -> None:
         pull(fabric, f, now)
     else:
         on_answer(fabric, p, now)
+        h = int(fabric.flow[f]["src"])
     free_packet(fabric, p)
+    return h
 
 
 @njit_norefcount
@@ -229,36 +365,37 @@ def _grant(fabric: Fabric, h: int, now: int) -> None:
     packet, flow = fabric.packet[p], fabric.flow[f]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = PULL, f, 0, 0
     packet["size"], packet["amount"], packet["sent"] = fabric.rules["header"], flow["given"], now
-    packet["target"] = flow["src"]
-    packet["entropy"] = fabric.state["n_pulls"] % fabric.rules["entropies"]
+    answer(fabric, p, fabric.state["n_pulls"] % fabric.rules["entropies"])
     fabric.state["n_pulls"] += 1
-    queue_answer(fabric, h, p)
 
 
 @njit_norefcount
 def _start(fabric: Fabric, h: int, now: int) -> None:
-    """Begin to send a host's next packet: an answer, or data of the messages in turn."""
-    host = fabric.host[h]
-    up = fabric.link[host["up"]]
-    p = host["control_head"]
-    if p >= 0:
-        host["control_head"] = fabric.packet[p]["after"]
-    left = host["n_ready"]
-    while p < 0 and left > 0:
-        left -= 1
-        f = host["ready_head"]
-        host["ready_head"] = fabric.flow[f]["next_ready"]
-        host["n_ready"] -= 1
-        fabric.flow[f]["is_ready"] = False
-        if fabric.flow[f]["free_at"] > now:
-            arm(fabric, f, GO, fabric.flow[f]["free_at"])
-        elif may_send(fabric, f):
-            p = send(fabric, f, now)
-            get_ready(fabric, f)
-    if p >= 0:
-        up["serving"] = p
-        up["done"] = now + int(fabric.packet[p]["size"] * up["ps_per_byte"])
-        if fabric.packet[p]["kind"] == DATA and fabric.packet[p]["flags"] & FIRST:
-            up["done"] += up["first_time"]
-        schedule(fabric.events, h, up["done"])
-        await_arrival(fabric, host["up"])
+    """Begin to send a host's next packet: an answer, or what comes next in its queue."""
+    p = take_high(fabric, h)
+    while p < 0:
+        p = take_first(fabric, h)
+        if p < 0:
+            return
+        packet = fabric.packet[p]
+        if packet["kind"] == DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
+            free_packet(fabric, p)
+            p = -1
+    begin_sending(fabric, h, p, now)
+
+
+@njit_norefcount
+def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
+    """Make the packet of a flow whose turn it is; return whether it has one now."""
+    f = fabric.packet[p]["flow"]
+    flow = fabric.flow[f]
+    flow["n_ready"] -= 1
+    fabric.host[h]["n_ready"] -= 1
+    if flow["free_at"] > now:
+        arm(fabric, f, GO, flow["free_at"])
+        return False
+    if not may_send(fabric, f):
+        return False
+    make_packet(fabric, f, p, now)
+    get_ready(fabric, f)
+    return True

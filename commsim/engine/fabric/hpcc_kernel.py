@@ -74,7 +74,7 @@ def copy_notes(fabric: Fabric, p: int, q: int) -> None:
     for i in range(n):
         there, here = fabric.note[q * n + i], fabric.note[p * n + i]
         there["link"] = -1
-        if i >= fabric.packet[p]["base"]:
+        if i >= fabric.packet[p]["n_noted"]:
             return
         there["queue"], there["sent"] = here["queue"], here["sent"]
         there["when"], there["link"] = here["when"], here["link"]

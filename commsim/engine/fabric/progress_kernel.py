@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.message_kernel import begin, deliver, free_successor, note_sent
+from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.traffic_state import ADDED, GO, TIMEOUT
 
-from .fabric_state import NEVER, RCCC, Fabric
+from .fabric_state import RCCC, Fabric
 from .sender_kernel import arm, get_ready, give_up, request
 
 

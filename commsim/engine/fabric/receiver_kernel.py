@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.packet_state import ACK, CNP, NACK, TRIMMED, Row
 
 from .credit_kernel import ask, pull
-from .fabric_state import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED, Fabric
+from .fabric_state import ACK_NOW, DCQCN, MARKED, RCCC, RECEIVED, Fabric
 from .hpcc_kernel import copy_notes
-from .port_kernel import queue_answer, take_packet
+from .port_kernel import answer, take_packet
 
 IN_BITMAP = 64
 
@@ -41,7 +42,7 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
     if trimmed and not old:
         _answer(fabric, p, NACK)
     elif old:
-        state["n_duplicates"] += 0 if trimmed else 1
+        state["duplicates"] += 0 if trimmed else 1
         _answer(fabric, p, ACK)
     else:
         _accept(fabric, p, now)
@@ -72,7 +73,7 @@ def _accept(fabric: Fabric, p: int, now: int) -> None:
             flow["owes"] = False
     else:
         flow["n_early"] += 1
-        fabric.state["n_early"] += 1
+        fabric.state["out_of_order"] += 1
     if flow["expected"] == flow["n_packets"]:
         flow["received_at"] = now
     if due or flow["unanswered"] >= rules["ack_every"]:
@@ -96,10 +97,9 @@ def _notify(fabric: Fabric, p: int, now: int) -> None:
     q = take_packet(fabric)
     notice = fabric.packet[q]
     notice["kind"], notice["flow"], notice["number"], notice["flags"] = CNP, packet["flow"], packet["number"], 0
-    notice["size"], notice["sent"], notice["target"] = rules["header"], now, flow["src"]
-    notice["entropy"], notice["amount"] = packet["entropy"], wait
+    notice["size"], notice["sent"], notice["amount"] = rules["header"], now, wait
     fabric.state["n_notified"] += 1
-    queue_answer(fabric, flow["dst"], q)
+    answer(fabric, q, packet["entropy"])
 
 
 @njit_norefcount
@@ -110,17 +110,13 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
     q = take_packet(fabric)
     packet[q]["kind"] = kind
     packet[q]["flags"] = packet[p]["flags"]
-    packet[q]["flow"], packet[q]["target"] = packet[p]["flow"], flow["src"]
-    packet[q]["number"] = packet[p]["number"]
-    packet[q]["entropy"] = packet[p]["entropy"]
+    packet[q]["flow"], packet[q]["number"] = packet[p]["flow"], packet[p]["number"]
     packet[q]["sent"] = packet[p]["sent"]
     packet[q]["size"] = fabric.rules["header"]
     packet[q]["amount"] = flow["received"]
     if kind == ACK:
-        number = packet[p]["number"]
-        exact = packet[p]["flags"] & (MARKED | ACK_NOW) != 0
-        base = number if exact else max(number - IN_BITMAP + 1, flow["expected"] + 1)
-        packet[q]["expected"], packet[q]["base"] = flow["expected"], base
+        packet[q]["expected"] = flow["expected"]
+        base = base_of(packet[q])
         bitmap = np.uint64(0)
         for i in range(max(0, flow["expected"] - base), min(IN_BITMAP, flow["latest"] - base + 1)):
             if fabric.mark[flow["ring"] + ((base + i) & flow["ring_mask"])] & RECEIVED:
@@ -131,4 +127,12 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
         state["n_acks"] += 1
     else:
         state["n_nacks"] += 1
-    queue_answer(fabric, flow["dst"], q)
+    answer(fabric, q, packet[p]["entropy"])
+
+
+@njit_norefcount
+def base_of(packet: Row) -> int:
+    """Return the number of the first packet that an acknowledgement's bitmap tells of."""
+    if packet["flags"] & (MARKED | ACK_NOW):
+        return int(packet["number"])
+    return int(max(packet["number"] - IN_BITMAP + 1, packet["expected"] + 1))

@@ -6,38 +6,32 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.message_kernel import message_of
+from commsim.engine.packet.packet_state import ACK, CNP, DATA, FIRST, LAST, NACK, NEVER, REQUEST, RESENT
 from commsim.engine.packet.traffic_state import TIMEOUT
 from commsim.engine.packet.wheel_kernel import schedule
 
+from .class_kernel import queue_in_order
 from .control_kernel import on_news, on_trimming, pace
 from .credit_kernel import wanted
 from .dcqcn_kernel import on_notified
 from .entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from .fabric_state import (
-    ACK,
     ACK_NOW,
     ACKNOWLEDGED,
-    CNP,
-    DATA,
-    FIRST,
     IN_FLIGHT,
-    LAST,
     LAST_HOP,
     MARKED,
     MOST_RESENT,
-    NACK,
-    NEVER,
     NSCC,
     ONE_MORE,
     RCCC,
-    REQUEST,
-    RESENT,
     SENDER_BITS,
     TO_RESEND,
     Fabric,
 )
 from .nscc_kernel import measure
-from .port_kernel import queue_answer, take_packet
+from .port_kernel import follow, go_out, take_packet
+from .receiver_kernel import base_of
 
 NS = 1000  # ps
 CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
@@ -84,30 +78,31 @@ def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
     flow = fabric.flow[f]
     if not flow["pending"] & (1 << kind):
         flow["pending"] |= 1 << kind
-        first = fabric.state["n_hosts"] + len(fabric.link)
-        schedule(fabric.events, first + kind * len(fabric.flow) + f, when)
+        schedule(fabric.events, fabric.state["first_timer"] + kind * len(fabric.flow) + f, when)
 
 
 @njit_norefcount
 def get_ready(fabric: Fabric, f: int) -> None:
-    """Get a message that may send in line for its host's link."""
+    """Let a flow that may send wait for its turns in the queue of its host's link.
+
+    What waits is a packet that is made when its turn comes: then it is known what is best sent.
+    """
     flow = fabric.flow[f]
-    host = fabric.host[flow["src"]]
-    if flow["is_ready"] or not may_send(fabric, f):
+    if not may_send(fabric, f):
         return
-    flow["is_ready"] = True
-    flow["next_ready"] = -1
-    if host["ready_head"] < 0:
-        host["ready_head"] = f
-    else:
-        fabric.flow[host["ready_tail"]]["next_ready"] = f
-    host["ready_tail"] = f
-    host["n_ready"] += 1
+    while flow["n_ready"] < flow["turns"]:
+        flow["n_ready"] += 1
+        fabric.host[flow["src"]]["n_ready"] += 1
+        p = take_packet(fabric)
+        packet = fabric.packet[p]
+        packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, -1, fabric.rules["mtu"]
+        packet["came_over"] = -1
+        queue_in_order(fabric, flow["src"], p)
 
 
 @njit_norefcount
-def send(fabric: Fabric, f: int, now: int) -> int:
-    """Make the next packet of a message that may send: the first that is to be sent again, or a new one."""
+def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
+    """Make the next packet of a flow that may send: the first that is to be sent again, or a new one."""
     flow, rules, state, mark = fabric.flow[f], fabric.rules, fabric.state, fabric.mark
     again = flow["n_resend"] > 0
     number = flow["first_resend"] if again else flow["highest"]
@@ -117,7 +112,7 @@ def send(fabric: Fabric, f: int, now: int) -> int:
         _forget_resend(fabric, f, number, IN_FLIGHT)
         if mark[place] < MOST_RESENT:
             mark[place] += np.uint8(ONE_MORE)
-        state["n_resent"] += 1
+        state["retransmissions"] += 1
     else:
         flow["highest"] += 1
         mark[place] = np.uint8(IN_FLIGHT)
@@ -127,7 +122,6 @@ def send(fabric: Fabric, f: int, now: int) -> int:
     if flow["give_up"] == NEVER:
         flow["give_up"] = now + rules["give_up"]
         arm(fabric, f, TIMEOUT, flow["give_up"])
-    p = take_packet(fabric)
     packet = fabric.packet[p]
     left = backlog(fabric, f)
     full = flow["in_flight"] + size >= flow["window"]
@@ -138,19 +132,21 @@ def send(fabric: Fabric, f: int, now: int) -> int:
         packet["amount"] = wanted(fabric, f, left)
     if rules["paces"]:
         pace(fabric, f, size, now)
-        packet["base"] = 0
+        packet["n_noted"] = 0
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
-    packet["sent"], packet["target"] = now, flow["dst"]
-    packet["entropy"] = next_entropy(fabric, f)
-    if len(fabric.tried) > 0:
-        fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
+    packet["sent"] = now
+    if flow["on_path"]:
+        packet["entropy"], packet["hop"] = -1, fabric.stream[f]["begin"]
+    else:
+        packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
+        if len(fabric.tried) > 0:
+            fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
     flags = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
     if not again and number == flow["first"]:
         flags |= FIRST
     if ends_message(fabric, f, number):
         flags |= LAST
     packet["flags"] = flags
-    return p
 
 
 @njit_norefcount
@@ -202,7 +198,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     for number in range(flow["acknowledged"], end):
         _settle(fabric, f, number)
     flow["acknowledged"] = end
-    number, bitmap = packet["base"], packet["bitmap"]
+    number, bitmap = base_of(packet), packet["bitmap"]
     while bitmap != 0:
         if bitmap & np.uint64(1) and number >= end:
             _settle(fabric, f, number)
@@ -291,7 +287,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
         if len(fabric.tried) > 0:
             learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
         _resend(fabric, f, number)
-        state["n_timeouts"] += 1
+        state["timeouts"] += 1
     flow["blind"] = False
     flow["give_up"] = now + rules["give_up"] if oldest == NEVER else oldest + rules["give_up"]
     if rules["transport"] == RCCC and flow["credit"] <= 0:
@@ -306,7 +302,10 @@ def request(fabric: Fabric, f: int, now: int) -> None:
     p = take_packet(fabric)
     packet = fabric.packet[p]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
-    packet["size"], packet["sent"], packet["target"] = fabric.rules["header"], now, flow["dst"]
-    packet["entropy"] = next_entropy(fabric, f)
+    packet["size"], packet["sent"] = fabric.rules["header"], now
     packet["amount"] = wanted(fabric, f, backlog(fabric, f))
-    queue_answer(fabric, flow["src"], p)
+    if flow["on_path"]:
+        follow(fabric, p, f)
+    else:
+        packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
+        go_out(fabric, p, flow["src"])

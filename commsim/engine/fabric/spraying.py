@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.engine.packet.transport import Fabric
 
 from . import fabric_state as tables
 from .transports import Constants, Transport, transport_of
@@ -45,8 +46,10 @@ class Spraying:
         Initial window, and the most credit at a time; by default one and a half times rate times round trip.
     trims : bool
         Whether a full queue trims; else it drops.
-    loss : float, optional
-        Chance that a packet is lost on a link; by default the network's own.
+    loss, loss_burst
+        Same as in :class:`commsim.engine.packet.transport.Fabric`.
+    shared_buffer, alpha, pause_at, resume_at, class_weights
+        Same; pauses need switches that do not trim.
     choices : int
         Links that an adaptive switch compares.
     flowlet_gap : float, s
@@ -72,6 +75,12 @@ class Spraying:
     window: float | None = None
     trims: bool = True
     loss: float | None = None
+    loss_burst: float = 1.0
+    shared_buffer: float = float("inf")
+    alpha: float = 1.0
+    pause_at: float = 0.0
+    resume_at: float = 0.0
+    class_weights: tuple[float, ...] = ()
     choices: int = 2
     flowlet_gap: float = 0.0
     sample: float = 0.0
@@ -96,14 +105,23 @@ class Spraying:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
         if self.ecn is not None and len(self.ecn) > 2 and not 0 < self.ecn[2] <= 1:
             raise InputError(f"the chance of a mark is above 0 and at most 1, got {self.ecn[2]:g}")
-        if self.loss is not None and not 0 <= self.loss < 1:
-            raise InputError(f"a loss is in [0, 1), got {self.loss}")
+        if self.pause_at and self.trims:
+            raise InputError("switches that pause (PFC) drop nothing, and trim nothing: add --no-trimming")
+        self.meets  # noqa: B018 - refuses what is out of its range
         if not (self.sample == 0 or 1e-9 <= self.sample < 1e3):
             raise InputError(f"a time between samples is from 1 ns to 1000 s, got {self.sample:g} s")
         if not 0 <= self.flowlet_gap < 1:
             raise InputError(f"a pause between flowlets is from 0 to 1 s, got {self.flowlet_gap:g} s")
         if self.choices < 1:
             raise InputError(f"an adaptive switch compares at least 1 link, got {self.choices}")
+
+    @property
+    def meets(self) -> Fabric:
+        """What packets meet, beside queues and marks."""
+        return Fabric(
+            loss=self.loss, loss_burst=self.loss_burst, shared_buffer=self.shared_buffer, alpha=self.alpha,
+            pause_at=self.pause_at, resume_at=self.resume_at, class_weights=self.class_weights,
+        )  # fmt: skip
 
     @property
     def settled(self) -> tuple[Transport, Constants]:

@@ -1,41 +1,30 @@
-"""A switch: the link that each packet takes, and its queue."""
+"""A switch: the link that each packet takes which may take several."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.packet_state import DATA
 
-from .fabric_state import ADAPTIVE, DATA, FLOWLET, N_FLOWLETS, Fabric
-from .port_kernel import draw, enqueue, mix, serve, start
+from .fabric_state import ADAPTIVE, FLOWLET, N_FLOWLETS, Fabric
+from .loss_kernel import draw, mix
+from .port_kernel import serve
 
 
 @njit_norefcount
-def pass_on(fabric: Fabric, switch: int, p: int, now: int) -> None:
-    """Take a packet that arrives at a switch to the queue of the link that it takes.
+def choose(fabric: Fabric, switch: int, p: int) -> int:
+    """Choose the link that a packet takes: the receiver's, or one of those that lead to its switch.
 
     Parameters
     ----------
     fabric : Fabric
         All state; changed in place.
     switch : int
-        Its number among the switches.
+        Number of the switch that it is at, among the switches.
     p : int
         Number of the packet.
-    now : int, ps
-        Time.
     """
-    i = _choose(fabric, switch, p)
-    serve(fabric, i, now)
-    enqueue(fabric, i, p)
-    if fabric.link[i]["serving"] < 0:
-        start(fabric, i, now)
-    fabric.state["n_hops"] += 1
-
-
-@njit_norefcount
-def _choose(fabric: Fabric, switch: int, p: int) -> int:
-    """Choose the link that a packet takes: the receiver's, or one of those that lead to its switch."""
     one, state = fabric.packet[p], fabric.state
     target = one["target"]
     if fabric.edge_switch[target] == switch:
@@ -65,7 +54,8 @@ def _least_loaded(fabric: Fabric, first: int, count: int, now: int) -> int:
     best, least = -1, 0
     for _ in range(fabric.rules["choices"]):
         i = fabric.ways[first + min(count - 1, int(draw(fabric) * count))]
-        serve(fabric, i, now)
+        if not fabric.link[i]["evented"]:
+            serve(fabric, i, now)
         queued = fabric.link[i]["low"] + fabric.link[i]["high"]
         if best < 0 or queued < least:
             best, least = i, queued

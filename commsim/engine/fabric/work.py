@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.message_plan import adding_times, message_table
-from commsim.engine.packet.packet_state import LONGEST
+from commsim.engine.packet.packet_state import LONGEST, Rows
 from commsim.engine.packet.traffic_state import MESSAGE_ROW
 
-from .fabric_state import Rows
 from .spraying import Messages, Spraying
 from .ways import Ways
 
@@ -35,6 +34,8 @@ class Work:
         Job of each flow.
     n_jobs : int
         Number of jobs.
+    rank : uint8[n_flows]
+        Class of the packets of each flow; the least goes first.
     message : MESSAGE_ROW[n_messages]
         Messages, cut into packets.
     queue, of_flow : int32[n_messages], int64[n_flows + 1]
@@ -50,6 +51,7 @@ class Work:
     ready: NDArray[np.float64]
     job: Ints
     n_jobs: int
+    rank: NDArray[np.uint8]
     message: Rows
     queue: Ints
     of_flow: NDArray[np.int64]
@@ -74,13 +76,19 @@ def work_of(messages: Messages, spraying: Spraying) -> Work:
     message["flow"], message["end"] = np.arange(n), count
     message["last_size"] = messages.nbytes - (count - 1) * spraying.payload + spraying.header
     return Work(
-        messages.src, messages.dst, messages.start, np.zeros(n, np.int32), 1, message, np.arange(n, dtype=np.int32),
-        np.arange(n + 1), (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
+        messages.src, messages.dst, messages.start, np.zeros(n, np.int32), 1, np.zeros(n, np.uint8), message,
+        np.arange(n, dtype=np.int32), np.arange(n + 1),
+        (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
     )  # fmt: skip
 
 
 def work_of_plan(
-    plan: FlowPlan, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], ways: Ways, spraying: Spraying
+    plan: FlowPlan,
+    n_bytes: NDArray[np.float64],
+    starts: NDArray[np.float64],
+    ways: Ways,
+    spraying: Spraying,
+    ranks: NDArray[np.int64],
 ) -> Work:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
 
@@ -96,6 +104,8 @@ def work_of_plan(
         Hosts of the network.
     spraying : Spraying
         Size of packets.
+    ranks : int64[n]
+        Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
 
     Raises
     ------
@@ -118,8 +128,6 @@ def work_of_plan(
         raise InputError("the schedule's channels have weights, and sprayed transports give all messages the same")
     if any(np.isfinite(job.rate_cap) for job in plan.jobs):
         raise InputError("a job has a rate_cap, and sprayed transports know none; use engine flow")
-    if len({job.priority for job in plan.jobs}) > 1:
-        raise InputError("jobs have priorities, and sprayed transports know one class of packets")
     if starts.max(initial=0.0) > LONGEST:
         raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
     n = len(plan.ends)
@@ -127,6 +135,7 @@ def work_of_plan(
     of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
     return Work(
         number[nodes[:, 0]], number[nodes[:, 1]], starts[plan.ends].max(axis=1, initial=0.0),
-        plan.job_of_connection.astype(np.int32), len(plan.jobs), message, plan.queue, of_flow, plan.successors,
+        plan.job_of_connection.astype(np.int32), len(plan.jobs),
+        ranks[plan.job_of_connection].astype(np.uint8), message, plan.queue, of_flow, plan.successors,
         adding_times(plan, nodes[:, 1], n_bytes),
     )  # fmt: skip

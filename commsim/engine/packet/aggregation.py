@@ -7,8 +7,9 @@ the rules, with the losses of this run, sum every element exactly once.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,9 @@ from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from .packet_job import AggregationJob
 from .packet_plan import packet_tables
 from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
+from .packet_state import Row, Rows
 from .run_kernel import start_workers
+from .traffic_state import Jobs
 from .transport import Fabric
 
 if TYPE_CHECKING:
@@ -72,25 +75,44 @@ def simulate_aggregation(
     tables = packet_tables(network, jobs, fabric or Fabric(), seed)
     record(tables, tapped, sample_every)
     tables, cpu = _run(tables, jobs)
-    return PacketRun(aggregation_results(network, tables, jobs, cpu, payload, seed if values else None), tables, cpu)
+    ran = Ran(tables.links.state, tables.jobs, tables.links.link)
+    return PacketRun(aggregation_results(network, ran, jobs, cpu, payload, seed if values else None), tables, cpu)
+
+
+class Ran(NamedTuple):
+    """What is left of a run that is over.
+
+    Parameters
+    ----------
+    state : Row
+        Counters, of all that was sent.
+    jobs : Jobs
+        Tables of the jobs.
+    link : Rows
+        Links in the network's order, with ``n_bytes`` and ``peak``.
+    """
+
+    state: Row
+    jobs: Jobs
+    link: Rows
 
 
 def aggregation_results(
     network: Network,
-    tables: Tables,
+    ran: Ran,
     jobs: Sequence[AggregationJob],
     cpu: float,
     payload: Payload | None = None,
     seed: int | None = 0,
 ) -> tuple[Result, ...]:
     """Return the results of a run that is over; real tensors are summed unless `seed` is None."""
-    sums = None if seed is None else _sum(tables, jobs, payload, seed)
-    return tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
+    sums: list[dict[str, float]] = [{}] * len(jobs) if seed is None else _sums(ran, jobs, payload, seed)
+    return tuple(_result(network, ran, job, j, cpu, sums[j]) for j, job in enumerate(jobs))
 
 
-def packets_at_once(tables: Tables, jobs: Sequence[AggregationJob]) -> int:
+def packets_at_once(tables: Jobs, jobs: Sequence[AggregationJob]) -> int:
     """Packets that one event of an aggregation may need at most."""
-    widest = max((int(r["down_end"] - r["down"]) for r in tables.jobs.aggregator), default=0)
+    widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
     return widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
 
 
@@ -98,23 +120,66 @@ def _run(tables: Tables, jobs: Sequence[AggregationJob]) -> tuple[Tables, float]
     """Run the timing pass to its end. Returns the tables and the CPU seconds taken."""
     starts = np.concatenate([job.starts_ps() for job in jobs])
     tables, finished, cpu = run_to_end(
-        tables, packets_at_once(tables, jobs), lambda t: start_workers(t.links, t.jobs, starts)
+        tables, packets_at_once(tables.jobs, jobs), lambda t: start_workers(t.links, t.jobs, starts)
     )
     if not finished:
         raise PhysicsError(f"deadlock: {tables.links.state['n_unfinished']} workers never finished")
     return tables, cpu
 
 
-def _sum(tables: Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:
-    """Replay the log on the jobs' tensors."""
+def _sums(ran: Ran, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> list[dict[str, float]]:
+    """Replay the log on the jobs' tensors; return the counters of each job's values.
+
+    Jobs whose packets or sums are of one kind are replayed together, as they may share slots.
+    """
+    kinds: dict[Any, list[int]] = defaultdict(list)
+    for j, job in enumerate(jobs):
+        kinds[job.system.elements, job.system.arithmetic, job.system.element_bytes, job.rounds is None].append(j)
+    if payload is not None and len(kinds) > 1:
+        raise InputError("jobs whose packets or sums differ cannot share tensors that are given")
+    counted: list[dict[str, float]] = [{}] * len(jobs)
+    for numbers in kinds.values():
+        these = [jobs[j] for j in numbers]
+        sums = _sum(ran, these, _log_of(ran, jobs, numbers), payload, seed)
+        first = 0
+        for j in numbers:
+            counted[j] = _counted(sums, slice(first, first + len(jobs[j].workers)))
+            first += len(jobs[j].workers)
+    return counted
+
+
+def _log_of(ran: Ran, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDArray[Any]:
+    """Return what some jobs did, with their workers numbered from 0; the registers keep their numbers."""
+    log = ran.jobs.log[: ran.state["n_log"]]
+    if len(numbers) == len(jobs):
+        return log
+    tables = ran.jobs
+    ours = np.zeros(_n_registers(tables), np.bool_)
+    for row in tables.aggregator:
+        if row["job"] in numbers:
+            system = jobs[row["job"]].system
+            ours[row["slots"] :][: system.pool_size if system.shared else system.versions * system.window] = True
+    for row in tables.server:
+        if row["job"] in numbers:
+            ours[row["register"] :][: row["n_registers"]] = True
+    is_mine = np.isin(tables.worker["job"], numbers)
+    renumbered = np.where(is_mine, np.cumsum(is_mine) - 1, -1)
+    kept = np.where(log["worker"] >= 0, is_mine[log["worker"]], ours[log["register"]])
+    mine = log[kept].copy()
+    mine["worker"] = np.where(mine["worker"] >= 0, renumbered[mine["worker"]], -1)
+    return mine
+
+
+def _n_registers(tables: Jobs) -> int:
+    return len(tables.slot) + int(tables.server["n_registers"].sum())
+
+
+def _sum(ran: Ran, jobs: Sequence[AggregationJob], log: NDArray[Any], payload: Payload | None, seed: int) -> Replay:
+    """Replay the log of jobs of one kind on their tensors."""
     from switch_model.payload import drawn_payload
     from switch_model.replay import replay
 
-    system, state = jobs[0].system, tables.links.state
-    if any((j.system.elements, j.system.arithmetic) != (system.elements, system.arithmetic) for j in jobs):
-        raise InputError("jobs whose packets or sums differ cannot be summed in one run; ask for no values")
-    n_registers = len(tables.jobs.slot) + int(tables.jobs.server["n_registers"].sum())
-    log, n_messages = tables.jobs.log[: state["n_log"]], int(state["n_messages"])
+    system, n_registers, n_messages = jobs[0].system, _n_registers(ran.jobs), int(ran.state["n_messages"])
     if any(job.rounds is not None for job in jobs):
         payload = _sparse_payload(jobs, seed) if payload is None else payload
         log = _with_implied_zeros(log, jobs, n_registers, n_messages)
@@ -177,10 +242,8 @@ def _with_implied_zeros(
     return np.concatenate((log, zero, *received))
 
 
-def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
-    """Counters of one job's values; none when none were summed."""
-    if sums is None:
-        return {}
+def _counted(sums: Replay, workers: slice) -> dict[str, float]:
+    """Counters of one job's values."""
     wrong, missing = sums.wrong_of_worker[workers].sum(), sums.missing_of_worker[workers].sum()
     return {
         "exact": not wrong and not missing,
@@ -191,12 +254,9 @@ def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
     }
 
 
-def _result(
-    network: Network, tables: Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, sums: Replay | None
-) -> Result:
-    state, row = tables.links.state, tables.jobs.job[j]
-    numbers = slice(row["worker"], row["worker"] + row["n_workers"])
-    workers, link = tables.jobs.worker[numbers], tables.links.link[: network.n_links]
+def _result(network: Network, ran: Ran, job: AggregationJob, j: int, cpu: float, sums: dict[str, float]) -> Result:
+    state, row, link = ran.state, ran.jobs.job[j], ran.link[: network.n_links]
+    workers = ran.jobs.worker[row["worker"] : row["worker"] + row["n_workers"]]
     counters = {
         "retransmissions": workers["n_resent"].sum(),
         "drops": state["drops_loss"] + state["drops_full"],
@@ -204,5 +264,4 @@ def _result(
         "peak_queue_bytes": link["peak"].max(),
         "cpu_s": cpu,
     }
-    link_bytes = link["n_bytes"].astype(np.float64)
-    return jobs[j].result("packet", workers["finished"], link_bytes, counters | _counted(sums, numbers))
+    return job.result("packet", workers["finished"], link["n_bytes"].astype(np.float64), counters | sums)

@@ -27,8 +27,8 @@ from switch_model.slot_kernel import (
     unite,
 )
 
-from .link_kernel import free_packet, send, take_packet
-from .packet_state import ALL_FLAGS, COLLIDED, ECN_MARKED, EMPTY, FIRST, REPLY, RESENT, RESULT, VERSION, Links, Row
+from .packet_state import ALL_FLAGS, COLLIDED, ECN_MARKED, EMPTY, FIRST, REPLY, RESENT, RESULT, VERSION, Row
+from .posting_kernel import Packets, free_packet, send, take_packet
 from .traffic_state import Jobs
 
 
@@ -87,12 +87,12 @@ def slot_row(row: Row, job: Row, slot: int) -> int:
 
 
 @njit_norefcount
-def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
     """Write one operation on values to the log.
 
     Parameters
     ----------
-    links, jobs : Links, Jobs
+    links, jobs : Packets, Jobs
         All tables; changed in place.
     action : int
         Bits of `slot_kernel`, or RECEIVE.
@@ -114,14 +114,14 @@ def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chun
 
 
 @njit_norefcount
-def new_message(links: Links) -> int:
+def new_message(links: Packets) -> int:
     """Return the number of a message that a READ makes."""
     links.state["n_messages"] += 1
     return int(links.state["n_messages"] - 1)
 
 
 @njit_norefcount
-def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
+def on_contribution(links: Packets, jobs: Jobs, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
     packet = links.packet[p]
     stream = links.stream[packet["stream"]]
@@ -153,7 +153,7 @@ def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_result(links: Links, jobs: Jobs, p: int) -> None:
+def on_result(links: Packets, jobs: Jobs, p: int) -> None:
     """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
     packet = links.packet[p]
     row = jobs.aggregator[links.stream[packet["stream"]]["owner"]]
@@ -175,7 +175,7 @@ def on_result(links: Links, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_unit(links: Links, jobs: Jobs, p: int) -> None:
+def on_unit(links: Packets, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
     row = jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]]
     job = jobs.job[row["job"]]
@@ -185,7 +185,7 @@ def on_unit(links: Links, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def on_server(links: Links, jobs: Jobs, p: int) -> None:
+def on_server(links: Packets, jobs: Jobs, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
     packet = links.packet[p]
     row = jobs.server[links.stream[packet["stream"]]["owner"]]
@@ -216,7 +216,7 @@ def on_server(links: Links, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
+def _on_claim(links: Packets, jobs: Jobs, p: int, row: Row, job: Row) -> None:
     packet = links.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & RESENT != 0
@@ -238,7 +238,7 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _carry_out(links: Links, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
+def _carry_out(links: Packets, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
     packet = links.packet[p]
     if action & DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
@@ -287,7 +287,7 @@ def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> i
 
 
 @njit_norefcount
-def _leave_switch(links: Links, p: int, row: Row) -> None:
+def _leave_switch(links: Packets, p: int, row: Row) -> None:
     """Send a sum to the parent, or a result to every child."""
     if links.packet[p]["kind"] == RESULT:
         _to_children(links, p, row)
@@ -296,7 +296,7 @@ def _leave_switch(links: Links, p: int, row: Row) -> None:
 
 
 @njit_norefcount
-def _to_children(links: Links, p: int, row: Row) -> None:
+def _to_children(links: Packets, p: int, row: Row) -> None:
     for stream in range(row["down"], row["down_end"] - 1):
         copy = take_packet(links)
         links.packet[copy] = links.packet[p]

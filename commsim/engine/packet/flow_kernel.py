@@ -16,9 +16,9 @@ from .congestion_kernel import (
     pace,
     raise_rate,
 )
-from .link_kernel import free_packet, send, take_packet
 from .message_kernel import begin, deliver, free_successor, message_of, note_sent
 from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, LAST, NEVER, RESENT, Links, Row
+from .posting_kernel import free_packet, send, take_packet
 from .traffic_state import ADDED, GO, RISE, TIMEOUT, Flows
 from .transport import DCQCN, DCTCP
 from .wheel_kernel import schedule
@@ -44,7 +44,7 @@ def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
     flow = flows.flow[f]
     if not flow["pending"] & (1 << kind):
         flow["pending"] |= 1 << kind
-        schedule(links.queue, links.state["first_flow_timer"] + kind * len(flows.flow) + f, when)
+        schedule(links.events, links.state["first_flow_timer"] + kind * len(flows.flow) + f, when)
 
 
 @njit_norefcount

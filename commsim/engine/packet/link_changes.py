@@ -66,7 +66,7 @@ class Stops:
     def _set(self, tables: Tables) -> None:
         when = min((stop.next for stop in self.stops), default=np.inf)
         if np.isfinite(when):
-            schedule(tables.links.queue, int(tables.links.state["change_event"]), round(when * PS))
+            schedule(tables.links.events, int(tables.links.state["change_event"]), round(when * PS))
 
 
 class LinkChanges:

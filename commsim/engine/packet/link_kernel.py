@@ -8,6 +8,7 @@ from commsim.core.jit import njit_norefcount
 
 from .class_kernel import ahead, bring_unpaused, class_of, give_key, overtake
 from .packet_state import ACK, DATA, ECN_CAPABLE, ECN_MARKED, Links, Row
+from .posting_kernel import free_packet, post
 from .timed_kernel import duration, queue_timed, settle, tell
 from .wheel_kernel import schedule
 
@@ -40,43 +41,6 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
 
 
 @njit_norefcount
-def take_packet(links: Links) -> int:
-    """Take a packet off the list of free ones; the main loop makes sure that there is one."""
-    p = links.state["first_free"]
-    links.state["first_free"] = links.packet[p]["next"]
-    links.state["n_free"] -= 1
-    return int(p)
-
-
-@njit_norefcount
-def free_packet(links: Links, p: int) -> None:
-    """Put a packet back."""
-    links.packet[p]["next"] = links.state["first_free"]
-    links.state["first_free"] = p
-    links.state["n_free"] += 1
-
-
-@njit_norefcount
-def send(links: Links, p: int, stream: int) -> None:
-    """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over.
-
-    Parameters
-    ----------
-    links : Links
-        Links, packets and time; changed in place.
-    p : int
-        Number of the packet.
-    stream : int
-        Number of the stream.
-    """
-    packet = links.packet[p]
-    packet["stream"] = stream
-    packet["hop"] = links.stream[stream]["begin"]
-    packet["came_over"] = -1
-    _post(links, p)
-
-
-@njit_norefcount
 def queue_sent(links: Links) -> None:
     """Queue the packets that this event has sent or passed on, in the order in which it did."""
     state = links.state
@@ -84,16 +48,6 @@ def queue_sent(links: Links) -> None:
         p = state["sent_head"]
         state["sent_head"] = links.packet[p]["next"]
         _enqueue(links, p)
-
-
-@njit_norefcount
-def _post(links: Links, p: int) -> None:
-    links.packet[p]["next"] = -1
-    if links.state["sent_head"] < 0:
-        links.state["sent_head"] = p
-    else:
-        links.packet[links.state["sent_tail"]]["next"] = p
-    links.state["sent_tail"] = p
 
 
 @njit_norefcount
@@ -174,7 +128,7 @@ def leave(links: Links, number: int) -> int:
     packet["arrival"] = links.state["now"] + link["latency"]
     if link["pipe_head"] < 0:
         link["pipe_head"] = p
-        schedule(links.queue, links.state["n_links"] + number, packet["arrival"])
+        schedule(links.events, links.state["n_links"] + number, packet["arrival"])
     else:
         links.packet[link["pipe_tail"]]["next"] = p
     link["pipe_tail"] = p
@@ -200,7 +154,7 @@ def arrive(links: Links, number: int) -> int:
     packet = links.packet[p]
     link["pipe_head"] = packet["next"]
     if packet["next"] >= 0:
-        schedule(links.queue, links.state["n_links"] + number, links.packet[packet["next"]]["arrival"])
+        schedule(links.events, links.state["n_links"] + number, links.packet[packet["next"]]["arrival"])
     links.state["events"] += 1
     links.state["packet_hops"] += 1
     link["n_arrived"] += 1
@@ -213,7 +167,7 @@ def arrive(links: Links, number: int) -> int:
         return int(p)
     packet["hop"] += 1
     packet["came_over"] = number
-    _post(links, p)
+    post(links, p)
     return -1
 
 
@@ -236,7 +190,7 @@ def _start(links: Links, number: int) -> None:
     packet = links.packet[link["head"]]
     link["served"] = packet["arrival"]
     link["busy"] = True
-    schedule(links.queue, number, links.state["now"] + duration(links, link, packet))
+    schedule(links.events, number, links.state["now"] + duration(links, link, packet))
 
 
 @njit_norefcount
@@ -279,7 +233,7 @@ def _hold(links: Links, number: int, p: int, size: int) -> None:
         link["pausing"] ^= bit
         if not link["pause_pending"]:
             link["pause_pending"] = True
-            schedule(links.queue, 2 * links.state["n_links"] + number, links.state["now"] + link["latency"])
+            schedule(links.events, 2 * links.state["n_links"] + number, links.state["now"] + link["latency"])
 
 
 @njit_norefcount

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -107,17 +107,14 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     state, link = np.zeros(1, s.STATE_ROW), tables["link"]
     state["sent_head"], state["next_sample"] = -1, s.NEVER
     state["n_links"], state["seed"], state["n_unfinished"] = n_links, seed % 2**63, n_unfinished
+    state["first_worker_timer"] = 3 * n_links
     state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
     n_events = 3 * n_links + n_timers + 1
     state["change_event"] = n_events - 1
     longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"], initial=0.0)
     queue = s.event_queue(n_events, bucket_shift(longest))
 
-    def chosen(rows: dict[str, Any]) -> dict[str, Any]:
-        given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
-        return {name: table if name in ONLY_READ else on_lines(table) for name, table in given.items()}
-
-    chosen_links = chosen(LINK_TABLES)
+    chosen_links = _chosen(LINK_TABLES, tables)
     stream, weight = chosen_links["stream"], np.array(tables.get("class_weight", ()), np.float64)
     n_classes = int(stream["priority"].max(initial=0)) + 1
     state["n_classes"] = n_classes
@@ -126,8 +123,17 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
                     class_weight=weight / weight.min(initial=np.inf))  # fmt: skip
     links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
-    jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
-    return Tables(links, jobs, m.Flows(transport[0], **chosen(FLOW_TABLES)))
+    return Tables(links, job_tables(tables), m.Flows(transport[0], **_chosen(FLOW_TABLES, tables)))
+
+
+def job_tables(tables: Mapping[str, Any]) -> m.Jobs:
+    """Lay out the tables of jobs that switches aggregate; those that are not given are empty."""
+    return m.Jobs(**_chosen(JOB_TABLES, tables), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
+
+
+def _chosen(rows: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
+    return {name: table if name in ONLY_READ else on_lines(table) for name, table in given.items()}
 
 
 def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
@@ -211,16 +217,26 @@ def grown(tables: Tables, margin: int) -> Tables:
     state = links.state
     if state["n_free"] < margin:
         packet = _more_packets(links, margin)
-        if len(jobs.workers):  # shared slots; packets are the last that have sets
-            more = np.zeros((len(packet) - len(links.packet), jobs.workers.shape[1]), np.uint64)
-            jobs = jobs._replace(workers=np.concatenate((jobs.workers, more)))
+        jobs = with_packets(jobs, len(packet) - len(links.packet))
         links = links._replace(packet=packet)
     links = links._replace(
         tap=_more_records("tap", links.tap, state["n_tapped"], 1, state["now"]),
         sample=_more_records("sample", links.sample, state["n_samples"], 1, state["now"]),
     )
-    log = _more_records("log", jobs.log, state["n_log"], LOG_MARGIN, state["now"])
-    return tables._replace(links=links, jobs=jobs._replace(log=log))
+    return tables._replace(links=links, jobs=with_records(jobs, state))
+
+
+def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
+    """Return the tables with room for the workers of so many packets more; packets are the last that have sets."""
+    if not len(jobs.workers):  # slots are not shared
+        return jobs
+    more = np.zeros((n, jobs.workers.shape[1]), np.uint64)
+    return jobs._replace(workers=np.concatenate((jobs.workers, more)))
+
+
+def with_records(jobs: m.Jobs, state: s.Row) -> m.Jobs:
+    """Return the tables with room for what an event may write to the log."""
+    return jobs._replace(log=_more_records("log", jobs.log, state["n_log"], LOG_MARGIN, state["now"]))
 
 
 def _more_records(name: str, table: s.Rows, used: int, room: int, now: int) -> s.Rows:

@@ -29,8 +29,8 @@ Row = np.void
 # why the kernel returns
 DONE, FULL, STUCK, CHANGE = range(4)
 
-# what a packet is
-DATA, ACK, CONTRIBUTION, RESULT = range(4)
+# what a packet is: from CONTRIBUTION on, of a job that switches aggregate
+DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP, CONTRIBUTION, RESULT = range(9)
 
 # what takes a packet at the end of its stream
 TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
@@ -66,7 +66,8 @@ STATE_ROW = np.dtype(
         ("now", np.int64),  # ps
         ("seed", np.int64),
         ("n_links", np.int64),
-        ("first_flow_timer", np.int64),  # event
+        ("first_worker_timer", np.int64),  # event
+        ("first_flow_timer", np.int64),
         ("change_event", np.int64),  # at which the run stops, for links to change; the last of its time
         ("n_unfinished", np.int64),  # workers or messages
         ("first_free", np.int64),  # packet, and how many there are
@@ -228,7 +229,7 @@ class Links(NamedTuple):
 
     Parameters
     ----------
-    queue : EventQueue
+    events : EventQueue
         Pending events.
     state : STATE_ROW
         Time, free packets and counters.
@@ -248,7 +249,7 @@ class Links(NamedTuple):
         Share of a link that each class may have; empty where the first class goes first.
     """
 
-    queue: EventQueue
+    events: EventQueue
     state: Row
     link: Rows
     buffer: Rows

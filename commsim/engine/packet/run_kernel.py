@@ -62,10 +62,10 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
             or state["n_samples"] == len(links.sample)
         ):
             return FULL
-        number = next_event(links.queue)
+        number = next_event(links.events)
         if number < 0:
             return STUCK
-        state["now"] = links.queue.event[number]["when"]
+        state["now"] = links.events.event[number]["when"]
         if state["now"] >= state["next_sample"]:
             _sample(links)
         flow = -1
@@ -86,7 +86,7 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
         elif number < 3 * n_links:
             pause(links, number - 2 * n_links)
         elif number < first_flow_timer:
-            on_worker_timer(links, jobs, number - 3 * n_links)
+            on_worker_timer(links, jobs, number - state["first_worker_timer"])
         elif number == state["change_event"]:
             return CHANGE
         elif number >= first_flow_timer + ADDED * len(flows.flow):
@@ -116,7 +116,7 @@ def start_workers(links: Links, jobs: Jobs, starts: NDArray[np.int64]) -> None:
     """Set the time at which each worker begins, in picoseconds."""
     for number in range(len(starts)):
         jobs.worker[number]["timer_pending"] = True
-        schedule(links.queue, 3 * links.state["n_links"] + number, starts[number])
+        schedule(links.events, links.state["first_worker_timer"] + number, starts[number])
 
 
 @njit_norefcount

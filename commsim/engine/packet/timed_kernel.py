@@ -32,7 +32,7 @@ def queue_timed(links: Links, number: int, p: int) -> None:
     packet["arrival"] = link["free_at"] + link["latency"]
     if link["pipe_head"] < 0:
         link["pipe_head"] = p
-        schedule(links.queue, links.state["n_links"] + number, packet["arrival"])
+        schedule(links.events, links.state["n_links"] + number, packet["arrival"])
     else:
         links.packet[link["pipe_tail"]]["next"] = p
     link["pipe_tail"] = p
@@ -40,7 +40,7 @@ def queue_timed(links: Links, number: int, p: int) -> None:
         link["head"] = p
     if packet["came_over"] < 0 and packet["kind"] == DATA and not link["busy"]:
         link["busy"], link["told"] = True, p
-        schedule(links.queue, number, link["free_at"])
+        schedule(links.events, number, link["free_at"])
 
 
 @njit_norefcount
@@ -54,7 +54,7 @@ def tell(links: Links, number: int) -> int:
         after = links.packet[after]["next"]
     link["busy"], link["told"] = after >= 0, after
     if after >= 0:
-        schedule(links.queue, number, links.packet[after]["arrival"] - link["latency"])
+        schedule(links.events, number, links.packet[after]["arrival"] - link["latency"])
     return int(p)
 
 

@@ -83,11 +83,12 @@ def run_together(
         start_workers(t.links, t.jobs, begins)
         start_flows(t.links, t.flows)
 
-    margin = messages.packets_at_once(tables) + aggregation.packets_at_once(tables, jobs)
+    margin = messages.packets_at_once(tables) + aggregation.packets_at_once(tables.jobs, jobs)
     tables, finished, cpu = run_to_end(tables, margin, begin)
     messages.require_finished(tables, finished, network)
     of_plan, _ = messages.message_results(plan, tables, sizes, entered, False)
-    of_jobs = aggregation.aggregation_results(network, tables, jobs, cpu, seed=seed if values else None)
+    ran = aggregation.Ran(tables.links.state, tables.jobs, tables.links.link)
+    of_jobs = aggregation.aggregation_results(network, ran, jobs, cpu, seed=seed if values else None)
     return PacketRun(of_plan + of_jobs, tables, cpu)
 
 

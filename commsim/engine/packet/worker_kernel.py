@@ -13,19 +13,19 @@ from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 
 from .aggregator_kernel import chunk_of, note, set_of_packet
-from .link_kernel import free_packet, send, take_packet
-from .packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Links, Row
+from .packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Row
+from .posting_kernel import Packets, free_packet, send, take_packet
 from .traffic_state import Jobs
 from .wheel_kernel import schedule
 
 
 @njit_norefcount
-def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
+def on_worker_timer(links: Packets, jobs: Jobs, number: int) -> None:
     """Start a worker, or repeat the messages that have timed out.
 
     Parameters
     ----------
-    links, jobs : Links, Jobs
+    links, jobs : Packets, Jobs
         All tables; changed in place.
     number : int
         Number of the worker.
@@ -50,7 +50,7 @@ def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
 
 
 @njit_norefcount
-def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
+def on_worker_result(links: Packets, jobs: Jobs, p: int) -> None:
     """Take a result: once, in order inside its message; then let the next message go."""
     packet = links.packet[p]
     number = links.stream[packet["stream"]]["owner"]
@@ -87,7 +87,7 @@ def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
 
 
 @njit_norefcount
-def _go_on(links: Links, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _go_on(links: Packets, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     if worker["left"] == 0:
         if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
@@ -109,7 +109,7 @@ def _go_on(links: Links, jobs: Jobs, worker: Row, job: Row, message: int) -> Non
 
 
 @njit_norefcount
-def _slide(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
+def _slide(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     while worker["base"] < worker["next"]:
         entry = jobs.entry[_entry_of(jobs, worker, job, worker["base"])]
@@ -139,7 +139,7 @@ def _adjust_window(worker: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _begin_tensor(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
+def _begin_tensor(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
     tensor = jobs.tensor[worker["tensor"]]
     worker["left"] = tensor["end"] - tensor["first"]
     worker["base"] = worker["next"] = tensor["first"]
@@ -192,7 +192,7 @@ def _entry_of(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
 
 
 @njit_norefcount
-def _send_message(links: Links, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _send_message(links: Packets, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
     place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     entry["message"], entry["expected"] = message, 0
@@ -201,7 +201,7 @@ def _send_message(links: Links, jobs: Jobs, worker: Row, job: Row, message: int)
 
 
 @njit_norefcount
-def _repeat(links: Links, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
+def _repeat(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
     jobs.entry[place]["resent"] = True
     worker["n_resent"] += job["packets"]
     links.state["retransmissions"] += job["packets"]
@@ -209,7 +209,7 @@ def _repeat(links: Links, jobs: Jobs, worker: Row, job: Row, place: int) -> None
 
 
 @njit_norefcount
-def _transmit(links: Links, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
+def _transmit(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
     entry = jobs.entry[place]
     index = _index(jobs, worker, job, entry["message"])
@@ -260,9 +260,9 @@ def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
 
 
 @njit_norefcount
-def _set_timer(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
+def _set_timer(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
     if worker["timer_pending"] or worker["head"] < 0 or job["rto"] == 0:
         return
     worker["timer_pending"] = True
     number = job["worker"] + worker["number"]
-    schedule(links.queue, 3 * links.state["n_links"] + number, jobs.entry[worker["head"]]["deadline"])
+    schedule(links.events, links.state["first_worker_timer"] + number, jobs.entry[worker["head"]]["deadline"])

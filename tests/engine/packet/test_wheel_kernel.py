@@ -18,8 +18,8 @@ HOUR = 3600 * 10**12  # ps
 def wheel(shift: int) -> s.EventQueue:
     link = np.zeros(1, s.LINK_ROW)
     tables = lay_out(N_EVENTS - 3, 0, 0, link=link, buffer=np.zeros(1, s.BUFFER_ROW))
-    tables.links.queue.wheel["shift"] = shift
-    return tables.links.queue
+    tables.links.events.wheel["shift"] = shift
+    return tables.links.events
 
 
 def delay(random: Random, shift: int) -> int:
