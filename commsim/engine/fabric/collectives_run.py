@@ -22,13 +22,15 @@ from commsim.engine.packet.aggregation import Ran, aggregation_results, packets_
 from commsim.engine.packet.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.packet_plan import aggregation_rows
 from commsim.engine.packet.packet_state import PS
+from commsim.engine.packet.transport import Fabric
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK, job_results, not_negative
 from commsim.routing.flaps import Flaps
 
 from .fabric_flaps import FabricFlaps
+from .fabric_rules import rules_of
 from .fabric_run import build, require_finished, run_fabric
-from .fabric_state import Fabric
+from .fabric_state import Fabric as Tables
 from .spraying import Spraying, in_packets
 from .ways import Ways, ways_of
 from .work import Work, work_of_plan
@@ -135,6 +137,15 @@ def simulate_sprayed(
     )
 
 
+def queues_of(network: Network, spraying: Spraying) -> Fabric:
+    """Return the queues and marks that packets of a switch system meet where others would be sprayed."""
+    rules = rules_of(network, ways_of(network), spraying)
+    return dataclasses.replace(
+        spraying.meets, buffer=rules["queue"], ecn_min=rules["ecn_min"], ecn_max=rules["ecn_max"],
+        ecn_probability=rules["most_marked"],
+    )  # fmt: skip
+
+
 class _Look:
     """Shows the links of a run to a watch, in the order of the network's.
 
@@ -156,14 +167,14 @@ class _Look:
         """When the next look is due."""
         return self._watch.next
 
-    def begin(self, fabric: Fabric) -> None:
+    def begin(self, fabric: Tables) -> None:
         """Begin with the empty network."""
         room = np.full(self._n_links, np.inf)
         room[self._ways.links] = fabric.link["room"][: len(self._ways.links)]
         self._watch.open(room)
         self.make(fabric)
 
-    def make(self, fabric: Fabric) -> Fabric:
+    def make(self, fabric: Tables) -> Tables:
         """Look."""
         state = fabric.state
         queued, sent = np.zeros((2, self._n_links), np.int64)
@@ -175,7 +186,7 @@ class _Look:
         return fabric
 
 
-def _times(fabric: Fabric, spraying: Spraying) -> FlowTimes:
+def _times(fabric: Tables, spraying: Spraying) -> FlowTimes:
     message = fabric.message
     n_packets = (message["end"] - message["first"]).astype(np.int64)
     on_wire = (n_packets - 1) * float(spraying.payload + spraying.header) + message["last_size"]
@@ -183,7 +194,7 @@ def _times(fabric: Fabric, spraying: Spraying) -> FlowTimes:
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
-def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTimes) -> None:
+def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Tables, times: FlowTimes) -> None:
     """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
 
     Raises
@@ -223,7 +234,7 @@ def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Fabric, times: FlowTi
     check_order(plan, times, slack)
 
 
-def _with_counters(network: Network, ways: Ways, fabric: Fabric, results: tuple[Result, ...]) -> tuple[Result, ...]:
+def _with_counters(network: Network, ways: Ways, fabric: Tables, results: tuple[Result, ...]) -> tuple[Result, ...]:
     state, message = fabric.state, fabric.message
     counters = {
         "packet_hops": state["packet_hops"],

@@ -22,7 +22,7 @@ from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.scenario.bounds.floor import ON_PAPER, SLACK
-from commsim.scenario.plans.aggregated import NOT_SPRAYED, AggregatedPlan
+from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
 
@@ -233,7 +233,7 @@ class SharedRun:
 
     def _in_packets(self, sized: Sized, slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
-        from commsim.engine.fabric.collectives_run import simulate_sprayed
+        from commsim.engine.fabric.collectives_run import queues_of, simulate_sprayed
         from commsim.engine.fabric.spraying import Spraying
         from commsim.engine.packet.aggregation import simulate_aggregation
         from commsim.engine.packet.messages import simulate_messages
@@ -241,18 +241,17 @@ class SharedRun:
 
         several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
         if sized.plan is None:
+            fabric = queues_of(self.network, wish.transport) if isinstance(wish.transport, Spraying) else wish.fabric
             return list(
-                simulate_aggregation(self.network, slots, fabric=wish.fabric, seed=self.seed, values=several).results
+                simulate_aggregation(self.network, slots, fabric=fabric, seed=self.seed, values=several).results
             )
         if isinstance(wish.transport, Spraying):
-            if slots:
-                raise InputError(NOT_SPRAYED.format(slots[0].system.name))
             if wish.flaps is not None:
                 self._require_no_own_costs()
             return list(
                 simulate_sprayed(
                     sized.plan, sized.sizes, wish.transport, starts=sized.starts, seed=self.seed,
-                    framing=wish.framing, flaps=wish.flaps, trace=wish.trace,
+                    framing=wish.framing, flaps=wish.flaps, trace=wish.trace, aggregated=slots,
                 )
             )  # fmt: skip
         given: dict[str, Any] = {
