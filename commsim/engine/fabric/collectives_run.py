@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import process_time
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
@@ -32,8 +32,8 @@ from .fabric_rules import rules_of
 from .fabric_run import build, require_finished, run_fabric
 from .fabric_state import Fabric as Tables
 from .spraying import Spraying, in_packets
-from .ways import Ways, ways_of
-from .work import Work, work_of_plan
+from .ways import Ways, ways_of, ways_of_paths
+from .work import Work, paths_of, work_of_plan
 
 
 def simulate_sprayed(
@@ -96,17 +96,16 @@ def simulate_sprayed(
     refuse_curves(plan.network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     spraying = dataclasses.replace(in_packets(spraying, framing), seed=seed)
     entered = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    ways = ways_of(plan.network)
+    ranks = priority_ranks([job.priority for job in (*plan.jobs, *aggregated)], spraying.meets)
+    paths = paths_of(plan, spraying, ranks) if spraying.on_path else None
+    ways = ways_of(plan.network) if paths is None else ways_of_paths(plan.network, paths.there, paths.back)
     changes = None if flaps is None else FabricFlaps(plan.network, ways, flaps)
     network = plan.network
     if flaps is not None and aggregated:
         raise InputError("flaps are not modelled for packets of switch systems")
     if network.loss.any() and any(job.system.lossless for job in aggregated):
         raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
-    ranks = priority_ranks(
-        [*(job.priority for job in plan.jobs), *(job.priority for job in aggregated)], spraying.meets
-    )
-    work = work_of_plan(plan, payload(plan, sizes), entered, ways, spraying, ranks)
+    work = work_of_plan(plan, payload(plan, sizes), entered, ways, spraying, ranks, paths)
     of_jobs = None
     if aggregated:
         of_jobs = aggregation_rows(network, aggregated, spraying.meets, ranks[len(plan.jobs) :])
@@ -219,12 +218,7 @@ def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Tables, times: FlowTi
         raise PhysicsError(
             f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
         )
-    up, down = ways.links[work.src], ways.links[work.dst + len(ways.hosts)]
-    rate = np.minimum(network.bandwidth[up], network.bandwidth[down])
-    costs = network.overhead[network.src[up]] + network.recv_overhead[network.dst[down]]
-    fixed = costs + network.latency[up] + network.latency[down]
-    alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
-    alone += np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire
+    alone = _alone(plan, ways, work, times)
     if work.adding.size:
         alone = alone + work.adding / PS
     early = alone - (times.done - times.start)
@@ -232,6 +226,27 @@ def _check(plan: FlowPlan, ways: Ways, work: Work, fabric: Tables, times: FlowTi
         i = int(early.argmax())
         raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, but takes at least {alone[i]} s")
     check_order(plan, times, slack)
+
+
+def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes) -> NDArray[np.float64]:
+    """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies."""
+    network = plan.network
+    if work.paths is None:
+        up, down = ways.links[work.src], ways.links[work.dst + len(ways.hosts)]
+        rate = np.minimum(network.bandwidth[up], network.bandwidth[down])
+        fixed = network.latency[up] + network.latency[down]
+        src, dst = network.src[up], network.dst[down]
+        crosses = work.src != work.dst
+    else:
+        crosses = np.diff(plan.routes.first) > 0
+        rate, fixed = np.full(len(plan.ends), np.inf), plan.routes.latency
+        np.minimum.at(
+            rate, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)), network.bandwidth[plan.routes.link]
+        )
+        src, dst = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends].T
+    fixed = fixed + network.overhead[src] + network.recv_overhead[dst]
+    alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
+    return np.asarray(alone + np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire)
 
 
 def _with_counters(network: Network, ways: Ways, fabric: Tables, results: tuple[Result, ...]) -> tuple[Result, ...]:

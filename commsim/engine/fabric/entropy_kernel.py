@@ -11,7 +11,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .fabric_state import BITMAP, ECMP, MIXED, N_RECYCLED, OBLIVIOUS, REPS, Fabric
+from .fabric_state import BITMAP, ECMP, MIXED, N_RECYCLED, OBLIVIOUS, PATH, REPS, Fabric
 from .loss_kernel import draw
 
 WORST = 15
@@ -76,7 +76,7 @@ def learn(fabric: Fabric, f: int, entropy: int, penalty: int) -> None:
     flow, rules = fabric.flow[f], fabric.rules
     balancing = rules["balancing"]
     which = entropy & (rules["entropies"] - 1)
-    if balancing in (ECMP, OBLIVIOUS):
+    if balancing in (ECMP, OBLIVIOUS, PATH):
         return
     if penalty == 0:
         if balancing != BITMAP and flow["n_recycled"] < N_RECYCLED:

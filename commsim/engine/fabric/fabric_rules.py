@@ -15,6 +15,7 @@ from .spraying import BALANCINGS, Spraying
 from .transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from .ways import Ways
 
+LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
 REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for
 
 RULES_ROW = np.dtype(
@@ -25,7 +26,8 @@ RULES_ROW = np.dtype(
         ("trims", np.bool_),
         ("answers_first", np.bool_),  # before data
         ("mtu", np.int64),  # bytes on the wire of a full packet,
-        ("header", np.int64),  # of its header, and of a packet without data
+        ("header", np.int64),  # of its header, and of a packet that was trimmed,
+        ("answer", np.int64),  # and of an answer
         ("ack_every", np.int64),  # bytes
         ("window", np.float64),  # bytes at first and, for the receiver's credit, in all
         ("give_up", np.int64),  # ps
@@ -85,8 +87,11 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
     product = rtt / wire
     one, constants = spraying.settled
     least = max(product, one.depth * PS / wire)
-    queue = spraying.queue if spraying.queue is not None else math.ceil(least / mtu) * mtu
-    begin, end, most_marked = one.red or (0.25 * queue * wire / PS, 0.75 * queue * wire / PS, 1.0)
+    queue = spraying.queue
+    if queue is None:
+        queue = math.inf if spraying.on_path else math.ceil(least / mtu) * mtu
+    deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
+    begin, end, most_marked = one.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
     marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
     target = 0.75 * rtt if spraying.trims else rtt
     scale = product / REFERENCE
@@ -98,13 +103,14 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
         "balancing": BALANCINGS[spraying.balancing],
         "entropies": spraying.entropies,
         "trims": spraying.trims,
-        "answers_first": True,
+        "answers_first": not spraying.on_path,
         "mtu": mtu,
         "header": spraying.header,
-        "ack_every": one.ack_every,
+        "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
+        "ack_every": one.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
         "window": spraying.window if spraying.window is not None else window,
-        # the deepest queues on the way, three times two classes, after 15 us
-        "give_up": 15e6 + 6 * queue * wire,
+        # the deepest queues on the way, three times two classes, after 15 us; where they have no end, see `LATE`
+        "give_up": 15e6 + 6 * queue * wire if math.isfinite(queue) else LATE,
         "rtt": rtt,
         "ps_per_byte": wire,
         "target": target,

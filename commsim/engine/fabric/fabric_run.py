@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
-from commsim.core.network import Network
+from commsim.core.network import FORWARDING, Network
 from commsim.engine.packet.packet_run import job_tables, link_tables, with_packets, with_records
 from commsim.engine.packet.packet_state import (
     CHANGE,
@@ -26,6 +26,7 @@ from commsim.engine.packet.packet_state import (
     Row,
     Rows,
     event_queue,
+    on_lines,
     zeros_on_lines,
 )
 from commsim.engine.packet.traffic_state import ADDED, RECEIVER_ROW, Jobs
@@ -266,7 +267,7 @@ def build(
     firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
         state[name] = first
-    stream, route = _streams(ways, of_jobs)
+    stream, route = _streams(ways, work, of_jobs)
     n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
     state["n_classes"] = n_classes
     learns = spraying.balancing in ("bitmap", "reps", "mixed")
@@ -289,7 +290,8 @@ def build(
     fabric = Fabric(
         _row(state), _row(row), link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
-        work.message, work.queue, *work.successors, work.adding, np.zeros(n_hosts if work.adding.size else 0, np.int64),
+        work.message, work.queue, *work.successors, work.adding,
+        np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
         np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
         np.zeros(n_flows * spraying.entropies, np.uint8),
@@ -324,23 +326,39 @@ def _links(
     link["room"][:n] = np.minimum(room, ENDLESS)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
-    marks = np.ones(n, bool)
-    marks[: 2 * n_hosts] = spraying.settled[0].marks_last  # their receivers keep the last queue short
+    marks = np.arange(n) >= n_hosts
+    if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
+        marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     for name in ("ecn_min", "ecn_max"):
         link[name][:n] = np.where(marks, rules[name], 0)
     return link, buffer
 
 
-def _streams(ways: Ways, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
-    """Fill the tables of ways that packets keep to: streams, and the links of each."""
-    stream = np.asarray(of_jobs.get("stream", []), STREAM_ROW)
-    hops = np.asarray(of_jobs.get("hops", []), np.int64)
+def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
+    """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
+    stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
+    if work.paths is not None:
+        there, back, n = work.paths.there, work.paths.back, len(work.src)
+        hops = np.concatenate((there.link, back.link)).astype(np.int64)
+        first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
+        stream = np.zeros(2 * n, STREAM_ROW)
+        stream["begin"], stream["end"], stream["owner"] = first[:-1], first[1:], np.tile(np.arange(n), 2)
+        stream["priority"] = np.tile(work.rank, 2)
+    more = np.array(of_jobs.get("stream", []), STREAM_ROW)
+    for name in ("begin", "end"):
+        more[name] += len(hops)
+    for row in ("up", "down", "down_end", "unit"):
+        for table in ("worker", "aggregator", "server"):
+            for one in of_jobs.get(table, ()):
+                if row in (one.dtype.names or ()) and one[row] >= 0:
+                    one[row] += len(stream)
+    stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
     place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
     place[ways.links] = np.arange(len(ways.links))
     route = np.zeros(len(hops), ROUTE_ROW)
-    route["link"] = place[hops]
+    route["link"] = place[hops.astype(np.int64)]
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
-    return stream, route
+    return stream, on_lines(route)
 
 
 def _row(table: NDArray[np.void]) -> Row:
@@ -379,10 +397,17 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
     count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
     flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
     flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
+    if work.paths is not None:
+        flow["local"] = np.diff(work.paths.there.first) == 0
     flow["received_at"] = flow["finished_at"] = -1
-    length = 1 << np.ceil(np.log2(np.minimum(count, MOST_EARLY))).astype(np.int64)
-    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     flow["window"] = rules["window"]
+    if work.paths is not None:
+        flow["on_path"], flow["cap"] = True, np.where(np.isfinite(work.paths.cap), work.paths.cap, 0.0) / PS
+        if rules["transport"] == rows_of.WINDOW and spraying.window is None:
+            flow["window"] = work.paths.window * rules["mtu"]
+    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // rules["mtu"] + 1, 1), MOST_EARLY)
+    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
+    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     # windows of DCTCP and Swift grow as far as the network lets them
     flow["most"] = 1e15 if rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) else rules["window"]
     flow["credit"], flow["blind"] = rules["window"], True
@@ -393,7 +418,8 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
         flow[name] = NEVER
     flow["decayed_at"] = flow["notified_at"] = -1
     flow["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
-    flow["latest"], flow["turns"], flow["rank"] = -1, 1, work.rank
+    flow["latest"], flow["rank"] = -1, work.rank
+    flow["turns"] = 1 if work.paths is None else work.paths.turns
     for name in ("next_pull", "next_idle"):
         flow[name] = -1
     flow["flip"] = generator.integers(spraying.entropies, size=n)
@@ -407,7 +433,7 @@ def _receivers(work: Work) -> Rows:
     """Fill the table of the flows' other ends."""
     receiver = np.zeros(len(work.src), RECEIVER_ROW)
     receiver["message"] = receiver["complete"] = work.of_flow[:-1]
-    receiver["end"], receiver["node"] = work.of_flow[1:], work.dst
+    receiver["end"], receiver["node"] = work.of_flow[1:], work.node
     receiver["boundary"] = work.message["end"][work.queue[work.of_flow[:-1]]]
     return receiver
 

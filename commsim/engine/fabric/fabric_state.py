@@ -33,7 +33,8 @@ SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
 
 # how a sender chooses the entropy of a packet, and a switch the link
-ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET = range(7)
+# or that all packets of a flow keep to one path
+ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET, PATH = range(8)
 
 _PACKET_FIELDS = {
     # name: type and place; what only one kind of packet needs lies where another kind has something else
@@ -231,7 +232,8 @@ FLOW_ROW = np.dtype(
         ("ready", np.int64),  # ps: both ends have begun
         ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("finished_at", np.int64),  # ps: last acknowledgement at the sender
-        ("unused", np.int64, (5,)),
+        ("cap", np.float64),  # bytes/ps that its job may send at most
+        ("unused", np.int64, (3,)),
     ],
     align=True,
 )

@@ -215,8 +215,14 @@ def _leave(fabric: Fabric, i: int, now: int) -> int:
     if not is_new:
         leave_queue(fabric, i, p)
     depart(fabric, i, p)
-    if is_new and packet["flags"] & (LAST | RESENT) == LAST:
-        on_left(fabric, packet["flow"], now)
+    if not is_new:
+        return i
+    f = packet["flow"]
+    if packet["flags"] & (LAST | RESENT) == LAST:
+        on_left(fabric, f, now)
+    if not fabric.rules["answers_first"]:  # an answer goes before the flow's next turn
+        fabric.flow[f]["n_ready"] -= 1
+        get_ready(fabric, f)
     return i
 
 
@@ -364,7 +370,7 @@ def _grant(fabric: Fabric, h: int, now: int) -> None:
     p = take_packet(fabric)
     packet, flow = fabric.packet[p], fabric.flow[f]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = PULL, f, 0, 0
-    packet["size"], packet["amount"], packet["sent"] = fabric.rules["header"], flow["given"], now
+    packet["size"], packet["amount"], packet["sent"] = fabric.rules["answer"], flow["given"], now
     answer(fabric, p, fabric.state["n_pulls"] % fabric.rules["entropies"])
     fabric.state["n_pulls"] += 1
 
@@ -389,13 +395,15 @@ def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
     """Make the packet of a flow whose turn it is; return whether it has one now."""
     f = fabric.packet[p]["flow"]
     flow = fabric.flow[f]
-    flow["n_ready"] -= 1
     fabric.host[h]["n_ready"] -= 1
-    if flow["free_at"] > now:
-        arm(fabric, f, GO, flow["free_at"])
-        return False
-    if not may_send(fabric, f):
+    waits = flow["free_at"] > now
+    if waits or not may_send(fabric, f):
+        flow["n_ready"] -= 1
+        if waits:
+            arm(fabric, f, GO, flow["free_at"])
         return False
     make_packet(fabric, f, p, now)
-    get_ready(fabric, f)
+    if fabric.rules["answers_first"]:
+        flow["n_ready"] -= 1
+        get_ready(fabric, f)
     return True

@@ -97,7 +97,7 @@ def _notify(fabric: Fabric, p: int, now: int) -> None:
     q = take_packet(fabric)
     notice = fabric.packet[q]
     notice["kind"], notice["flow"], notice["number"], notice["flags"] = CNP, packet["flow"], packet["number"], 0
-    notice["size"], notice["sent"], notice["amount"] = rules["header"], now, wait
+    notice["size"], notice["sent"], notice["amount"] = rules["answer"], now, wait
     fabric.state["n_notified"] += 1
     answer(fabric, q, packet["entropy"])
 
@@ -112,7 +112,7 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
     packet[q]["flags"] = packet[p]["flags"]
     packet[q]["flow"], packet[q]["number"] = packet[p]["flow"], packet[p]["number"]
     packet[q]["sent"] = packet[p]["sent"]
-    packet[q]["size"] = fabric.rules["header"]
+    packet[q]["size"] = fabric.rules["answer"]
     packet[q]["amount"] = flow["received"]
     if kind == ACK:
         packet[q]["expected"] = flow["expected"]

@@ -130,9 +130,11 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted(fabric, f, left)
+    packet["n_noted"] = 0
     if rules["paces"]:
         pace(fabric, f, size, now)
-        packet["n_noted"] = 0
+    if flow["cap"] > 0.0:
+        flow["free_at"] = max(flow["free_at"], now + int(size / flow["cap"]))
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"] = now
     if flow["on_path"]:
@@ -302,7 +304,7 @@ def request(fabric: Fabric, f: int, now: int) -> None:
     p = take_packet(fabric)
     packet = fabric.packet[p]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
-    packet["size"], packet["sent"] = fabric.rules["header"], now
+    packet["size"], packet["sent"] = fabric.rules["answer"], now
     packet["amount"] = wanted(fabric, f, backlog(fabric, f))
     if flow["on_path"]:
         follow(fabric, p, f)

@@ -17,7 +17,7 @@ from .transports import Constants, Transport, transport_of
 
 BALANCINGS = {
     "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
-    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET,
+    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET, "path": tables.PATH,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
 
@@ -31,13 +31,19 @@ class Spraying:
     transport : str
         One of ``TRANSPORTS``, with constants: ``NAME:key=value,...``.
     balancing : str
-        One of ``BALANCINGS``: how a sender chooses a packet's entropy, or ``adaptive`` for the switch's choice.
+        One of ``BALANCINGS``: how a sender chooses a packet's entropy, ``adaptive`` or ``flowlet`` for the switch's
+        choice, ``path`` for the one path that the routing gives each message.
     entropies : int
         Paths that a message tries, a power of two.
     payload, header : int, bytes
-        Payload and header of a packet; an answer and a trimmed packet are a header long.
+        Payload and header of a packet; a trimmed packet is a header long.
+    ack_bytes : int, bytes, optional
+        Size of an answer; by default that of a header.
+    ack_every : int, optional
+        Packets that one acknowledgement may answer; by default what the transport says.
     queue : float, bytes, optional
-        Data that a switch's link holds, if the network's buffer is not less; by default rate times round trip.
+        Data that a switch's link holds, if the network's buffer is not less; by default rate times round trip, and
+        without end for messages that keep to a path.
     ecn : (float, float[, float]), bytes, optional
         Queue at which marks begin, and at which they are certain, and their probability just below that (default 1); by
         default a quarter and three quarters of the queue, except for transports with marks of their own. (0, 0) marks
@@ -70,6 +76,8 @@ class Spraying:
     entropies: int = 128
     payload: int = 4096
     header: int = 64
+    ack_bytes: int | None = None
+    ack_every: int | None = None
     queue: float | None = None
     ecn: tuple[float, ...] | None = None
     window: float | None = None
@@ -90,16 +98,19 @@ class Spraying:
         one, _ = self.settled
         if self.balancing not in BALANCINGS:
             raise InputError(f"unknown balancing {self.balancing!r}; known: {', '.join(BALANCINGS)}")
-        if one.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet"):
+        if one.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
             raise InputError(f"{self.transport} compares what the links of one path say: it needs the balancing ecmp")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
         if not 1 <= self.payload <= 30_000 or not 1 <= self.header <= 1000:
             sizes = f"{self.payload} and {self.header}"
             raise InputError(f"a packet has 1 to 30000 bytes and a header of 1 to 1000, got {sizes}")
+        if not 0 <= (self.ack_bytes or 0) < 2**15 or not 1 <= (self.ack_every or 1) < 2**31:
+            got = f"{self.ack_bytes} and {self.ack_every}"
+            raise InputError(f"acknowledgements have 0 to 32767 bytes and answer 1 packet or more, got {got}")
         mtu = self.payload + self.header
         for name in ("queue", "window"):
-            if (value := getattr(self, name)) is not None and not mtu <= value < 1e12:
+            if (value := getattr(self, name)) is not None and not (mtu <= value < 1e12 or value == np.inf):
                 raise InputError(f"a {name} holds at least one packet of {mtu} bytes, got {value:g}")
         if self.ecn is not None and not 0 <= self.ecn[0] <= self.ecn[1]:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
@@ -114,6 +125,11 @@ class Spraying:
             raise InputError(f"a pause between flowlets is from 0 to 1 s, got {self.flowlet_gap:g} s")
         if self.choices < 1:
             raise InputError(f"an adaptive switch compares at least 1 link, got {self.choices}")
+
+    @property
+    def on_path(self) -> bool:
+        """Whether all packets of a message keep to the path that the routing gives it."""
+        return self.balancing == "path"
 
     @property
     def meets(self) -> Fabric:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import HOST, SWITCH, Network
+from commsim.core.network import FORWARDING, HOST, SWITCH, Network
+from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
 NEEDED = "sprayed transports need hosts with one link each to a switch"
@@ -87,6 +88,27 @@ def ways_of(network: Network) -> Ways:
         hosts, switches, links, to, edge.astype(np.int32), edge_switch, way,
         (ways + 2 * len(hosts)).astype(np.int32), furthest + 2,
     )  # fmt: skip
+
+
+def ways_of_paths(network: Network, *routes: Routes) -> Ways:
+    """Give numbers to the links of a network whose messages keep to paths: links of endpoints count as those of hosts.
+
+    Parameters
+    ----------
+    network : Network
+        Any network.
+    *routes : Routes
+        Paths that messages and their answers take.
+    """
+    leaves, comes = (~np.isin(network.kind[end], FORWARDING) for end in (network.src, network.dst))
+    links = np.concatenate((np.flatnonzero(leaves), np.flatnonzero(~leaves))).astype(np.int32)
+    n = int(leaves.sum())
+    none, at_one = np.zeros(0, np.int32), np.zeros(n, np.int32)
+    to = np.where(comes[links], 0, n).astype(np.int32)
+    longest = max(int(np.diff(way.first).max(initial=1)) for way in routes)
+    return Ways(
+        network.src[links[:n]].astype(np.int32), none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest
+    )
 
 
 def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:

@@ -62,12 +62,12 @@ def message_rows(
     link, buffer = link_tables(plan.network, fabric)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     _check(plan, transport, fabric, link, payload + header)
-    back = _routes_back(plan)
+    back = routes_back(plan)
     transport_row = transport.row()
     transport_row["packet_size"] = payload + header
-    bdp = _path_packets(plan, back, payload + header, int(transport_row["ack_size"][0]))
+    bdp = path_packets(plan, back, payload + header, int(transport_row["ack_size"][0]))
     window, transport_row["max_window"] = transport.windows(bdp, payload)
-    turns = _turns(plan, transport)
+    turns = turns_of(plan, "window" if isinstance(transport, Window) else "")
     window = np.ceil(window * turns / turns.min(initial=1))
     transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps_early"][0] else 0
     message = message_table(plan, n_bytes, payload, header)
@@ -138,7 +138,8 @@ def adding_times(plan: FlowPlan, node: NDArray[np.int32], n_bytes: Floats) -> ND
     return np.rint(took * PS).astype(np.int64)
 
 
-def _routes_back(plan: FlowPlan) -> Routes:
+def routes_back(plan: FlowPlan) -> Routes:
+    """Find the paths of acknowledgements."""
     back = turned_round(plan.network, joined([job.placement for job in plan.jobs]))
     hashed = plan.hashed_channel
     return find_connection_routes(
@@ -152,7 +153,7 @@ def _routes_back(plan: FlowPlan) -> Routes:
     )
 
 
-def _turns(plan: FlowPlan, transport: Transport) -> NDArray[np.int64]:
+def turns_of(plan: FlowPlan, transport: str) -> NDArray[np.int64]:
     """Packets that each wire may have in its host's queue, in the ratio of the weights.
 
     A queue in order of arrival is shared in the ratio of what each flow has there: at the host its turns, in switches
@@ -161,7 +162,7 @@ def _turns(plan: FlowPlan, transport: Transport) -> NDArray[np.int64]:
     weight = plan.flow["weight"][: len(plan.ends)]
     if (weight == weight[:1]).all():
         return np.ones(len(weight), np.int64)
-    if not isinstance(transport, Window):
+    if transport != "window":
         raise InputError(
             "this transport gives messages what it finds, and the schedule's channels have weights; "
             "use the transport `window`, or the flow engine"
@@ -173,7 +174,7 @@ def _turns(plan: FlowPlan, transport: Transport) -> NDArray[np.int64]:
     return np.asarray(np.rint(ratio * (1 + int(np.argmin(error)))), np.int64)
 
 
-def _path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floats:
+def path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floats:
     """Bandwidth-delay product of each wire's own empty path, in packets, stored and forwarded at every hop."""
     n = len(plan.ends)
     of_wire = np.repeat(np.arange(n), np.diff(plan.routes.first))
