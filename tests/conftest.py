@@ -21,7 +21,7 @@ NOJIT_FILES = {
     "core": "dependencies faults machine network_queries",
     "core/checking": "random_order",
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
-    "engine/packet": "congestion_kernel pauses wheel_kernel",
+    "engine/packet": "pauses wheel_kernel",
     "engine/recurrence": "lockstep_kernel ring_phase_kernel",
     "engine/symmetry": "symmetry_kernel",
     "formats": "goal hostile nccl_topology networks nvidia_smi",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from commsim.core.units import format_size
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.scenario import prepare
 from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network

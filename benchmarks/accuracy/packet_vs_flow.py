@@ -22,7 +22,7 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.messages import run_messages
+from commsim.engine.packet.messages import run_packets
 from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.auto.known_error import PACKET_FILE
@@ -120,8 +120,8 @@ def measure(case: tuple[str, str, str, int], plan: FlowPlan, size: float, flow: 
     fabric = transport.fabric(float(plan.network.bandwidth.max()))
     silent = dataclasses.replace(transport, ack_bytes=0)
     unmarked = dataclasses.replace(fabric, ecn_min=0.0, ecn_max=0.0)
-    whole = run_messages(plan, size, transport=transport, fabric=fabric).results[0]
-    silenced = [run_messages(plan, size, transport=silent, fabric=f).results[0] for f in (fabric, unmarked)]
+    whole = run_packets(plan, size, transport=transport, fabric=fabric).results[0]
+    silenced = [run_packets(plan, size, transport=silent, fabric=f).results[0] for f in (fabric, unmarked)]
     without = [result.time / flow - 1 for result in silenced]
     return Gap(*case, size, flow, whole.time, without[0], without[1], whole.counters["marks"])
 

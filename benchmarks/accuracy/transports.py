@@ -16,7 +16,7 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.engine.fabric.collectives_run import simulate_sprayed
+from commsim.engine.packet.messages import simulate_packets
 from commsim.engine.fabric.spraying import BALANCINGS, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.flow import simulate_flows
@@ -40,7 +40,7 @@ def times(plan: FlowPlan, transport: str, seeds: int) -> Iterator[str]:
         except InputError:
             yield "-"
             continue
-        runs = [simulate_sprayed(plan, SIZE, spraying, seed=seed)[0] for seed in range(1, seeds + 1)]
+        runs = [simulate_packets(plan, SIZE, spraying, seed=seed)[0] for seed in range(1, seeds + 1)]
         again = median(run.counters["retransmissions"] for run in runs)
         yield f"{median(run.time for run in runs) * 1e6:.1f}" + (f" ({again:.0f})" if again else "")
 

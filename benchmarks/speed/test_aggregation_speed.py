@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
 from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network

@@ -18,7 +18,7 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.messages import MessageRun, run_messages
+from commsim.engine.packet.messages import PacketRun, run_packets
 from commsim.engine.packet.transport import TRANSPORTS
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -49,12 +49,12 @@ def where(n_hosts: int) -> Network:
     return leaf_spine(n, n, n_hosts // n, RATE, latency=1e-6)
 
 
-def simulate(plan: FlowPlan, size: float, name: str) -> MessageRun:
+def simulate(plan: FlowPlan, size: float, name: str) -> PacketRun:
     """Run one case."""
     transport = TRANSPORTS[name]()
     fabric = transport.fabric(RATE)
     lossy = dataclasses.replace(fabric, loss=LOSS)
-    return run_messages(plan, size, transport=transport, fabric=fabric if name == "window" else lossy)
+    return run_packets(plan, size, transport=transport, fabric=fabric if name == "window" else lossy)
 
 
 @pytest.mark.parametrize(("n_hosts", "collective", "transport", "size"), CASES)

@@ -94,7 +94,7 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
 
 def server_bytes(workers: tuple[int, ...], elements: int = 2**14) -> Iterator[Row]:
     """Bytes at ATP's server, which has each fragment once when switches add up all workers of several racks."""
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.scenario.aggregation_jobs import aggregation_job
     from topologies.leaf_spine import leaf_spine
 
@@ -142,7 +142,7 @@ def shares() -> Iterator[Row]:
 
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine, median of some seeds, against the estimate of what losses cost."""
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
     from commsim.scenario.inputs import load_network
 

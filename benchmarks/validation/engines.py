@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
 from commsim.scenario import prepare, with_costs
 from commsim.scenario.aggregation_jobs import aggregation_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
 from switch_model.bounds import line_rate, ring_rate, server_rate

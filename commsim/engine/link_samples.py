@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from commsim.engine.packet.packet_run import Tables
 
 Numbers = NDArray[np.int64]
 # What packets of the packet engine meet with, and the fields of its state that count it.
@@ -82,16 +78,6 @@ class LinkWatch:
         """When the next look is due."""
         return float(self._at[len(self._seen)]) if len(self._seen) < len(self._at) else np.inf
 
-    def begin(self, tables: Tables) -> None:
-        """Begin a run: look at its links before anything is sent."""
-        from commsim.engine.packet.packet_state import ENDLESS
-
-        link = tables.links.link
-        shared = tables.links.buffer["total"][link["shared"]]
-        room = np.where(link["shared"] >= 0, shared, link["buffer"])
-        self.open(np.where(room >= ENDLESS, np.inf, room))
-        self.make(tables)
-
     def open(self, room: NDArray[np.float64]) -> None:
         """Begin a run, before anything is sent.
 
@@ -105,18 +91,6 @@ class LinkWatch:
     def note(self, queued: Numbers, sent: Numbers, counts: Numbers) -> None:
         """Note what queues before each link and what it has sent, in bytes, and the counts of ``COUNTED``."""
         self._seen.append((queued, sent, counts))
-
-    def make(self, tables: Tables) -> Tables:
-        """Look."""
-        link, state = tables.links.link, tables.links.state
-        counts = np.array([sum(int(state[name]) for name in names) for names in COUNTED.values()])
-        self.note(link["queued"].copy(), link["n_bytes"].copy(), counts)
-        return tables
-
-    def finish(self, tables: Tables) -> None:
-        """Look a last time, where the run was over before that was due."""
-        if np.isfinite(self.next):
-            self.make(tables)
 
     def samples(self, n_links: int) -> LinkSamples:
         """Return what was seen of the first links, which are the network's.

@@ -108,7 +108,7 @@ def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = 
     seed : int
         Seed of losses and marks.
     """
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.engine.packet.recurrence import simulate_recurrence, why_not
 
     whole = job.system.elements * job.system.packets_per_message

@@ -166,9 +166,8 @@ def _real(given: Any) -> float:
 
 def _transports() -> tuple[type, ...]:
     from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.transport import TRANSPORTS
 
-    return (*TRANSPORTS.values(), Spraying)
+    return (Spraying,)
 
 
 def _fabrics() -> tuple[type, ...]:
@@ -199,7 +198,7 @@ CHECKS: Mapping[str, Check] = {
     "routing": text("ecmp"),
     "seed": whole(0),
     "engine": text("flow", may_be_empty=True),
-    "transport": instance("the name of a transport, such as 'dctcp', or a Transport", _transports, or_text=True),
+    "transport": instance("the name of a transport, such as 'dctcp', or a Spraying", _transports, or_text=True),
     "fabric": instance("a Fabric", _fabrics),
     "packets": mapping("{'window': '64KiB'}"),
     "operation": text("all_reduce"),

@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
     from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.transport import Fabric, Transport
+    from commsim.engine.packet.transport import Fabric
     from commsim.scenario.given import PlacementLike
     from commsim.scenario.together.composition import Composition
 
@@ -75,7 +75,7 @@ class PlacedOptions(NetworkOptions, total=False):
         Seed of all that is drawn: faults, placement, hashes of routes, data, jitter, losses.
     engine : str
         Model of time: ``flow`` (default), ``packet``, ``alpha-beta``, ``closed-form`` or ``auto``.
-    transport : str, Transport or Spraying
+    transport : str or Spraying
         Transport of the packet engine, by name or as a value.
     fabric : Fabric
         Switches of the packet engine.
@@ -88,7 +88,7 @@ class PlacedOptions(NetworkOptions, total=False):
     routing: str | None
     seed: int | None
     engine: str
-    transport: str | Transport | Spraying | None
+    transport: str | Spraying | None
     fabric: Fabric | None
     packets: Mapping[str, Any] | None
 

@@ -1,8 +1,7 @@
 """Options of the packet engine, as every door has them: framing, transport, balancing, queues, marks and losses.
 
-A message goes over one path with the transports of :mod:`commsim.engine.packet.transport`, and over many with those of
-:mod:`commsim.engine.fabric.transports`. The names ``window``, ``dctcp`` and ``dcqcn`` are of both: the message goes
-over many paths where an option of ``SPRAYING`` is given.
+With the transports ``window``, ``dctcp`` and ``dcqcn`` a message goes over one path unless an option of ``SPRAYING``
+says otherwise; with all others over many.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from commsim.scenario.packet_presets import preset_options
 
 if TYPE_CHECKING:
     from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.transport import Fabric, Transport
+    from commsim.engine.packet.transport import Fabric
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
@@ -32,14 +31,9 @@ FABRIC = {
 # Keys of messages over many paths.
 SPRAYING = {"balancing": "text", "entropies": "whole", "flowlet_gap": "time", "trimming": "truth"}
 ALL = {"preset": "text"} | TRANSPORT | SPRAYING | FABRIC
-# Keys of switches that sprayed packets do not meet.
-NOT_SPRAYED = {
-    "ack_every": "ack-every", "shared_buffer": "shared-buffer", "alpha": "buffer-alpha", "pause_at": "pause",
-    "resume_at": "pause", "loss_burst": "loss-burst", "class_weights": "class-weights",
-}  # fmt: skip
 USUAL = "window"
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of"]
+__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of"]
 
 
 # How values of each kind are checked.
@@ -51,7 +45,7 @@ CHECKS = {
 
 
 def checked_packets(
-    given: Mapping[str, Any], transport: Transport | Spraying | str | None, fabric: Fabric | None
+    given: Mapping[str, Any], transport: Spraying | str | None, fabric: Fabric | None
 ) -> dict[str, Any]:
     """Return the options of packets in SI units; None is the same as not given.
 
@@ -74,7 +68,7 @@ def checked_packets(
     read = {key: _read(key, CHECKS[kinds[key]](key, value)) for key, value in given.items()}
     for name, value, keys in (("transport", transport, TRANSPORT | SPRAYING), ("fabric", fabric, FABRIC)):
         twice = [key for key in keys if key in read and value is not None]
-        if name == "fabric" and is_sprayed(transport if not isinstance(transport, str) else None):
+        if name == "fabric" and not isinstance(transport, str) and transport is not None:
             twice, value = [key for key in keys if key in read], transport
         if isinstance(value, str):
             twice = [key for key in twice if key == name and read[key] != value]
@@ -119,67 +113,51 @@ def framing_of(payload: float | str | None, header: float | str | None) -> Frami
     return Framing(*(float("inf") if size is None else float(size) for size in sizes))
 
 
-def packets_of(given: Mapping[str, Any], network: Network) -> tuple[Transport | Spraying, Fabric | None]:
-    """Return the transport and what packets meet; None where the transport says that, too.
+def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
+    """Return how packets are sent, and what they meet.
 
     Parameters
     ----------
     given : mapping of str to value
         Values of some keys of ``ALL`` but for the preset, in SI units.
     network : Network
-        Network whose fastest link decides the usual marks.
+        Network whose fastest link decides the usual marks of messages that keep to a path.
 
     Raises
     ------
     InputError
         If the transport is unknown, or has no such parameter.
     """
-    from commsim.engine.packet.transport import TRANSPORTS
+    from commsim.engine.fabric.spraying import Spraying, over_path
+    from commsim.engine.packet.transport import usual_queues
 
-    name = given.get("transport", USUAL)
-    if name not in TRANSPORTS or SPRAYING.keys() & given.keys():
-        return _sprayed(name, given), None
-    options = {key: given[key] for key in TRANSPORT if key in given and key != "transport"}
-    known = {field.name for field in dataclasses.fields(TRANSPORTS[name])}
-    for key in options.keys() - known:
-        if key == "ack_every":
-            raise InputError(f"--ack-every: {name} acknowledges every packet")
-        raise InputError(f"the transport {name} has no parameter {key}; known: {', '.join(sorted(known))}")
-    transport = TRANSPORTS[name](**options)
-    fabric = transport.fabric(float(network.bandwidth.max(initial=1.0)))
-    return transport, dataclasses.replace(fabric, **{key: given[key] for key in FABRIC if key in given})
-
-
-def _sprayed(name: str, given: Mapping[str, Any]) -> Spraying:
-    """Return how messages are sent over many paths."""
-    from commsim.engine.fabric.spraying import Spraying
-
-    for key, flag in NOT_SPRAYED.items():
-        if key in given:
-            raise InputError(f"--{flag} is of transports with one path; leave it out with {name} over many paths")
-    more = {key: given[key] for key in ("balancing", "entropies", "flowlet_gap", "window", "loss") if key in given}
-    if "buffer" in given:
-        more["queue"] = given["buffer"]
-    if "ecn_min" in given or "ecn_max" in given:
-        low = given.get("ecn_min", 0.0)
-        more["ecn"] = (low, given.get("ecn_max", low), given.get("ecn_probability", 1.0))
+    transport = given.get("transport", USUAL)
+    name = transport.split(":")[0]
+    fabric = {key: given[key] for key in FABRIC if key in given}
+    if name == "dctcp" and "ack_every" in given:
+        raise InputError("--ack-every: dctcp acknowledges every packet")
+    if name in PATHS and not SPRAYING.keys() & given.keys():
+        usual = usual_queues(name, float(network.bandwidth.max(initial=1.0)))
+        return over_path(
+            transport, fabric=dataclasses.replace(usual, **fabric), window=given.get("window"),
+            ack_every=given.get("ack_every"),
+        )  # fmt: skip
+    if "buffer" in fabric:
+        fabric["queue"] = fabric.pop("buffer")
+    if "ecn_min" in fabric or "ecn_max" in fabric:
+        low = fabric.pop("ecn_min", 0.0)
+        fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
     if "flowlet_gap" in given and given.get("balancing") != "flowlet":
         raise InputError("flowlet_gap changes nothing without the balancing flowlet")
-    return Spraying(name, trims=given.get("trimming", True), **more)
+    keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every")
+    return Spraying(
+        transport, trims=given.get("trimming", True), **{key: given[key] for key in keys if key in given}, **fabric
+    )
 
 
-def is_sprayed(transport: Transport | Spraying | None) -> bool:
-    """Tell whether a transport sends messages over many paths."""
-    from commsim.engine.fabric.spraying import Spraying
-
-    return isinstance(transport, Spraying)
-
-
-def name_of(transport: Transport | Spraying | None) -> str:
+def name_of(transport: Spraying | None) -> str:
     """Return the name of a transport; the usual one where none is given."""
-    from commsim.engine.packet.transport import TRANSPORTS
-
-    return next((name for name, build in TRANSPORTS.items() if isinstance(transport, build)), USUAL)
+    return USUAL if transport is None else transport.transport.split(":")[0]
 
 
 def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]:

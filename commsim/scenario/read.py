@@ -21,7 +21,7 @@ from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
-from commsim.scenario.packet_options import checked_packets, framing_of, is_sprayed, packet_notes, packets_of
+from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
@@ -188,18 +188,19 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
     notes: list[str] = []
     if engine == "packet":
         notes = packet_notes(given, framing)
-        made, meets = packets_of(given, network)
-        transport = transport or made
-        fabric = fabric or (None if is_sprayed(transport) else meets)
+        transport = transport or packets_of(given, network)
+        transport = transport if fabric is None else transport.with_fabric(fabric)
     elif given and (engine, *given) != (AUTO, "transport"):
         raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {engine}")
     elif given:
-        transport, _ = packets_of(given, network)
+        transport = packets_of(given, network)
+    if fabric is not None and engine not in ("packet", AUTO):
+        raise InputError(f"transports and queues are the packet engine's, got engine {engine}")
     flap, detection, rto = options.get("flap", ()), options.get("detection"), options.get("rto")
     wish = Wish(
         engine=engine, start_jitter=_number(options.get("start_jitter"), parse_time, "start jitter") or 0.0,
         iterations=options.get("iterations") or 1, seed=options.get("seed") or 0, framing=framing,
-        trace=options.get("trace", False), transport=transport, fabric=fabric, method=options.get("method", AUTO),
+        trace=options.get("trace", False), transport=transport, method=options.get("method", AUTO),
         flaps=flaps_of(flap, network, detection, rto) if flap or (detection, rto) != (None, None) else None,
         tolerance=options.get("tolerance"),
     )  # fmt: skip

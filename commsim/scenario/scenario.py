@@ -15,7 +15,6 @@ from commsim.core.schedule import Schedule
 if TYPE_CHECKING:
     from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.link_samples import LinkWatch
-    from commsim.engine.packet.transport import Fabric, Transport
     from commsim.routing.flaps import Flaps
     from commsim.scenario.together.composition import Composition
 
@@ -42,7 +41,7 @@ class Wish:
         Packets that messages are cut into. Default: those of the collective's switch system or protocol, or none.
     trace : bool
         Whether the result keeps the times of every transfer.
-    transport, fabric : Transport or Spraying, Fabric, optional
+    transport : Spraying, optional
         Senders and switches of the packet engine.
     method : str
         Way by which the flow engine computes, one of ``commsim.engine.flow_paths.METHODS``.
@@ -65,8 +64,7 @@ class Wish:
     seed: int = 0
     framing: Framing | None = None
     trace: bool = False
-    transport: Transport | Spraying | None = None
-    fabric: Fabric | None = None
+    transport: Spraying | None = None
     method: str = AUTO
     flaps: Flaps | None = None
     tolerance: float | None = None
@@ -79,11 +77,8 @@ class Wish:
             raise InputError(f"methods are the flow engine's, got method {self.method!r} and engine {self.engine!r}")
         if self.flaps is not None and self.engine not in ("flow", "packet"):
             raise InputError(f"links flap in the engines flow and packet, got engine {self.engine}")
-        is_packet = self.transport is not None or self.fabric is not None
-        if is_packet and self.engine not in ("packet", AUTO):
+        if self.transport is not None and self.engine not in ("packet", AUTO):
             raise InputError(f"transports and queues are the packet engine's, got engine {self.engine}")
-        if self.fabric is not None and self.sprays:
-            raise InputError("a fabric is of transports with one path; sprayed ones have queues and marks of their own")
         if self.engine == AUTO and self.sprays:
             raise InputError("engine auto knows errors of window, dctcp and dcqcn over one path; use engine packet")
         if self.engine == AUTO and self.tolerance is None:
@@ -96,23 +91,14 @@ class Wish:
     @property
     def sprays(self) -> bool:
         """Whether messages go over many paths."""
-        if self.transport is None:
-            return False
-        from commsim.scenario.packet_options import is_sprayed
-
-        return is_sprayed(self.transport)
+        return self.transport is not None and not self.transport.on_path
 
     def with_engine(self, engine: str) -> Wish:
         """Return the wish with the engine that was chosen for ``auto``; one with an engine stays as it is."""
         if self.engine != AUTO:
             return self
-        transport, fabric = None, None
-        if engine == "packet":
-            from commsim.engine.packet.transport import TRANSPORTS
-            from commsim.scenario.packet_options import USUAL
-
-            transport, fabric = self.transport or TRANSPORTS[USUAL](), self.fabric
-        return dataclasses.replace(self, engine=engine, tolerance=None, transport=transport, fabric=fabric)
+        transport = self.transport if engine == "packet" else None
+        return dataclasses.replace(self, engine=engine, tolerance=None, transport=transport)
 
     def require_engine(self, what: str) -> None:
         """Refuse ``auto`` for what no errors are known of.

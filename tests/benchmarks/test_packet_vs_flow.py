@@ -1,11 +1,13 @@
 """The gap between the two engines, and what it is put down to."""
 
+from one_path import Dcqcn, Window
+
 from benchmarks.accuracy.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, measure, row
 from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.transport import ROCE, Dcqcn, Window
+from commsim.engine.packet.transport import ROCE
 from commsim.scenario.inputs import load_network
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from one_path import Dctcp, Window
 
 from commsim.core.errors import InputError
 from commsim.engine.link_samples import LinkWatch
-from commsim.engine.packet.transport import Dctcp, Fabric, Window
+from commsim.engine.packet.transport import Fabric
 from commsim.report.fabric.figures_of_packets import OF_PACKETS, alone
 from commsim.report.figure import NothingToDraw
 from commsim.report.simulated_run import simulate_run

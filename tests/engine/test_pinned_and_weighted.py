@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_path import Dctcp
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
@@ -116,7 +117,6 @@ def test_packets_of_two_hosts_share_a_switch_s_link_by_weight():
 
 
 def test_transports_that_share_as_they_find_refuse_weights():
-    from commsim.engine.packet.transport import Dctcp
 
     ready = prepare(side_by_side([3, 1], [3.0, 1.0]), star(2), placement=Placement([0, 1]))
     with pytest.raises(InputError, match="channels have weights; use the transport `window`, or the flow engine"):

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from one_path import Window
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.engine.packet.transport import Window
 from commsim.report.repeated_runs import MAX_RUNS, repeated, repeated_all
 from commsim.report.simulated_run import simulate_run
 from commsim.scenario import Wish, prepare

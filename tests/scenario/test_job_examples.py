@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from one_path import Dctcp
 
-from commsim.engine.packet.transport import Dctcp
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.composition import read_composition

@@ -127,7 +127,7 @@ def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list
 def _run_engine(
     config: Config, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.engine.packet.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.transport import Fabric
     from commsim.engine.packet_capture import worker_links, write_tapped

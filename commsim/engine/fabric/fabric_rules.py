@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.engine.packet.packet_state import PS
+from commsim.engine.packet.packet_state import NEVER, PS
 from commsim.routing.network_metrics import most_oversubscribed
 
 from .fabric_state import DCQCN, HPCC, TIMELY
@@ -31,6 +31,7 @@ RULES_ROW = np.dtype(
         ("ack_every", np.int64),  # bytes
         ("window", np.float64),  # bytes at first and, for the receiver's credit, in all
         ("give_up", np.int64),  # ps
+        ("follows_rtt", np.bool_),  # a sender waits at least for the round trips that it measured, and longer each time
         ("rtt", np.int64),  # ps: of the network without queues
         ("ps_per_byte", np.float64),  # of the hosts
         # NSCC
@@ -78,8 +79,16 @@ RULES_ROW = np.dtype(
 )
 
 
-def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, float]:
-    """Settle what the kernels need to know, in bytes and picoseconds."""
+def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = False) -> dict[str, float]:
+    """Settle what the kernels need to know, in bytes and picoseconds.
+
+    Parameters
+    ----------
+    network, ways, spraying
+        Same as in :func:`commsim.engine.fabric.fabric_run.build`.
+    flaps : bool
+        Whether links go down, so that packets are lost.
+    """
     slowest = float(network.bandwidth[ways.links[: len(ways.hosts)]].min())
     mtu = spraying.payload + spraying.header
     wire = PS / slowest
@@ -91,6 +100,8 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
     if queue is None:
         queue = math.inf if spraying.on_path else math.ceil(least / mtu) * mtu
     deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
+    loss = network.loss if spraying.loss is None else spraying.loss
+    loses = flaps or math.isfinite(queue) or bool(np.isfinite(network.buffer).any() or np.any(loss))
     begin, end, most_marked = one.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
     marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
     target = 0.75 * rtt if spraying.trims else rtt
@@ -109,8 +120,8 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
         "ack_every": one.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
         "window": spraying.window if spraying.window is not None else window,
-        # the deepest queues on the way, three times two classes, after 15 us; where they have no end, see `LATE`
-        "give_up": 15e6 + 6 * queue * wire if math.isfinite(queue) else LATE,
+        "follows_rtt": not math.isfinite(queue),
+        "give_up": _patience(spraying, queue * wire, loses),
         "rtt": rtt,
         "ps_per_byte": wire,
         "target": target,
@@ -132,6 +143,16 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying) -> dict[str, floa
         "patched": one.patched,
         **_constants(constants, one.patched, rtt, wire, mtu),
     }
+
+
+def _patience(spraying: Spraying, full_queue: float, loses: bool) -> float:
+    """Time without an answer after which a packet is sent again, ps; for ever where nothing can be lost."""
+    if not loses:
+        return NEVER
+    if spraying.rto is not None:
+        return spraying.rto * PS
+    # the deepest queues on the way, three times two classes, after 15 us
+    return 15e6 + 6 * full_queue if math.isfinite(full_queue) else LATE
 
 
 def _constants(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:

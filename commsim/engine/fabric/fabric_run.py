@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,39 +13,43 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
 from commsim.core.network import FORWARDING, Network
-from commsim.engine.packet.packet_run import job_tables, link_tables, with_packets, with_records
+from commsim.engine.packet.packet_run import job_tables, link_tables, more_records, with_packets
 from commsim.engine.packet.packet_state import (
     CHANGE,
     DONE,
     ENDLESS,
     FULL,
+    LINK_ROW,
     NEVER,
     PS,
     ROUTE_ROW,
     STREAM_ROW,
-    STUCK,
+    TAP_ROW,
     Row,
     Rows,
     event_queue,
     on_lines,
     zeros_on_lines,
 )
+from commsim.engine.packet.pauses import deadlocked, named
 from commsim.engine.packet.traffic_state import ADDED, RECEIVER_ROW, Jobs
 from commsim.engine.packet.wheel_kernel import bucket_shift, schedule
 from commsim.routing.flaps import Flaps
 
 from . import fabric_state as rows_of
 from .credit_kernel import INTERVAL
-from .fabric_flaps import FabricFlaps
+from .fabric_flaps import Flapping
 from .fabric_rules import RULES_ROW, rules_of
 from .fabric_state import Fabric
-from .host_kernel import begin_run
+from .host_kernel import MARGIN, begin_run
 from .host_kernel import run as run_kernel
 from .spraying import MOST_ENTROPIES, Messages, Spraying
 from .ways import Ways, ways_of
 from .work import Work, work_of
 
 SAMPLES = 1024  # at first
+MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
 MOST_NEEDED = 16  # packets that one event may make
 MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 
@@ -114,14 +119,17 @@ def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Fl
         If the network has other nodes, a link has no latency, a cable of a host flaps, or one after the run.
     """
     ways = ways_of(network)
-    changes = None if flaps is None else FabricFlaps(network, ways, flaps)
-    tables, finished = run_fabric(build(network, ways, work_of(messages, spraying), spraying), changes)
-    require_finished(tables, finished, network)
+    stops = [] if flaps is None else [Flapping(network, ways, flaps)]
+    tables = build(network, ways, work_of(messages, spraying), spraying, flaps=flaps is not None)
+    tables, finished, _ = run_fabric(tables, stops, np.zeros(0, np.int64))
+    require_finished(tables, finished, network, ways)
+    if flaps is not None:
+        flaps.require_begun(float(tables.fabric.flow["finished_at"].max(initial=0)) / PS)
     return _result(ways, tables.fabric)
 
 
-def require_finished(tables: Tables, finished: bool, network: Network) -> None:
-    """Raise an error that names why flows never ended, where some did not.
+def require_finished(tables: Tables, finished: bool, network: Network, ways: Ways) -> None:
+    """Raise an error that says why flows or workers never finished, where some did not.
 
     Raises
     ------
@@ -138,6 +146,11 @@ def require_finished(tables: Tables, finished: bool, network: Network) -> None:
         raise InputError(
             f"{left}: a switch system never repeats a packet, and {state['drops_full']} were dropped at full queues of "
             f"{network.name}; give larger buffers"
+        )
+    if cycle := deadlocked(tables.fabric):
+        raise InputError(
+            f"{left}: links that are paused (PFC) wait for each other in a cycle, "
+            f"{named(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
         )
     raise PhysicsError(f"deadlock: {left}")
 
@@ -163,20 +176,16 @@ class Tables(NamedTuple):
     jobs: Jobs
 
 
-def run_fabric(
-    tables: Tables, changes: FabricFlaps | None, *others: Stop, worker_starts: NDArray[np.int64] | None = None
-) -> tuple[Tables, bool]:
+def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.int64]) -> tuple[Tables, bool, float]:
     """Run to the end; tables that are full grow.
 
     Parameters
     ----------
     tables : Tables
         Laid out by :func:`build`.
-    changes : FabricFlaps, optional
-        Changes of links during the run.
-    *others : Stop
-        What else the run stops for, after changes.
-    worker_starts : int64[n_workers], ps, optional
+    stops : sequence of Stop
+        What the run stops for; what is due at the same time is done in this order.
+    worker_starts : int64[n_workers], ps
         Time at which each worker of a job that switches aggregate begins.
 
     Returns
@@ -184,44 +193,59 @@ def run_fabric(
     tables : Tables
         All state at the end.
     finished : bool
-        False when nothing can happen any more and some worker or flow has not finished.
-
-    Raises
-    ------
-    InputError
-        If a cable is to come up after the run.
+        False when nothing but timers can happen any more and some worker or flow has not finished.
+    cpu : float, s
+        Taken, without compilation.
     """
     compile_all()
     fabric, jobs = tables
-    stops: list[Stop] = [*([] if changes is None else [changes]), *others]
+    state = fabric.state
+    unfinished, state["n_unfinished"] = int(state["n_unfinished"]), 0
+    run_kernel(fabric, jobs)  # compiles, or loads, before the clock starts
+    state["n_unfinished"] = unfinished
+    began = process_time()
     for stop in stops:
         stop.begin(fabric)
     _set_stop(fabric, stops)
-    begin_run(fabric, jobs, np.zeros(0, np.int64) if worker_starts is None else worker_starts)
-    while (why := run_kernel(fabric, jobs)) != DONE:
-        if why == STUCK:
-            return Tables(fabric, jobs), False
+    begin_run(fabric, jobs, worker_starts)
+    pauses = bool(fabric.link["xoff"].any())
+    state["look_at"] = LOOK_EVERY if pauses else NEVER
+    while (why := run_kernel(fabric, jobs)) in (FULL, CHANGE):
         if why == CHANGE:
             now = min(stop.next for stop in stops)
             for stop in stops:
                 if stop.next <= now:
                     fabric = stop.make(fabric)
             _set_stop(fabric, stops)
-        if why == FULL:
-            if fabric.state["n_free"] < fabric.state["most_needed"]:
-                n = len(fabric.packet)
-                fabric = _grown(fabric)
-                jobs = with_packets(jobs, len(fabric.packet) - n)
-            jobs = with_records(jobs, fabric.state)
-        width = rows_of.N_COUNTED + 2 * len(fabric.watched)
-        if fabric.state["n_samples"] * width >= len(fabric.sample):
-            fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
-    if changes is not None:
-        changes.flaps.require_begun(float(fabric.flow["finished_at"].max(initial=0)) / PS)
-    return Tables(fabric, jobs), True
+            continue
+        if pauses and deadlocked(fabric):
+            break
+        state["look_at"] = state["now"] + LOOK_EVERY if pauses else NEVER
+        fabric, jobs = _with_room(fabric, jobs)
+    return Tables(fabric, jobs), why == DONE, process_time() - began
 
 
-def _set_stop(fabric: Fabric, stops: list[Stop]) -> None:
+def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
+    """Double what is nearly full."""
+    state = fabric.state
+    if state["n_free"] < state["most_needed"]:
+        n = len(fabric.packet)
+        if n > MAX_PACKETS // 2:
+            raise InputError(
+                f"{n} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
+                "windows are too large"
+            )
+        fabric = _grown(fabric)
+        jobs = with_packets(jobs, len(fabric.packet) - n)
+    width = rows_of.N_COUNTED + 2 * len(fabric.watched)
+    if state["n_samples"] * width >= len(fabric.sample):
+        fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
+    fabric = fabric._replace(tap=more_records("tap", fabric.tap, state["n_tapped"], MARGIN, state["now"]))
+    log = more_records("log", jobs.log, state["n_log"], MARGIN, state["now"])
+    return Tables(fabric, jobs._replace(log=log))
+
+
+def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
     """Let the run stop when something is due next."""
     when = min((stop.next for stop in stops), default=np.inf)
     if np.isfinite(when):
@@ -230,7 +254,14 @@ def _set_stop(fabric: Fabric, stops: list[Stop]) -> None:
 
 
 def build(
-    network: Network, ways: Ways, work: Work, spraying: Spraying, of_jobs: Mapping[str, Any] | None = None
+    network: Network,
+    ways: Ways,
+    work: Work,
+    spraying: Spraying,
+    of_jobs: Mapping[str, Any] | None = None,
+    *,
+    tapped: Sequence[int] = (),
+    flaps: bool = False,
 ) -> Tables:
     """Lay out all tables of a run.
 
@@ -245,6 +276,10 @@ def build(
     of_jobs : mapping of str to table, optional
         Tables of jobs that switches aggregate, as :func:`commsim.engine.packet.packet_plan.aggregation_rows` lays them
         out.
+    tapped : sequence of int
+        Links whose packets are recorded.
+    flaps : bool
+        Whether links go down.
 
     Raises
     ------
@@ -253,9 +288,12 @@ def build(
     """
     of_jobs = of_jobs or {}
     n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
-    rules = rules_of(network, ways, spraying)
+    rules = rules_of(network, ways, spraying, flaps=flaps)
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
+    taps = np.isin(ways.links, tapped)
+    link["tapped"][: len(taps)] = taps
+    link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
     flow, ring = _flows(work, spraying, rules, generator)
     host = _hosts(n_hosts, rules, generator)
     n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
@@ -298,27 +336,22 @@ def build(
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
+        np.zeros(0, TAP_ROW),
     )  # fmt: skip
-    return Tables(_grown(fabric), job_tables(of_jobs))
+    fabric = _grown(fabric)
+    return Tables(fabric, with_packets(job_tables(of_jobs), len(fabric.packet)))
 
 
 def _links(
     network: Network, ways: Ways, spraying: Spraying, rules: dict[str, float], of_jobs: Mapping[str, Any]
 ) -> tuple[Rows, Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
-    laid, buffer = link_tables(network, spraying.meets)
-    laid = laid[ways.links]
-    units = of_jobs["link"][network.n_links :] if of_jobs else laid[:0]
+    laid, buffer = link_tables(network, spraying.fabric)
     n, n_hosts = len(laid), len(ways.hosts)
-    link: Rows = zeros_on_lines(n + len(units), rows_of.LINK_ROW)
-    for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail", "shared"):
-        link[name] = -1
-    link["room"], link["to"] = ENDLESS, n_hosts
-    for name in ("ps_per_byte", "latency", "packet_time", "first_time", "last_time", "shared", "xoff", "xon",
-                 "loss", "loss_bad", "to_bad", "to_good", "lossy"):  # fmt: skip
-        link[name][:n] = laid[name]
-    link["packet_time"][n:], link["latency"][n:] = units["packet_time"], units["latency"]
-    link["to"][:n] = ways.to
+    unit = of_jobs.get("unit", laid[:0])
+    link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
+    link[:n], link[n:] = laid[ways.links], unit
+    link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
     if room.min(initial=np.inf) < rules["mtu"]:
@@ -409,7 +442,8 @@ def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: n
     length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     # windows of DCTCP and Swift grow as far as the network lets them
-    flow["most"] = 1e15 if rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) else rules["window"]
+    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (spraying.on_path and spraying.window)
+    flow["most"] = 1e15 if grows else np.maximum(flow["window"], rules["window"])
     flow["credit"], flow["blind"] = rules["window"], True
     flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
     # HPCC's first window is that of a round trip

@@ -18,12 +18,12 @@ from commsim.engine.packet.packet_state import (
 )
 
 N_FLOWLETS = 4096  # that a switch tells apart
-N_COUNTED = 4  # of a sample, before what is of links: its time, packets sent again, trimmed and marked
+N_COUNTED = 5  # of a sample, before what is of links: its time, packets sent again, trimmed and marked, busy slots
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
 MARKED = ECN_MARKED
 # flags that only packets of flows have, beside those of all packets
-LAST_HOP, ACK_NOW = 1, 64
+LAST_HOP, ON_PATH, ACK_NOW = 1, 8, 64
 
 # state of a packet of a message at its sender; the bits above count how often it was sent again
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
@@ -48,10 +48,10 @@ _PACKET_FIELDS = {
     "n_noted": (np.int32, 40),  # of data: the links that have noted their state
     "came_over": (np.int32, 44),  # link, or -1
     "next": (np.int32, 48),  # in a list, or -1
-    "entropy": (np.int32, 52),  # -1 where the packet follows a stream
+    "size": (np.int32, 52),  # bytes on the wire
     "target": (np.int32, 56),  # host
     "hop": (np.int32, 56),  # place in the table of routes, where the packet follows a stream
-    "size": (np.int16, 60),  # bytes on the wire
+    "entropy": (np.uint16, 60),
     "kind": (np.uint8, 62),
     "flags": (np.uint8, 63),
     # of jobs that switches aggregate, as in `engine.packet.packet_state`
@@ -69,55 +69,6 @@ PACKET_ROW = np.dtype(
         "offsets": [place for _, place in _PACKET_FIELDS.values()],
         "itemsize": 64,
     }
-)
-
-# Two lines of cache have all that most packets need of a link; a row is three.
-LINK_ROW = np.dtype(
-    [
-        ("done", np.int64),  # ps: the packet that is being sent has left
-        ("latency", np.int64),  # ps
-        ("ps_per_byte", np.float64),
-        ("serving", np.int32),  # packet, or -1
-        ("pipe_head", np.int32),  # on their way
-        ("pipe_tail", np.int32),
-        ("to", np.int32),  # node
-        ("low_head", np.int32),  # data
-        ("low_tail", np.int32),
-        ("high_head", np.int32),  # what goes first
-        ("high_tail", np.int32),
-        ("awaited", np.bool_),  # an arrival is scheduled
-        ("evented", np.bool_),  # an event tells when a packet has left; else that is found out when somebody asks
-        ("paused", np.uint8),  # classes, as bits,
-        ("pausing", np.uint8),  # and what the other end has asked for
-        ("low", np.int64),  # bytes queued, with those being sent
-        ("high", np.int64),
-        ("room", np.int64),  # bytes of data that the queue takes
-        ("peak", np.int64),  # bytes of data at most
-        ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
-        ("ecn_max", np.int64),  # 0 for never
-        ("n_packets", np.int64),  # that left,
-        ("n_bytes", np.int64),
-        ("packet_time", np.int64),  # ps, for each packet beside its bytes
-        ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
-        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's
-        ("n_trimmed", np.int64),
-        ("n_dropped", np.int64),
-        ("n_marked", np.int64),
-        ("n_arrived", np.int64),  # packets that were taken off the other end, lost or not
-        ("loss", np.float64),  # share of packets that vanish, in the good state,
-        ("loss_bad", np.float64),  # and in the bad one (Gilbert-Elliott)
-        ("to_bad", np.float64),  # chance to change the state with a packet
-        ("to_good", np.float64),
-        ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
-        ("xoff", np.int64),  # bytes of a class held by the next node that pause this link for it; 0 for never
-        ("xon", np.int64),
-        ("shared", np.int32),  # buffer that it shares with other links, or -1
-        ("bad", np.bool_),  # state of losses
-        ("lossy", np.bool_),
-        ("pause_pending", np.bool_),
-        ("unused", np.int64, (1,)),
-    ],
-    align=True,
 )
 
 HOST_ROW = np.dtype(
@@ -233,7 +184,9 @@ FLOW_ROW = np.dtype(
         ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("finished_at", np.int64),  # ps: last acknowledgement at the sender
         ("cap", np.float64),  # bytes/ps that its job may send at most
-        ("unused", np.int64, (3,)),
+        ("round_trip", np.int64),  # ps, smoothed; 0 before the first
+        ("deviation", np.int64),
+        ("backoff", np.int64),  # timeouts in a row
     ],
     align=True,
 )
@@ -293,6 +246,8 @@ STATE_ROW = np.dtype(
         ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
         ("sample_every", np.int64),  # ps
         ("n_samples", np.int64),
+        ("n_tapped", np.int64),  # packets recorded on tapped links
+        ("look_at", np.int64),  # ps: timers stop the run from here on, to look for links that pause each other
     ]
 )
 
@@ -339,6 +294,8 @@ class Fabric(NamedTuple):
         Bytes that came over each link and are still in the next node's queues; key of the last packet that was queued.
     class_weight : float64[n_classes]
         Share of a link that each class may have; empty where the first class goes first.
+    tap : TAP_ROW[n]
+        Room for packets that are recorded.
     """
 
     state: Row
@@ -377,3 +334,4 @@ class Fabric(NamedTuple):
     held: NDArray[np.int64]
     last_key: NDArray[np.int64]
     class_weight: NDArray[np.float64]
+    tap: Rows

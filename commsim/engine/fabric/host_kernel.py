@@ -47,6 +47,7 @@ from .port_kernel import (
     depart,
     enqueue,
     free_packet,
+    keeps_path,
     leave_queue,
     serve,
     start,
@@ -59,7 +60,7 @@ from .sender_kernel import arm, get_ready, make_packet, may_send, on_answer
 from .switch_kernel import choose
 
 AT_A_TIME = 1 << 24  # events; some seconds
-LOG_MARGIN = 8  # records that one event may write at most
+MARGIN = 8  # records that one event may write at most, to the log or of tapped links
 
 
 @njit_norefcount
@@ -90,7 +91,8 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
             left < 0
             or state["n_free"] < state["most_needed"]
             or state["n_samples"] * width >= len(fabric.sample)
-            or state["n_log"] + LOG_MARGIN > len(jobs.log)
+            or state["n_log"] + MARGIN > len(jobs.log)
+            or state["n_tapped"] + MARGIN > len(fabric.tap)
         ):
             return FULL
         number = next_event(fabric.events)
@@ -110,6 +112,8 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
             h = _pause(fabric, number - 2 * n_links, now)
         elif number < first_pacer:
             h = _on_flow_timer(fabric, number - first_timer, now)
+            if now >= state["look_at"]:
+                left = 0  # timers go on for ever where pauses do
         elif number < first_rate:
             _grant(fabric, number - first_pacer, now)
         elif number < first_worker_timer:
@@ -185,6 +189,7 @@ def look(fabric: Fabric, now: int) -> None:
     fabric.sample[at + 1] = state["retransmissions"]
     fabric.sample[at + 2] = state["n_trimmed"]
     fabric.sample[at + 3] = state["marks"]
+    fabric.sample[at + 4] = state["busy_slots"]
     for k in range(n):
         if fabric.watched[k] >= state["n_hosts"] and not fabric.link[fabric.watched[k]]["evented"]:
             serve(fabric, fabric.watched[k], now - 1)
@@ -244,13 +249,14 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
         return -1
     link["n_arrived"] += 1
     fabric.state["packet_hops"] += 1
+    fabric.state["events"] += 2  # it left, and it arrives
     if link["lossy"] and is_lost(fabric, i):
         link["n_dropped"] += 1
         fabric.state["drops_loss"] += 1
         free_packet(fabric, p)
         return -1
     one = packet[p]
-    if one["entropy"] >= 0:
+    if not keeps_path(one):
         if link["to"] < n_hosts:
             return _receive(fabric, p, now)
         one["came_over"] = i
@@ -289,7 +295,6 @@ def _queue_sent(fabric: Fabric, now: int) -> None:
         state["sent_head"] = packet["next"]
         i = packet["when"]
         if packet["kind"] >= CONTRIBUTION:
-            packet["entropy"] = -1
             i = fabric.route[packet["hop"]]["link"]
         h = _pass_on(fabric, i, p, now)
         if h >= 0 and fabric.link[h]["serving"] < 0:

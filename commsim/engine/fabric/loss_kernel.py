@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.link_kernel import LOSS_DRAW, STATE_DRAW, uniform
 
 from .fabric_state import Fabric
+
+LOSS_DRAW, STATE_DRAW = 1, 2
 
 
 @njit_norefcount
@@ -24,6 +25,31 @@ def mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+@njit_norefcount
+def uniform(seed: int, kind: int, link: int, count: int) -> float:
+    """Return a number in [0, 1) that depends on nothing but the arguments (SplitMix64's finaliser on a counter).
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the run.
+    kind : int
+        What is drawn: LOSS_DRAW or STATE_DRAW.
+    link : int
+        Number of the link.
+    count : int
+        Packets of the link so far.
+    """
+    z = np.uint64(count) * np.uint64(0x9E3779B97F4A7C15)
+    z += np.uint64(link) * np.uint64(0xD1B54A32D192ED03)
+    z += np.uint64(kind) * np.uint64(0x8CB92BA72F3D8DD7)
+    z += np.uint64(seed) * np.uint64(0xA24BAED4963EE407)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @njit_norefcount

@@ -15,7 +15,7 @@ from commsim.engine.packet.posting_kernel import free_packet, post, take_packet
 from commsim.engine.packet.wheel_kernel import schedule
 
 from .class_kernel import queue_in_order, queued_of_class, take_first
-from .fabric_state import LAST_HOP, MARKED, Fabric
+from .fabric_state import LAST_HOP, MARKED, ON_PATH, Fabric
 from .loss_kernel import draw
 from .pause_kernel import hold
 
@@ -26,6 +26,12 @@ __all__ = ["free_packet", "take_packet"]
 def goes_first(fabric: Fabric, kind: int) -> bool:
     """Tell whether packets of a kind go before data: answers and what was trimmed."""
     return bool(kind != DATA and kind < CONTRIBUTION and fabric.rules["answers_first"])
+
+
+@njit_norefcount
+def keeps_path(packet: Row) -> bool:
+    """Tell whether a packet follows a stream; else switches choose its links."""
+    return bool(packet["kind"] >= CONTRIBUTION or packet["flags"] & ON_PATH)
 
 
 @njit_norefcount
@@ -44,7 +50,8 @@ def answer(fabric: Fabric, q: int, entropy: int) -> None:
 def follow(fabric: Fabric, q: int, stream: int) -> None:
     """Send a packet of a flow over a stream."""
     packet = fabric.packet[q]
-    packet["entropy"], packet["hop"] = -1, fabric.stream[stream]["begin"]
+    packet["flags"] |= ON_PATH
+    packet["hop"] = fabric.stream[stream]["begin"]
     go_out(fabric, q, fabric.route[packet["hop"]]["link"])
 
 
@@ -222,7 +229,7 @@ def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
 def _ends(fabric: Fabric, p: int) -> bool:
     """Tell whether a packet at the link of a host, or before it, gets to where it goes over it."""
     packet = fabric.packet[p]
-    return bool(packet["entropy"] >= 0 or fabric.route[packet["hop"]]["last"])
+    return not keeps_path(packet) or bool(fabric.route[packet["hop"]]["last"])
 
 
 @njit_norefcount
@@ -247,6 +254,8 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
     link["n_bytes"] += packet[p]["size"]
     if len(fabric.carried) > 0 and packet[p]["kind"] < CONTRIBUTION:
         fabric.carried[fabric.flow[packet[p]["flow"]]["job"] * len(fabric.link) + i] += packet[p]["size"]
+    if link["tapped"]:
+        _record(fabric, i, p)
     packet[p]["when"] = link["done"] + link["latency"]
     packet[p]["next"] = -1
     if link["pipe_head"] < 0:
@@ -286,3 +295,14 @@ def _note(fabric: Fabric, i: int, p: int) -> None:
     packet["n_noted"] += 1
     if at + 1 < n:
         fabric.note[p * n + at + 1]["link"] = -1
+
+
+@njit_norefcount
+def _record(fabric: Fabric, i: int, p: int) -> None:
+    """Record a packet that leaves a tapped link."""
+    row, packet = fabric.tap[fabric.state["n_tapped"]], fabric.packet[p]
+    fabric.state["n_tapped"] += 1
+    row["time"], row["link"] = fabric.link[i]["done"], i
+    row["number"], row["stream"], row["slot"] = packet["number"], packet["stream"], packet["slot"]
+    row["size"], row["position"] = packet["size"], packet["position"]
+    row["kind"], row["flags"] = packet["kind"], packet["flags"]

@@ -23,6 +23,7 @@ from .fabric_state import (
     MARKED,
     MOST_RESENT,
     NSCC,
+    ON_PATH,
     ONE_MORE,
     RCCC,
     SENDER_BITS,
@@ -32,6 +33,7 @@ from .fabric_state import (
 from .nscc_kernel import measure
 from .port_kernel import follow, go_out, take_packet
 from .receiver_kernel import base_of
+from .timeout_kernel import on_round_trip, on_timeout, patience
 
 NS = 1000  # ps
 CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
@@ -119,8 +121,8 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     state["n_sent"] += 1
     fabric.sent_at[place] = now // NS & CLOCK
     flow["in_flight"] += size
-    if flow["give_up"] == NEVER:
-        flow["give_up"] = now + rules["give_up"]
+    if flow["give_up"] == NEVER and rules["give_up"] < NEVER:
+        flow["give_up"] = now + patience(fabric, f)
         arm(fabric, f, TIMEOUT, flow["give_up"])
     packet = fabric.packet[p]
     left = backlog(fabric, f)
@@ -138,7 +140,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"] = now
     if flow["on_path"]:
-        packet["entropy"], packet["hop"] = -1, fabric.stream[f]["begin"]
+        packet["hop"] = fabric.stream[f]["begin"]
     else:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
         if len(fabric.tried) > 0:
@@ -148,7 +150,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flags |= FIRST
     if ends_message(fabric, f, number):
         flags |= LAST
-    packet["flags"] = flags
+    packet["flags"] = flags | (ON_PATH if flow["on_path"] else 0)
 
 
 @njit_norefcount
@@ -187,6 +189,8 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     packet, mark = fabric.packet[p], fabric.mark
     f = packet["flow"]
     flow = fabric.flow[f]
+    if fabric.rules["follows_rtt"] and fabric.rules["give_up"] < NEVER:
+        on_round_trip(fabric, f, now - packet["sent"])
     news = max(0, packet["amount"] - flow["known"])
     flow["known"] += news
     flow["in_flight"] -= news
@@ -270,18 +274,22 @@ def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
 
 @njit_norefcount
 def give_up(fabric: Fabric, f: int, now: int) -> None:
-    """Send again what has been without an answer for too long, and look again when the next may be."""
+    """Send again what has been without an answer for too long, and look again when the next may be.
+
+    Where timeouts follow round trips, they double when the first packet that is not acknowledged has no answer again.
+    """
     flow, rules, state = fabric.flow[f], fabric.rules, fabric.state
-    oldest = np.int64(NEVER)
+    oldest, limit, doubles = np.int64(NEVER), patience(fabric, f), False
     for number in range(flow["acknowledged"], flow["highest"]):
         place = flow["ring"] + (number & flow["ring_mask"])
         if fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
             continue
         # packets are given up long before the clock begins again
         sent = (now // NS - ((now // NS - np.int64(fabric.sent_at[place])) & CLOCK)) * NS
-        if sent + rules["give_up"] > now:
+        if sent + limit > now:
             oldest = min(oldest, sent)
             continue
+        doubles |= number == flow["acknowledged"]
         size = size_of(fabric, f, number)
         flow["in_flight"] -= size
         if rules["transport"] == NSCC:
@@ -291,7 +299,9 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
         _resend(fabric, f, number)
         state["timeouts"] += 1
     flow["blind"] = False
-    flow["give_up"] = now + rules["give_up"] if oldest == NEVER else oldest + rules["give_up"]
+    if doubles:
+        on_timeout(fabric, f)
+    flow["give_up"] = now + patience(fabric, f) if oldest == NEVER else oldest + limit
     if rules["transport"] == RCCC and flow["credit"] <= 0:
         request(fabric, f, now)
     get_ready(fabric, f)

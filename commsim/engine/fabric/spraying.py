@@ -6,11 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.transport import ACK_BYTES, ROCE, Fabric
 
 from . import fabric_state as tables
 from .transports import Constants, Transport, transport_of
@@ -48,6 +48,9 @@ class Spraying:
         Queue at which marks begin, and at which they are certain, and their probability just below that (default 1); by
         default a quarter and three quarters of the queue, except for transports with marks of their own. (0, 0) marks
         nothing.
+    rto : float, s, optional
+        Time without an answer after which a packet is sent again; by default 15 us and six full queues, or 1 ms where
+        queues have no end.
     window : float, bytes, optional
         Initial window, and the most credit at a time; by default one and a half times rate times round trip.
     trims : bool
@@ -78,11 +81,12 @@ class Spraying:
     header: int = 64
     ack_bytes: int | None = None
     ack_every: int | None = None
+    rto: float | None = None
     queue: float | None = None
     ecn: tuple[float, ...] | None = None
     window: float | None = None
     trims: bool = True
-    loss: float | None = None
+    loss: ArrayLike | None = None
     loss_burst: float = 1.0
     shared_buffer: float = float("inf")
     alpha: float = 1.0
@@ -102,9 +106,9 @@ class Spraying:
             raise InputError(f"{self.transport} compares what the links of one path say: it needs the balancing ecmp")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
-        if not 1 <= self.payload <= 30_000 or not 1 <= self.header <= 1000:
+        if not 1 <= self.payload <= 1 << 20 or not 0 <= self.header <= 1 << 20:
             sizes = f"{self.payload} and {self.header}"
-            raise InputError(f"a packet has 1 to 30000 bytes and a header of 1 to 1000, got {sizes}")
+            raise InputError(f"a packet has 1 byte to 1 MiB and a header of at most 1 MiB, got {sizes}")
         if not 0 <= (self.ack_bytes or 0) < 2**15 or not 1 <= (self.ack_every or 1) < 2**31:
             got = f"{self.ack_bytes} and {self.ack_every}"
             raise InputError(f"acknowledgements have 0 to 32767 bytes and answer 1 packet or more, got {got}")
@@ -114,13 +118,15 @@ class Spraying:
                 raise InputError(f"a {name} holds at least one packet of {mtu} bytes, got {value:g}")
         if self.ecn is not None and not 0 <= self.ecn[0] <= self.ecn[1]:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
-        if self.ecn is not None and len(self.ecn) > 2 and not 0 < self.ecn[2] <= 1:
+        if self.ecn is not None and len(self.ecn) > 2 and not 0 <= self.ecn[2] <= 1:
             raise InputError(f"the chance of a mark is above 0 and at most 1, got {self.ecn[2]:g}")
         if self.pause_at and self.trims:
             raise InputError("switches that pause (PFC) drop nothing, and trim nothing: add --no-trimming")
-        self.meets  # noqa: B018 - refuses what is out of its range
+        self.fabric  # noqa: B018 - refuses what is out of its range
         if not (self.sample == 0 or 1e-9 <= self.sample < 1e3):
             raise InputError(f"a time between samples is from 1 ns to 1000 s, got {self.sample:g} s")
+        if self.rto is not None and not 1e-9 <= self.rto <= 1e3:
+            raise InputError(f"rto is between 1 ns and 1000 s, got {self.rto} s")
         if not 0 <= self.flowlet_gap < 1:
             raise InputError(f"a pause between flowlets is from 0 to 1 s, got {self.flowlet_gap:g} s")
         if self.choices < 1:
@@ -132,17 +138,59 @@ class Spraying:
         return self.balancing == "path"
 
     @property
-    def meets(self) -> Fabric:
-        """What packets meet, beside queues and marks."""
+    def fabric(self) -> Fabric:
+        """What packets meet; queues and marks that are not given follow from the network, and are none here."""
+        low, high, chance = (*(self.ecn or (0.0, 0.0)), 1.0)[:3]
         return Fabric(
-            loss=self.loss, loss_burst=self.loss_burst, shared_buffer=self.shared_buffer, alpha=self.alpha,
+            buffer=self.queue, ecn_min=low, ecn_max=high, ecn_probability=chance, loss=self.loss,
+            loss_burst=self.loss_burst, shared_buffer=self.shared_buffer, alpha=self.alpha,
             pause_at=self.pause_at, resume_at=self.resume_at, class_weights=self.class_weights,
+        )  # fmt: skip
+
+    def with_fabric(self, fabric: Fabric) -> Spraying:
+        """Return the same where packets meet other queues, marks, pauses and losses."""
+        return dataclasses.replace(
+            self, queue=fabric.buffer, ecn=(fabric.ecn_min, fabric.ecn_max, fabric.ecn_probability), loss=fabric.loss,
+            loss_burst=fabric.loss_burst, shared_buffer=fabric.shared_buffer, alpha=fabric.alpha,
+            pause_at=fabric.pause_at, resume_at=fabric.resume_at, class_weights=fabric.class_weights,
         )  # fmt: skip
 
     @property
     def settled(self) -> tuple[Transport, Constants]:
         """The transport and its constants."""
         return transport_of(self.transport)
+
+
+def over_path(
+    transport: str = "window",
+    *,
+    fabric: Fabric | None = None,
+    window: float | None = None,
+    ack_every: int | None = None,
+    rto: float | None = None,
+    ack_bytes: int = ACK_BYTES,
+    framing: Framing = ROCE,
+) -> Spraying:
+    """Return how messages are sent that keep to the path which the routing gives each.
+
+    Parameters
+    ----------
+    transport : str
+        One of ``TRANSPORTS``, with constants.
+    fabric : Fabric, optional
+        Queues, marks, pauses and losses; by default queues without end.
+    window : float, bytes, optional
+        Payload outstanding at most, in whole packets; by default what the transport says.
+    ack_every, rto, ack_bytes
+        As in :class:`Spraying`.
+    framing : Framing
+        How messages are cut into packets; by default RoCE's 4,096 and 82 bytes.
+    """
+    fabric = fabric or Fabric()
+    if window is not None:
+        window = max(1.0, window // framing.payload) * (framing.payload + framing.header)
+    how = Spraying(transport, "path", 1, window=window, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
+    return in_packets(how.with_fabric(fabric), framing)
 
 
 def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:

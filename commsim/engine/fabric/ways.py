@@ -105,7 +105,7 @@ def ways_of_paths(network: Network, *routes: Routes) -> Ways:
     n = int(leaves.sum())
     none, at_one = np.zeros(0, np.int32), np.zeros(n, np.int32)
     to = np.where(comes[links], 0, n).astype(np.int32)
-    longest = max(int(np.diff(way.first).max(initial=1)) for way in routes)
+    longest = max((int(np.diff(way.first).max(initial=1)) for way in routes), default=1)
     return Ways(
         network.src[links[:n]].astype(np.int32), none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
 from commsim.engine.packet.packet_state import LONGEST, Rows
@@ -113,6 +114,15 @@ def work_of(messages: Messages, spraying: Spraying) -> Work:
         np.arange(n, dtype=np.int32), np.arange(n + 1),
         (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
         messages.dst, 0,
+    )  # fmt: skip
+
+
+def no_work(network: Network) -> Work:
+    """Return what is sent where nothing is, beside jobs that switches aggregate."""
+    none = np.zeros(0, np.int32)
+    return Work(
+        none, none, np.zeros(0), none, 0, np.zeros(0, np.uint8), np.zeros(0, MESSAGE_ROW), none, np.zeros(1, np.int64),
+        (np.zeros(1, np.int64), none), np.zeros(0, np.int64), none, network.n_nodes,
     )  # fmt: skip
 
 

@@ -14,69 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, PhysicsError
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
 from .packet_job import AggregationJob
-from .packet_plan import packet_tables
-from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
+from .packet_run import COUNTERS
 from .packet_state import Row, Rows
-from .run_kernel import start_workers
 from .traffic_state import Jobs
-from .transport import Fabric
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
     from switch_model.replay import Replay
-
-
-def simulate_aggregation(
-    network: Network,
-    jobs: Sequence[AggregationJob],
-    *,
-    fabric: Fabric | None = None,
-    seed: int = 0,
-    values: bool = True,
-    payload: Payload | None = None,
-    sample_every: float = 0.0,
-    tapped: Sequence[int] = (),
-) -> PacketRun:
-    """Simulate all jobs together.
-
-    Parameters
-    ----------
-    network : Network
-        Network that carries the messages.
-    jobs : sequence of AggregationJob
-        Jobs, at least one.
-    fabric : Fabric, optional
-        Queues and losses; by default infinite queues and the network's own losses.
-    seed : int
-        Seed of losses, marks and the tensors' values.
-    values : bool
-        Whether real tensors are summed, and `exact` is known.
-    payload : Payload, optional
-        The tensors; by default random integers.
-    sample_every : float, s
-        Interval of the series; 0 for none.
-    tapped : sequence of int
-        Links whose packets are recorded.
-
-    Raises
-    ------
-    InputError
-        If a job does not fit.
-    PhysicsError
-        If the run cannot end. This is a bug in commsim.
-    """
-    tables = packet_tables(network, jobs, fabric or Fabric(), seed)
-    record(tables, tapped, sample_every)
-    tables, cpu = _run(tables, jobs)
-    ran = Ran(tables.links.state, tables.jobs, tables.links.link)
-    return PacketRun(aggregation_results(network, ran, jobs, cpu, payload, seed if values else None), tables, cpu)
 
 
 class Ran(NamedTuple):
@@ -116,17 +67,6 @@ def packets_at_once(tables: Jobs, jobs: Sequence[AggregationJob]) -> int:
     return widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
 
 
-def _run(tables: Tables, jobs: Sequence[AggregationJob]) -> tuple[Tables, float]:
-    """Run the timing pass to its end. Returns the tables and the CPU seconds taken."""
-    starts = np.concatenate([job.starts_ps() for job in jobs])
-    tables, finished, cpu = run_to_end(
-        tables, packets_at_once(tables.jobs, jobs), lambda t: start_workers(t.links, t.jobs, starts)
-    )
-    if not finished:
-        raise PhysicsError(f"deadlock: {tables.links.state['n_unfinished']} workers never finished")
-    return tables, cpu
-
-
 def _sums(ran: Ran, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> list[dict[str, float]]:
     """Replay the log on the jobs' tensors; return the counters of each job's values.
 
@@ -150,7 +90,7 @@ def _sums(ran: Ran, jobs: Sequence[AggregationJob], payload: Payload | None, see
 
 def _log_of(ran: Ran, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDArray[Any]:
     """Return what some jobs did, with their workers numbered from 0; the registers keep their numbers."""
-    log = ran.jobs.log[: ran.state["n_log"]]
+    log: NDArray[Any] = ran.jobs.log[: ran.state["n_log"]]
     if len(numbers) == len(jobs):
         return log
     tables = ran.jobs
@@ -165,7 +105,7 @@ def _log_of(ran: Ran, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDA
     is_mine = np.isin(tables.worker["job"], numbers)
     renumbered = np.where(is_mine, np.cumsum(is_mine) - 1, -1)
     kept = np.where(log["worker"] >= 0, is_mine[log["worker"]], ours[log["register"]])
-    mine = log[kept].copy()
+    mine: NDArray[Any] = log[kept].copy()
     mine["worker"] = np.where(mine["worker"] >= 0, renumbered[mine["worker"]], -1)
     return mine
 

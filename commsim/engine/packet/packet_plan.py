@@ -17,8 +17,8 @@ from switch_model.slot_kernel import SLOT_ROW
 
 from . import packet_state as s
 from . import traffic_state as m
-from .packet_job import AggregationJob, BlockRounds, priority_ranks
-from .packet_run import Tables, check_room, idle_links, lay_out, link_tables
+from .packet_job import AggregationJob, BlockRounds
+from .packet_run import check_room, idle_links, link_tables
 from .packet_state import PS
 from .transport import Fabric
 
@@ -77,8 +77,10 @@ class Draft:
         return [self.reverse[link] for link in reversed(links)]
 
 
-def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, seed: int) -> Tables:
-    """Lay out all tables.
+def aggregation_rows(
+    network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, ranks: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Lay out the tables of jobs that switches aggregate.
 
     Parameters
     ----------
@@ -88,27 +90,6 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
         Jobs, at least one; they share links, and the pools of switches whose slots are shared.
     fabric : Fabric
         Queues and losses.
-    seed : int
-        Seed of losses and marks.
-
-    Raises
-    ------
-    InputError
-        Without a job, or if one does not fit.
-    """
-    ranks = priority_ranks([job.priority for job in jobs], fabric)
-    return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric, ranks))
-
-
-def aggregation_rows(
-    network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, ranks: NDArray[np.int64]
-) -> dict[str, Any]:
-    """Lay out what :func:`commsim.engine.packet.packet_run.lay_out` takes, but for the seed.
-
-    Parameters
-    ----------
-    network, jobs, fabric
-        Same as in :func:`packet_tables`.
     ranks : int64[n_jobs]
         Ranks of the jobs' priorities, as :func:`commsim.engine.packet.packet_job.priority_ranks` returns them.
 
@@ -119,7 +100,7 @@ def aggregation_rows(
     """
     if not jobs:
         raise InputError("a run needs at least one job, got none")
-    link, buffer = link_tables(network, fabric)
+    link, _ = link_tables(network, fabric)
     draft = Draft(len(link), reverse_links(network))
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
@@ -129,7 +110,7 @@ def aggregation_rows(
         last = system.packet_bytes(system.packets_per_message - 1)
         size = max(system.payload + system.header, system.packet_bytes(0), last)
         check_room(network, fabric, link, size)
-    return _tables(draft, link, buffer, fabric.class_weights)
+    return _tables(draft)
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -273,10 +254,9 @@ def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
     return found
 
 
-def _tables(draft: Draft, link: Any, buffer: Any, class_weights: tuple[float, ...]) -> dict[str, Any]:
+def _tables(draft: Draft) -> dict[str, Any]:
     unit = idle_links(len(draft.units))
     unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
-    link = np.concatenate((link, unit))
     entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
     entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
     server = np.array(draft.server, m.SERVER_ROW)
@@ -284,13 +264,9 @@ def _tables(draft: Draft, link: Any, buffer: Any, class_weights: tuple[float, ..
     fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
     return {
-        "n_timers": len(draft.worker),
-        "n_unfinished": len(draft.worker),
         "hops": np.array(draft.route, np.int64),
-        "link": link,
-        "buffer": buffer,
+        "unit": unit,
         "stream": np.array(draft.stream, s.STREAM_ROW),
-        "class_weight": class_weights,
         "job": draft.job,
         "tensor": draft.tensor,
         "worker": draft.worker,

@@ -36,7 +36,7 @@ DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP, CONTRIBUTION, RESULT = range(9)
 TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet
-ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP, EMPTY = 1, 2, 4, 8, 16, 32, 64, 128
+ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, EMPTY = 1, 2, 4, 8, 16, 32, 128
 LAST = REPLY  # of a transport's packets, which reply to nothing: the last one of its message
 # Flags are taken away with `& (ALL_FLAGS ^ flag)`: without the JIT, `~flag` is negative, which is no uint8.
 ALL_FLAGS = 255
@@ -61,114 +61,59 @@ WHEEL_ROW = np.dtype(
     ]
 )
 
-STATE_ROW = np.dtype(
-    [
-        ("now", np.int64),  # ps
-        ("seed", np.int64),
-        ("n_links", np.int64),
-        ("first_worker_timer", np.int64),  # event
-        ("first_flow_timer", np.int64),
-        ("change_event", np.int64),  # at which the run stops, for links to change; the last of its time
-        ("n_unfinished", np.int64),  # workers or messages
-        ("first_free", np.int64),  # packet, and how many there are
-        ("n_free", np.int64),
-        ("n_classes", np.int64),  # priorities of streams
-        ("sent_head", np.int64),  # packets that the present event has sent, or -1
-        ("sent_tail", np.int64),
-        ("queued", np.int64),  # bytes in all queues
-        ("busy_slots", np.int64),
-        ("n_log", np.int64),  # records in the log, messages that it makes,
-        ("n_messages", np.int64),
-        ("n_samples", np.int64),  # samples, and packets recorded on tapped links
-        ("n_tapped", np.int64),
-        ("next_sample", np.int64),  # ps
-        ("sample_every", np.int64),
-        ("look_at", np.int64),  # ps: timers stop the run from here on, to look for links that pause each other
-        # what happened, as counted in results
-        ("events", np.int64),
-        ("packet_hops", np.int64),
-        ("retransmissions", np.int64),
-        ("duplicates", np.int64),
-        ("drops_loss", np.int64),
-        ("drops_full", np.int64),
-        ("marks", np.int64),
-        ("out_of_order", np.int64),
-        ("collisions", np.int64),
-        ("timeouts", np.int64),
-    ]
-)
-
 # Two lines of cache have all that most packets need of a link; a row is four.
 LINK_ROW = np.dtype(
     [
-        ("ps_per_byte", np.float64),
+        ("done", np.int64),  # ps: the packet that is being sent has left
         ("latency", np.int64),  # ps
-        ("packet_time", np.int64),  # ps, for each packet beside its bytes
-        ("head", np.int32),  # of the queue
-        ("tail", np.int32),  # of a queue that is not timed
-        ("pipe_head", np.int32),  # of the packets on their way; where timed, of those in the queue too
+        ("ps_per_byte", np.float64),
+        ("serving", np.int32),  # packet, or -1
+        ("pipe_head", np.int32),  # on their way
         ("pipe_tail", np.int32),
-        ("timed", np.bool_),  # whether packets know when they leave as they come: nothing can change it later
-        ("busy", np.bool_),  # sending; where timed, whether it will tell a flow that a packet has left
-        ("paused", np.uint8),  # classes, as bits
-        ("pausing", np.uint8),  # what the other end has asked for
-        ("pause_pending", np.bool_),
-        ("lossy", np.bool_),  # whether packets may be lost on it
-        ("bad", np.bool_),  # state of the Gilbert-Elliott model
-        ("tapped", np.bool_),  # whether packets that leave are recorded
-        ("told", np.int32),  # where timed and busy: the packet whose flow gets the news
-        ("free_at", np.int64),  # ps: where timed, when all that is queued has left
-        ("queued", np.int64),  # bytes, with the packet that is being sent
-        ("buffer", np.int64),  # bytes
-        ("ecn_min", np.int64),  # bytes queued from which packets are marked at random, 0 for never
-        ("n_queued", np.int64),  # packets that were let into the queue,
-        ("n_packets", np.int64),  # that left it,
-        ("n_arrived", np.int64),  # that were taken off the other end, lost or not
+        ("to", np.int32),  # node
+        ("low_head", np.int32),  # data
+        ("low_tail", np.int32),
+        ("high_head", np.int32),  # what goes first
+        ("high_tail", np.int32),
+        ("awaited", np.bool_),  # an arrival is scheduled
+        ("evented", np.bool_),  # an event tells when a packet has left; else that is found out when somebody asks
+        ("paused", np.uint8),  # classes, as bits,
+        ("pausing", np.uint8),  # and what the other end has asked for
+        ("low", np.int64),  # bytes queued, with those being sent
+        ("high", np.int64),
+        ("room", np.int64),  # bytes of data that the queue takes
+        ("peak", np.int64),  # bytes of data at most
+        ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
+        ("ecn_max", np.int64),  # 0 for never
+        ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
-        ("peak", np.int64),  # bytes queued at most
-        ("loss", np.float64),  # in the good state
-        ("to_bad", np.float64),
+        ("packet_time", np.int64),  # ps, for each packet beside its bytes
         ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
-        ("shared", np.int32),  # buffer that it shares with other links, or -1
+        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's
+        ("n_trimmed", np.int64),
+        ("n_dropped", np.int64),
+        ("n_marked", np.int64),
+        ("n_arrived", np.int64),  # packets that were taken off the other end, lost or not
+        ("loss", np.float64),  # share of packets that vanish, in the good state,
+        ("loss_bad", np.float64),  # and in the bad one (Gilbert-Elliott)
+        ("to_bad", np.float64),  # chance to change the state with a packet
+        ("to_good", np.float64),
         ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
         ("xoff", np.int64),  # bytes of a class held by the next node that pause this link for it; 0 for never
         ("xon", np.int64),
-        ("ecn_max", np.int64),  # from which all are marked
-        ("ecn_probability", np.float64),
-        ("loss_bad", np.float64),
-        ("to_good", np.float64),
-        ("n_dropped", np.int64),
-        ("n_marked", np.int64),
-        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's overhead
-        ("unused", np.int64, (2,)),
+        ("shared", np.int32),  # buffer that it shares with other links, or -1
+        ("bad", np.bool_),  # state of losses
+        ("lossy", np.bool_),
+        ("pause_pending", np.bool_),
+        ("tapped", np.bool_),  # whether packets that leave are recorded
+        ("unused", np.int64, (1,)),
     ],
     align=True,
 )
 
 BUFFER_ROW = np.dtype([("total", np.int64), ("used", np.int64), ("alpha", np.float64)], align=True)
 
-PACKET_ROW = np.dtype(
-    [
-        ("arrival", np.int64),  # ps; in a queue of several classes, its key: the least goes first
-        ("number", np.int64),  # sequence number, or the message of an aggregation job
-        ("tag", np.int64),  # of a result 1 + the slot that it names, or 0; else when it was sent, ps
-        ("next", np.int32),
-        ("hop", np.int32),  # place in the table of routes
-        ("stream", np.int32),
-        ("size", np.int32),  # bytes on the wire
-        ("came_over", np.int32),  # link, or -1
-        ("slot", np.int32),
-        ("message", np.int32),  # of the value pass; -1 for a worker's own values
-        ("worker", np.int32),  # whose own values it holds, or -1; the flow of a transport's packets
-        ("position", np.int16),  # in its message
-        ("kind", np.uint8),
-        ("flags", np.uint8),
-    ],
-    align=True,
-)
-
-ROUTE_ROW = np.dtype([("link", np.int32), ("last", np.bool_), ("n_bytes", np.int64)], align=True)
-# whether it is the last link of its stream, and the bytes of this stream that have left it
+ROUTE_ROW = np.dtype([("link", np.int32), ("last", np.bool_)], align=True)  # last: of its stream
 
 STREAM_ROW = np.dtype(
     [
@@ -222,45 +167,6 @@ class EventQueue(NamedTuple):
     bucket: NDArray[np.int32]
     bits: NDArray[np.uint64]
     middle: NDArray[np.int32]
-
-
-class Links(NamedTuple):
-    """Links, the packets on them, and what is pending.
-
-    Parameters
-    ----------
-    events : EventQueue
-        Pending events.
-    state : STATE_ROW
-        Time, free packets and counters.
-    link, buffer : LINK_ROW[n_links], BUFFER_ROW[n_buffers]
-        Links, and the buffers that some share.
-    packet : PACKET_ROW[n_packets]
-        Packets under way, and free rows.
-    stream, route : STREAM_ROW[n_streams], ROUTE_ROW[n_hops]
-        Ways of packets, and their links.
-    tap, sample : TAP_ROW[n], SAMPLE_ROW[n]
-        Room for packets and states that are recorded.
-    held : int64[n_links * n_classes], bytes
-        Bytes that came over each link, of each class, and are still in the next node's queues.
-    last_key : int64[n_links * n_classes]
-        Key of the last packet of each class that was queued, where classes have weights.
-    class_weight : float64[n_classes]
-        Share of a link that each class may have; empty where the first class goes first.
-    """
-
-    events: EventQueue
-    state: Row
-    link: Rows
-    buffer: Rows
-    packet: Rows
-    stream: Rows
-    route: Rows
-    tap: Rows
-    sample: Rows
-    held: NDArray[np.int64]
-    last_key: NDArray[np.int64]
-    class_weight: NDArray[np.float64]
 
 
 def event_queue(n_events: int, shift: int) -> EventQueue:

@@ -13,29 +13,30 @@ from collections import defaultdict
 import numpy as np
 
 from commsim.core.network import Network
+from commsim.engine.fabric.fabric_state import Fabric
 
-from . import packet_state as s
+from .packet_state import CONTRIBUTION
 
 
-def deadlocked(links: s.Links) -> list[int]:
+def deadlocked(fabric: Fabric) -> list[int]:
     """Find a cycle of links that pause each other for ever.
 
     Parameters
     ----------
-    links : Links
+    fabric : Fabric
         All state of links and packets.
 
     Returns
     -------
     list of int
-        Links in the order in which each waits for the next; empty where every pause may end.
+        Links, in the kernels' order of numbers, each of which waits for the next; empty where every pause may end.
     """
-    link = links.link
+    link = fabric.link
     closed = np.where(link["pause_pending"], 0, link["paused"] & link["pausing"])
-    stuck = {(int(i), c) for i in closed.nonzero()[0] for c in range(links.state["n_classes"]) if closed[i] >> c & 1}
+    stuck = {(int(i), c) for i in closed.nonzero()[0] for c in range(fabric.state["n_classes"]) if closed[i] >> c & 1}
     if not stuck:
         return []
-    waits = {one: _waiting(links, *one) for one in stuck}
+    waits = {one: _waiting(fabric, *one) for one in stuck}
     while True:
         kept: dict[tuple[int, int], int] = defaultdict(int)
         for one in stuck:
@@ -57,15 +58,18 @@ def deadlocked(links: s.Links) -> list[int]:
         path.append(after)
 
 
-def _waiting(links: s.Links, number: int, rank: int) -> dict[int, int]:
+def _waiting(fabric: Fabric, number: int, rank: int) -> dict[int, int]:
     """Sum the bytes of a class in a link's queue by the link that they came over."""
     found: dict[int, int] = defaultdict(int)
-    p = int(links.link["head"][number])
-    while p >= 0:
-        packet = links.packet[p]
-        if links.stream["priority"][packet["stream"]] == rank:
-            found[int(packet["came_over"])] += int(packet["size"])
-        p = int(packet["next"])
+    link = fabric.link[number]
+    for p in (int(link["serving"]), int(link["low_head"])):
+        while p >= 0:
+            packet = fabric.packet[p]
+            of_job = packet["kind"] >= CONTRIBUTION
+            mine = fabric.stream["priority"][packet["stream"]] if of_job else fabric.flow["rank"][packet["flow"]]
+            if mine == rank and (of_job or packet["number"] >= 0):
+                found[int(packet["came_over"])] += int(packet["size"])
+            p = -1 if p == link["serving"] else int(packet["next"])
     return found
 
 

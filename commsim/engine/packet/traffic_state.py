@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .packet_state import Row, Rows
+from .packet_state import Rows
 
 # timers of a flow, and their bits in `pending`
-GO, TIMEOUT, RISE, ADDED = range(4)
+GO, TIMEOUT, ADDED = range(3)
 
 JOB_ROW = np.dtype(
     [
@@ -121,65 +121,13 @@ SERVER_ROW = np.dtype(
 
 FRAGMENT_ROW = np.dtype([("slot", np.int32)], align=True)
 
-FLOW_ROW = np.dtype(
-    [
-        ("next", np.int64),  # packet to send
-        ("una", np.int64),  # the first that is not acknowledged
-        ("limit", np.int64),  # end of the message that has begun
-        ("fresh", np.int64),  # the first that was never sent
-        ("resend", np.int64),  # to be repeated before all others, or -1
-        ("free_at", np.int64),  # ps: not before this, by the rate
-        ("window", np.float64),  # packets
-        ("dup", np.int32),  # acknowledgements that repeated the last one
-        ("queued", np.int32),  # packets that wait in the host's queue,
-        ("turns", np.int32),  # and how many may, which is its share of the host's link
-        ("recovering", np.bool_),
-        ("local", np.bool_),  # both ends are one node
-        ("pending", np.uint8),  # timers
-        ("first", np.int64),  # packet of the message that has begun
-        ("last_size", np.int32),  # bytes of that message's last packet on the wire
-        ("stream", np.int32),
-        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
-        ("end", np.int32),
-        ("deadline", np.int64),
-        ("round_trip", np.int64),  # smoothed, ps; 0 before the first
-        ("deviation", np.int64),
-        ("recover", np.int64),  # packet whose acknowledgement ends the recovery
-        ("alpha", np.float64),  # estimate of the share of marks
-        ("n_acks", np.int64),  # of this round,
-        ("n_marks", np.int64),  # and those with a mark
-        ("round_end", np.int64),
-        ("cut_end", np.int64),
-        ("threshold", np.float64),  # of slow start
-        ("backoff", np.int64),
-        ("ready", np.int64),  # ps: when both ends have entered the collective
-        ("rate", np.float64),  # bytes per ps
-        ("line", np.float64),
-        ("cap", np.float64),  # the most that its job allows
-        ("target", np.float64),
-        ("alpha_at", np.int64),
-        ("rise_at", np.int64),
-        ("n_sent", np.int64),  # bytes since the last rise by bytes
-        ("by_time", np.int32),  # rises since the last cut
-        ("by_bytes", np.int32),
-    ],
-    align=True,
-)
-
 RECEIVER_ROW = np.dtype(
     [
-        ("expected", np.int64),  # packet
         ("boundary", np.int64),  # end of the message that is being received
-        ("quiet_until", np.int64),  # ps: no congestion notification before
         ("message", np.int32),  # its place in `queue`
         ("end", np.int32),
-        ("back", np.int32),  # stream of acknowledgements
-        ("early", np.int32),  # its first word of packets that came early
-        ("since_ack", np.int32),
-        ("n_early", np.int32),  # packets that came early
         ("complete", np.int32),  # place in `queue` of the first message that is not yet complete
         ("node", np.int32),
-        ("nacked", np.bool_),
     ],
     align=True,
 )
@@ -238,38 +186,3 @@ class Jobs(NamedTuple):
     occupancy: NDArray[np.uint64]
     filled: NDArray[np.bool_]
     workers: NDArray[np.uint64]
-
-
-class Flows(NamedTuple):
-    """Flows of ordinary messages.
-
-    Parameters
-    ----------
-    transport : TRANSPORT_ROW
-        How all of them send.
-    flow, receiver : FLOW_ROW[n_flows], RECEIVER_ROW[n_flows]
-        Both ends.
-    message : MESSAGE_ROW[n_messages]
-        All messages.
-    queue : int32[n_messages]
-        Messages by flow, in the order in which they are sent.
-    first_successor, successor : int64[n_messages + 1], int32[n_successors]
-        Messages that wait for each one: twice the number, plus 1 if until it is complete.
-    early : uint64[n_flows * n_words]
-        Bits of the packets that came early.
-    adding : int64[n_messages], ps
-        Time that each message takes to be added to what its receiver has; empty where no node takes time for it.
-    adder_free : int64[n_nodes], ps
-        Time at which each node has added all that it has received.
-    """
-
-    transport: Row
-    flow: Rows
-    receiver: Rows
-    message: Rows
-    queue: NDArray[np.int32]
-    first_successor: NDArray[np.int64]
-    successor: NDArray[np.int32]
-    early: NDArray[np.uint64]
-    adding: NDArray[np.int64]
-    adder_free: NDArray[np.int64]

@@ -120,7 +120,7 @@ def simulated_rate(system: object, bandwidth: Bandwidth, n_workers: int) -> floa
     n_workers : int
         Workers; a parameter server has a host of its own.
     """
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.scenario.aggregation_jobs import aggregation_job, job_workers
     from switch_model.system import System
     from topologies.star import star
@@ -179,7 +179,7 @@ def sharp_stream(size: int, hosts: int = 128) -> float:
 
 
 def _sharp(size: int, hosts: int, mode: str) -> float:
-    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.messages import simulate_aggregation
     from commsim.scenario.aggregation_jobs import aggregation_job
     from commsim.scenario.inputs import load_network
     from switch_model.systems import SYSTEMS

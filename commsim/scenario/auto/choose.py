@@ -178,18 +178,15 @@ def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[str, ..
     InputError
         If no errors are known with an option, or as :func:`choose`.
     """
-    from commsim.engine.packet.transport import TRANSPORTS
+    from commsim.engine.fabric.spraying import over_path
 
     given = {"--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
     for flag in (flag for flag, value in given.items() if value):
         wish.require_engine(flag)
     name = name_of(wish.transport)
     choice = choose(plan, size, wish.tolerance or 0.0, name)
-    is_packet = choice.engine == "packet"
-    transport = (wish.transport or TRANSPORTS[name]()) if is_packet else None
-    fabric = wish.fabric if is_packet else None
-    chosen = dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport, fabric=fabric)
-    return chosen, choice.lines
+    transport = (wish.transport or over_path(name)) if choice.engine == "packet" else None
+    return dataclasses.replace(wish, engine=choice.engine, tolerance=None, transport=transport), choice.lines
 
 
 def _option(

@@ -100,7 +100,7 @@ class AggregatedPlan(Plan):
 
         late = starts[: len(self.ranks)] if starts.any() else ()
         job = self.system.job(self.network, self.ranks, size, late)
-        result = simulate_job(self.network, job, wish.fabric, wish.seed)
+        result = simulate_job(self.network, job, None if wish.transport is None else wish.transport.fabric, wish.seed)
         return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
 

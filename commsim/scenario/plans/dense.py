@@ -309,23 +309,16 @@ def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
 
 def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
     """Simulate packets and queues; packets have the rates of links, and no cap of their job."""
-    from commsim.engine.fabric.collectives_run import simulate_sprayed
-    from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.messages import simulate_messages
+    from commsim.engine.packet.messages import simulate_packets
 
     if np.isfinite(paths.job.rate_cap):
         job = dataclasses.replace(paths.job, rate_cap=np.inf)
         paths = FlowPaths(paths.network, job, paths.routing, paths.seed)
 
     def simulate(size: float, **options: Any) -> Result:
-        if isinstance(wish.transport, Spraying):
-            return simulate_sprayed(
-                paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, trace=wish.trace,
-                **options,
-            )[0]  # fmt: skip
-        return simulate_messages(
-            paths.plan, size, transport=wish.transport, fabric=wish.fabric, seed=wish.seed, flaps=wish.flaps,
-            watch=wish.watch, trace=wish.trace, **options,
+        return simulate_packets(
+            paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, trace=wish.trace,
+            **options,
         )[0]  # fmt: skip
 
     return simulate

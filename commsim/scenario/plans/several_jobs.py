@@ -95,8 +95,8 @@ class JobsPlan(SharedPlan):
     def _predicted(self, wish: Wish) -> Shared:
         if wish.engine not in ("flow", "packet"):
             raise InputError(f"jobs share a network in the flow or the packet engine, got engine {wish.engine}")
-        if wish.fabric is not None and len(self.entries) == 1:  # a single job has every link to itself
-            wish = dataclasses.replace(wish, fabric=dataclasses.replace(wish.fabric, class_weights=()))
+        if wish.transport is not None and len(self.entries) == 1:  # a single job has every link to itself
+            wish = dataclasses.replace(wish, transport=dataclasses.replace(wish.transport, class_weights=()))
         # packets of a switch system alone meet the queues of the fabric that its neighbours spray over
         if self._is_single and not (wish.sprays and self.run.plans[0].in_slots):
             named = dataclasses.replace(self.run.plans[0].run(self.entries[0].size, wish), engine=wish.engine)

@@ -233,36 +233,18 @@ class SharedRun:
 
     def _in_packets(self, sized: Sized, slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
-        from commsim.engine.fabric.collectives_run import queues_of, simulate_sprayed
-        from commsim.engine.fabric.spraying import Spraying
-        from commsim.engine.packet.aggregation import simulate_aggregation
-        from commsim.engine.packet.messages import simulate_messages
-        from commsim.engine.packet.together import run_together
+        from commsim.engine.packet.messages import run_beside, simulate_packets
 
         several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
-        if sized.plan is None:
-            fabric = queues_of(self.network, wish.transport) if isinstance(wish.transport, Spraying) else wish.fabric
-            return list(
-                simulate_aggregation(self.network, slots, fabric=fabric, seed=self.seed, values=several).results
-            )
-        if isinstance(wish.transport, Spraying):
-            if wish.flaps is not None:
-                self._require_no_own_costs()
-            return list(
-                simulate_sprayed(
-                    sized.plan, sized.sizes, wish.transport, starts=sized.starts, seed=self.seed,
-                    framing=wish.framing, flaps=wish.flaps, trace=wish.trace, aggregated=slots,
-                )
-            )  # fmt: skip
-        given: dict[str, Any] = {
-            "starts": sized.starts, "fabric": wish.fabric, "seed": self.seed, "framing": wish.framing,
-            "transport": wish.transport,
-        }  # fmt: skip
-        if slots:
-            return list(run_together(sized.plan, sized.sizes, slots, **given).results)
+        given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
+        if slots or sized.plan is None:
+            given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
+            return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **given).results)
         if wish.flaps is not None:
             self._require_no_own_costs()
-        return list(simulate_messages(sized.plan, sized.sizes, flaps=wish.flaps, trace=wish.trace, **given))
+        return list(
+            simulate_packets(sized.plan, sized.sizes, wish.transport, flaps=wish.flaps, trace=wish.trace, **given)
+        )
 
     def _aggregation(self, k: int) -> AggregationJob:
         entry, plan = self.entries[k], self.plans[k]

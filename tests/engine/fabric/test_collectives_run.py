@@ -4,18 +4,18 @@ import itertools
 import numpy as np
 import pytest
 from numeric_run import run_reference
+from one_path import Window
 
 from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.schedule import REDUCE
-from commsim.engine.fabric.collectives_run import simulate_sprayed
 from commsim.engine.fabric.spraying import BALANCINGS, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import simulate_messages
-from commsim.engine.packet.transport import Fabric, Window
+from commsim.engine.packet.messages import simulate_packets
+from commsim.engine.packet.transport import Fabric
 from topologies.leaf_spine import leaf_spine
 
 RATE, MTU = 50e9, 4160
@@ -59,7 +59,7 @@ def test_every_transport_and_balancing_plays_a_schedule_with_its_bytes_once(name
     crosses = (np.diff(plan.routes.first) > 0)[plan.connection_of]
     for transport, balancing in PAIRS:
         # sizes of no whole packets; delivery once and the order of all transfers are checked by the engine
-        run = simulate_sprayed(plan, 1_000_003, Spraying(transport, balancing, 16), trace=True)[0]
+        run = simulate_packets(plan, 1_000_003, Spraying(transport, balancing, 16), trace=True)[0]
         payload = np.ceil(1_000_003 / schedule.n_chunks * plan.count * (1 - 1e-12))
         assert run.counters["packets"] == np.ceil(payload / 4096).sum()
         wire = (payload + 64 * np.ceil(payload / 4096))[crosses].sum()
@@ -76,8 +76,8 @@ def test_a_window_without_queues_takes_what_it_takes_over_one_path():
     )
     plan = planned("ring_all_reduce", network=network)
     spraying = Spraying("window", "ecmp", queue=1e9, window=1e9, ecn=(0, 0))
-    here = simulate_sprayed(plan, 4e6, spraying)[0]
-    there = simulate_messages(plan, 4e6, transport=Window(1e9, 64), fabric=Fabric(), framing=Framing(4096, 64))[0]
+    here = simulate_packets(plan, 4e6, spraying)[0]
+    there = simulate_packets(plan, 4e6, transport=Window(1e9, 64), fabric=Fabric(), framing=Framing(4096, 64))[0]
     # an answer goes first here, and takes its turn there
     assert here.time == pytest.approx(there.time, rel=2e-3)
 
@@ -85,9 +85,9 @@ def test_a_window_without_queues_takes_what_it_takes_over_one_path():
 def test_jobs_share_links_and_each_has_its_bytes():
     ring = COLLECTIVES["ring_all_reduce"].build(8)
     jobs = [Job(ring, Placement(NETWORK.hosts[first::2])) for first in (0, 1)]
-    both = simulate_sprayed(plan_flows(NETWORK, jobs), [1e6, 2e6], Spraying())
+    both = simulate_packets(plan_flows(NETWORK, jobs), [1e6, 2e6], Spraying())
     alone = [
-        simulate_sprayed(plan_flows(NETWORK, [job]), size, Spraying())[0]
+        simulate_packets(plan_flows(NETWORK, [job]), size, Spraying())[0]
         for job, size in zip(jobs, (1e6, 2e6), strict=True)
     ]
     for shared, single in zip(both, alone, strict=True):
@@ -100,4 +100,4 @@ def test_weights_pins_and_priorities_are_refused():
     plan = planned("ring_all_reduce")
     capped = dataclasses.replace(plan, jobs=(dataclasses.replace(plan.jobs[0], rate_cap=1e9),))
     with pytest.raises(InputError, match="rate_cap"):
-        simulate_sprayed(capped, 1e6, Spraying())
+        simulate_packets(capped, 1e6, Spraying())

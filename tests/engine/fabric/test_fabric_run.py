@@ -9,7 +9,7 @@ from plain_fabric import PlainFabric
 from commsim.core.errors import InputError
 from commsim.engine.fabric import fabric_run
 from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.port_kernel import mix
+from commsim.engine.fabric.loss_kernel import mix
 from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.fabric.ways import ways_of

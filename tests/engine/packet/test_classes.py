@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_path import Dcqcn, Dctcp, Window, play
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import run_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric, Window
+from commsim.engine.packet.transport import Fabric
 from topologies.star import star
 
 RATE = 1.25e9
@@ -27,7 +27,7 @@ def jobs(ends, priorities):
 
 
 def times(network, ends, priorities, sizes, **options):
-    run = run_messages(plan_flows(network, jobs(ends, priorities)), sizes, **options)
+    run = play(plan_flows(network, jobs(ends, priorities)), sizes, **options)
     return np.array([r.time for r in run.results]), run
 
 
@@ -47,7 +47,7 @@ def when_shared(sizes, weights):
 
 @pytest.mark.parametrize("ends", [TO_A_SWITCH, FROM_A_HOST], ids=["a switch's queue", "a host's queue"])
 @pytest.mark.parametrize("weights", [(1, 1, 1), (3, 2, 1), (1, 4, 1), (0.5, 0.25, 8.0)])
-@pytest.mark.parametrize("transport", [Window(), Dctcp()], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize("transport", [Window(), Dctcp()], ids=lambda t: t.name)
 def test_a_link_is_shared_by_the_weights(ends, weights, transport):
     network, sizes = star(4, bandwidth=RATE, latency=1e-6), [4e6, 4e6, 4e6]
     fabric = Fabric(class_weights=weights)
@@ -87,7 +87,7 @@ def two_switches(slow):
                    np.concatenate((dst, src)), np.tile(rate, 2), 1e-6)  # fmt: skip
 
 
-@pytest.mark.parametrize("transport", [Window(window=4e6), Dcqcn()], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize("transport", [Window(window=4e6), Dcqcn()], ids=lambda t: t.name)
 @pytest.mark.parametrize("priorities", [(0, 1), (1, 0)])
 def test_only_the_priority_that_fills_a_switch_is_paused(transport, priorities):
     # a sends to d, whose link is ten times slower; b sends to c over the same link between the switches
@@ -98,7 +98,7 @@ def test_only_the_priority_that_fills_a_switch_is_paused(transport, priorities):
     (_, same), run = times(network, ends, [0, 0], sizes, **options)
     (_, apart), other = times(network, ends, priorities, sizes, **options)
     assert apart == pytest.approx(alone, rel=0.02)
-    if isinstance(transport, Window):  # DCQCN is slowed by marks before pauses
+    if transport.name == "window":  # DCQCN is slowed by marks before pauses
         assert same > 2 * alone  # b waits behind a's packets wherever these are paused
     assert run.results[0].counters["drops_full"] == other.results[0].counters["drops_full"] == 0
 
@@ -109,8 +109,8 @@ def test_a_paused_priority_holds_no_more_than_headroom_allows():
     # each class may have 100 kB from the link between the switches, what comes until it stops, and a packet
     until_it_stops = 2 * RATE * 2e-6 + 2 * 4178
     slow = 4
-    assert run.tables.links.link["peak"][slow] <= 2 * (100e3 + until_it_stops)
-    assert run.tables.links.link["peak"][slow] > 100e3 + until_it_stops
+    assert run.tables.fabric.link["peak"][slow] <= 2 * (100e3 + until_it_stops)
+    assert run.tables.fabric.link["peak"][slow] > 100e3 + until_it_stops
 
 
 @pytest.mark.nojit

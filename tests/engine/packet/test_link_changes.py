@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_path import Dcqcn, Dctcp, play, results_of
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
-from commsim.engine.packet.messages import run_messages, simulate_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric
+from commsim.engine.packet.transport import Fabric
 from commsim.routing.flaps import Flaps, read_flaps
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
@@ -28,11 +28,11 @@ def point_to_point(network):
 def test_a_packet_is_repeated_after_doubled_timeouts_until_the_link_is_up(transport, length, repeats):
     network = load_network(STAR)
     plan = point_to_point(network)
-    (whole,) = run_messages(plan, 1000, transport=transport).results
-    run = run_messages(plan, 1000, transport=transport, flaps=read_flaps([f"link:h0:switch0@0s+{length}"], network))
+    (whole,) = play(plan, 1000, transport=transport).results
+    run = play(plan, 1000, transport=transport, flaps=read_flaps([f"link:h0:switch0@0s+{length}"], network))
     # Sent at 0 s; timeouts of 1, 2, 4 ms follow each other.
     assert run.results[0].time == pytest.approx(whole.time + repeats * 1e-3, rel=1e-9)
-    assert run.tables.links.state["drops_loss"] == np.log2(repeats + 1)
+    assert run.tables.fabric.state["drops_loss"] == np.log2(repeats + 1)
 
 
 def test_packets_take_another_way_from_when_the_switches_know_until_the_link_is_up_again():
@@ -41,7 +41,7 @@ def test_packets_take_another_way_from_when_the_switches_know_until_the_link_is_
     spine = network.nodes[network.dst[plan.routes.link[1]]]
     other = "spine1" if spine == "spine0" else "spine0"
     flaps = read_flaps([f"link:leaf0:{spine}@2ms+4ms"], network, detection=1e-3)
-    (result,) = simulate_messages(plan, 12.5e6, transport=Dctcp(window=1 << 20, rto=1e-4), flaps=flaps)
+    (result,) = results_of(plan, 12.5e6, transport=Dctcp(window=1 << 20, rto=1e-4), flaps=flaps)
     sent = {network.link_name(i): n_bytes for i, n_bytes in enumerate(result.link_bytes)}
     # Repeats 0.1, 0.3, 0.7, 1.5 ms after 2 ms: from 3.5 ms, with a slow start, until the way back at 7 ms.
     assert 0.95 * 3.5e-3 * 1.25e9 < sent[f"leaf0:{other}"] < 1.001 * 3.5e-3 * 1.25e9
@@ -65,7 +65,7 @@ def test_every_packet_is_delivered_once_whatever_flaps(name, transport, link, at
     whole = simulate_flows(plan, 3e6)[0].time
     flap = f"link:{link}@{at * whole:.12f}s+{length * whole:.12f}s"
     flaps = read_flaps([flap], network, detection=detection)
-    runs = [run_messages(plan, 3e6, flaps=flaps, **options) for _ in range(2)]
+    runs = [play(plan, 3e6, flaps=flaps, **options) for _ in range(2)]
     assert runs[0].results[0].time == runs[1].results[0].time
     links, flows = runs[0].tables.links, runs[0].tables.flows
     # Receivers have taken each packet of each message once, in order; the rest came twice, early, or was lost.
@@ -90,7 +90,7 @@ def test_lost_time_is_that_of_the_flow_engine_where_repeats_are_quick(name):
     lost = flow.time - simulate_flows(plan, 12.5e6)[0].time
     assert lost == pytest.approx(5e-3, rel=0.01)
     fast = Dcqcn(rto=2e-5)
-    (packets,) = simulate_messages(plan, 12.5e6, transport=fast, flaps=flaps, fabric=Fabric())
+    (packets,) = results_of(plan, 12.5e6, transport=fast, flaps=flaps, fabric=Fabric())
     assert packets.counters["flap_lost_s"] == pytest.approx(lost, rel=0.35)  # doubled timeouts end up to 2.5 ms late
 
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused():
     network = load_network(STAR)
     plan = point_to_point(network)
     with pytest.raises(InputError, match="the transport `window` never repeats; use transport dctcp or dcqcn"):
-        simulate_messages(plan, 1e6, flaps=read_flaps(["link:h0:switch0@1us+1us"], network))
+        results_of(plan, 1e6, flaps=read_flaps(["link:h0:switch0@1us+1us"], network))
     with pytest.raises(InputError, match="begins after 1 s, and the run takes"):
-        simulate_messages(plan, 1e6, transport=Dctcp(), flaps=read_flaps(["link:h0:switch0@1s+1s"], network))
-    assert simulate_messages(plan, 1e6, transport=Dctcp(), flaps=Flaps(()))[0].counters["flap_lost_s"] == 0
+        results_of(plan, 1e6, transport=Dctcp(), flaps=read_flaps(["link:h0:switch0@1s+1s"], network))
+    assert results_of(plan, 1e6, transport=Dctcp(), flaps=Flaps(()))[0].counters["flap_lost_s"] == 0

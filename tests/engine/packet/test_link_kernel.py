@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+from one_path import Dcqcn, Dctcp, OnePath, Window, play
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
+from commsim.engine.fabric.loss_kernel import LOSS_DRAW, uniform
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet import packet_state as s
-from commsim.engine.packet.link_kernel import LOSS_DRAW, uniform
-from commsim.engine.packet.messages import MessageRun, run_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric, Window
+from commsim.engine.packet.messages import PacketRun
+from commsim.engine.packet.transport import Fabric
 from topologies.star import star
 
 RATE = 12.5e9
@@ -32,16 +33,16 @@ def link_between(network: Network, a: str, b: str) -> int:
     return next(i for i in range(network.n_links) if (network.src[i], network.dst[i]) == ends)
 
 
-def lossy(network: Network, link: int, loss: float, n_packets: int, burst: float = 1.0, seed: int = 3) -> MessageRun:
+def lossy(network: Network, link: int, loss: float, n_packets: int, burst: float = 1.0, seed: int = 3) -> PacketRun:
     """A flow from h0 to h1, whose data are lost on one link."""
     losses = np.zeros(network.n_links)
     losses[link] = loss
     fabric = Fabric(loss=losses, loss_burst=burst)
     flow = plan(network, [("h0", "h1")])
-    return run_messages(flow, n_packets * 4096.0, transport=Dctcp(), fabric=fabric, seed=seed, tapped=(0, 1, 2, 3))
+    return play(flow, n_packets * 4096.0, transport=Dctcp(), fabric=fabric, seed=seed, tapped=(0, 1, 2, 3))
 
 
-def survived(run: MessageRun, before: int, after: int) -> np.ndarray:
+def survived(run: PacketRun, before: int, after: int) -> np.ndarray:
     """Whether each data packet that left one link left the next one, too; links keep the order."""
     data = run.taps[run.taps["kind"] == s.DATA]
     first, second = (data["number"][data["link"] == i] for i in (before, after))
@@ -62,7 +63,7 @@ def test_independent_losses_are_as_many_as_their_chance_says(loss: float) -> Non
     good = survived(run, up, down)
     n, lost = len(good), int((~good).sum())
     assert abs(lost - n * loss) < 5 * np.sqrt(n * loss * (1 - loss))
-    assert run.tables.links.link["n_dropped"][up] == lost == run.results[0].counters["drops_loss"]
+    assert run.tables.fabric.link["n_dropped"][up] == lost == run.results[0].counters["drops_loss"]
     # neighbours are independent: a loss follows a loss as often as it follows a packet that came
     after = (~good[1:])[~good[:-1]]
     assert abs(after.sum() - len(after) * loss) < 5 * np.sqrt(len(after) * loss * (1 - loss) + 1)
@@ -90,10 +91,10 @@ def test_whether_a_packet_is_lost_depends_on_the_seed_the_link_and_its_number_on
     assert abs(draws.mean() - 0.5) < 5 / np.sqrt(12 * draws.size)
     network = star(4, RATE, 1e-6)
     fabric = Fabric(loss=0.01)
-    alone = run_messages(plan(network, [("h0", "h1")]), 4e7, transport=Dctcp(), fabric=fabric, seed=5)
-    beside = run_messages(plan(network, [("h0", "h1"), ("h2", "h3")]), 8e7, transport=Dctcp(), fabric=fabric, seed=5)
+    alone = play(plan(network, [("h0", "h1")]), 4e7, transport=Dctcp(), fabric=fabric, seed=5)
+    beside = play(plan(network, [("h0", "h1"), ("h2", "h3")]), 8e7, transport=Dctcp(), fabric=fabric, seed=5)
     assert alone.times.done[0] == beside.times.done[0]
-    other = run_messages(plan(network, [("h0", "h1")]), 4e7, transport=Dctcp(), fabric=fabric, seed=6)
+    other = play(plan(network, [("h0", "h1")]), 4e7, transport=Dctcp(), fabric=fabric, seed=6)
     assert alone.times.done[0] != other.times.done[0]
 
 
@@ -109,8 +110,8 @@ def test_a_full_queue_drops_its_tail(n_packets: int) -> None:
     down = link_between(network, "switch0", "h0")
     transport = Dctcp(window=1e9, initial_window=n_packets)
     fabric = Fabric(buffer=10 * PACKET)
-    run = run_messages(flows, 2 * n_packets * 4096.0, transport=transport, fabric=fabric)
-    assert run.tables.links.link["peak"][down] == min(10, n_packets) * PACKET
+    run = play(flows, 2 * n_packets * 4096.0, transport=transport, fabric=fabric)
+    assert run.tables.fabric.link["peak"][down] == min(10, n_packets) * PACKET
     first_flight = 2 * n_packets - (n_packets + 10)
     assert (run.results[0].counters["drops_full"] >= max(0, first_flight)) == (first_flight >= 0)
     assert (run.results[0].counters["drops_full"] > 0) == (n_packets > 10)
@@ -123,12 +124,12 @@ def test_queues_that_share_a_buffer_each_get_the_dynamic_threshold(alpha: float,
     pairs = [(f"h{n_queues + 2 * q + k}", f"h{q}") for k in range(2) for q in range(n_queues)]
     total = 120 * PACKET
     fabric = Fabric(shared_buffer=total, alpha=alpha)
-    run = run_messages(
+    run = play(
         plan(network, pairs), 600 * 4096.0 * len(pairs), transport=Dctcp(window=1e9, initial_window=600), fabric=fabric
     )
     share = alpha * total / (1 + n_queues * alpha)
     for q in range(n_queues):
-        peak = run.tables.links.link["peak"][link_between(network, "switch0", f"h{q}")]
+        peak = run.tables.fabric.link["peak"][link_between(network, "switch0", f"h{q}")]
         assert abs(peak - share) <= (1 + alpha) * PACKET
     assert run.results[0].counters["drops_full"] > 0
 
@@ -138,7 +139,7 @@ def marks_of(fabric: Fabric) -> tuple[np.ndarray, np.ndarray]:
     network, flows = incast(2)
     ups, down = [link_between(network, f"h{i}", "switch0") for i in (1, 2)], link_between(network, "switch0", "h0")
     transport = Dctcp(window=1e9, initial_window=400)
-    run = run_messages(flows, 2 * 400 * 4096.0, transport=transport, fabric=fabric, tapped=(*ups, down))
+    run = play(flows, 2 * 400 * 4096.0, transport=transport, fabric=fabric, tapped=(*ups, down))
     data = run.taps[run.taps["kind"] == s.DATA]
     taps = data[data["link"] == down]
     came_at = {(row["stream"], row["number"]): row["time"] + 10**6 for row in data if row["link"] != down}
@@ -166,23 +167,23 @@ def test_between_two_thresholds_marks_are_as_frequent_as_the_ramp_says() -> None
 
 
 @pytest.mark.parametrize("transport", [Window(window=1e6), Dcqcn()])
-def test_pauses_keep_a_small_buffer_from_overflowing_and_everything_arrives(transport: Window | Dcqcn) -> None:
+def test_pauses_keep_a_small_buffer_from_overflowing_and_everything_arrives(transport: OnePath) -> None:
     """What may come after a pause was asked for: two propagation delays, and a packet at either end."""
     _, flows = incast(6)
     headroom = 2 * 1e-6 * RATE + 3 * PACKET
     pause_at = 4 * PACKET
     fabric = Fabric(shared_buffer=6 * (pause_at + headroom), alpha=1e9, pause_at=pause_at, resume_at=2 * PACKET)
-    run = run_messages(flows, 6 * 2e6, transport=transport, fabric=fabric)
+    run = play(flows, 6 * 2e6, transport=transport, fabric=fabric)
     assert run.results[0].counters["drops_full"] == 0
     assert run.results[0].counters["retransmissions"] == 0
-    assert run.tables.links.link["peak"].max() <= 6 * (pause_at + headroom)
+    assert run.tables.fabric.link["peak"].max() <= 6 * (pause_at + headroom)
     assert run.results[0].time < 1.05 * 6 * 2e6 * (PACKET + 86 / 6) / 4096 / RATE + 1e-4
     small = Fabric(shared_buffer=6 * pause_at, alpha=1e9, pause_at=pause_at, resume_at=2 * PACKET)
-    if isinstance(transport, Window):
+    if transport.name == "window":
         with pytest.raises(InputError, match="pause earlier, or give larger buffers"):
-            run_messages(flows, 6 * 2e6, transport=transport, fabric=small)
+            play(flows, 6 * 2e6, transport=transport, fabric=small)
     else:
-        assert run_messages(flows, 6 * 2e6, transport=transport, fabric=small).results[0].counters["drops_full"] > 0
+        assert play(flows, 6 * 2e6, transport=transport, fabric=small).results[0].counters["drops_full"] > 0
 
 
 def test_a_pause_blocks_flows_that_only_share_the_link_with_its_cause() -> None:
@@ -199,9 +200,9 @@ def test_a_pause_blocks_flows_that_only_share_the_link_with_its_cause() -> None:
     victim = int(np.flatnonzero(flows.ends[flows.connection_of, 0] == 2)[0])
     size = 1e7
     alone = size / 4096 * PACKET / RATE
-    free = run_messages(flows, 3 * size, transport=Window(window=1e6))
+    free = play(flows, 3 * size, transport=Window(window=1e6))
     fabric = Fabric(pause_at=20 * PACKET, resume_at=10 * PACKET)
-    blocked = run_messages(flows, 3 * size, transport=Window(window=1e6), fabric=fabric)
+    blocked = play(flows, 3 * size, transport=Window(window=1e6), fabric=fabric)
     assert free.times.done[victim] == pytest.approx(alone, rel=0.02)
     assert blocked.times.done[victim] == pytest.approx(2 * alone, rel=0.05)
     assert blocked.results[0].time == pytest.approx(free.results[0].time, rel=0.05)
@@ -209,10 +210,10 @@ def test_a_pause_blocks_flows_that_only_share_the_link_with_its_cause() -> None:
 
 def test_an_hour_is_simulated_to_the_picosecond() -> None:
     network = star(2, 1e3, 1e-3)
-    run = run_messages(plan(network, [("h0", "h1")]), 3.6e6, transport=Window(window=1e9))
+    run = play(plan(network, [("h0", "h1")]), 3.6e6, transport=Window(window=1e9))
     n, rest = divmod(3_600_000, 4096)
     ps = 10**9 * (n * PACKET + rest + 82)  # the first link sends without a pause
-    message = run.tables.flows.message[0]
+    message = run.tables.fabric.message[0]
     assert message["sent"] == ps > 3600 * 10**12
     assert message["done"] == ps + 2 * 10**9 + 10**9 * PACKET  # behind a full packet at the switch
 

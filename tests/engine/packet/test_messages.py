@@ -8,6 +8,7 @@ import pytest
 from flow_cases import Case, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_path import Dcqcn, Dctcp, OnePath, Window, play
 from slow_packets import Simulation
 
 from collectives import COLLECTIVES
@@ -18,9 +19,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.messages import run_messages
 from commsim.engine.packet.packet_state import PS
-from commsim.engine.packet.transport import ROCE, Dcqcn, Dctcp, Fabric, Transport, Window
+from commsim.engine.packet.transport import ROCE, Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
@@ -57,7 +57,7 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
     p.copy(0, src=0, dst=1)
     schedule = dataclasses.replace(p.build(), operation="barrier") if n_bytes == 0 else p.build()
     plan = plan_flows(network, [Job(schedule, Placement([0, len(speeds)]))])
-    run = run_messages(plan, n_bytes, transport=Window(1e9))
+    run = play(plan, n_bytes, transport=Window(1e9))
     n_packets = max(1, -(-n_bytes // 4096))
     sizes = [4178] * (n_packets - 1) + [n_bytes - (n_packets - 1) * 4096 + 82]
     free = [0] * len(speeds)
@@ -68,8 +68,8 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
             more += round(recv_overhead * 1e12) if k == n_packets - 1 and hop == len(speeds) - 1 else 0
             free[hop] = max(at, free[hop]) + more + int(size * (1e12 / speed) + 0.5)
             at = free[hop] + 10**6
-    assert int(run.tables.flows.message["done"][0]) == at
-    assert int(run.tables.flows.message["sent"][0]) == free[0]
+    assert int(run.tables.fabric.message["done"][0]) == at
+    assert int(run.tables.fabric.message["sent"][0]) == free[0]
     if not recv_overhead and n_bytes and len(set(speeds)) == 1:
         serial = int(4178 * 1e12 / speeds[0] + 0.5)
         hops, last = len(speeds), int(sizes[-1] * (1e12 / speeds[0]) + 0.5)
@@ -89,18 +89,18 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
     collective=st.sampled_from(["ring_all_reduce", "direct_all_to_all", "binomial_broadcast"]),
 )
 def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
-    transport: Transport, loss: float, buffer: float, burst: float, seed: int, collective: str
+    transport: OnePath, loss: float, buffer: float, burst: float, seed: int, collective: str
 ) -> None:
     fabric = Fabric(buffer=buffer, loss=loss, loss_burst=burst, ecn_min=8e3, ecn_max=16e3)
-    run = run_messages(planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed)
-    tables, state = run.tables, run.tables.links.state
-    assert (tables.flows.message["done"] >= tables.flows.message["sent"]).all()
-    assert (tables.flows.message["sent"] >= tables.flows.message["start"]).all()
-    assert (tables.flows.message["start"] >= 0).all()
-    in_flight = int((tables.links.link["n_queued"] - tables.links.link["n_arrived"]).sum())
+    run = play(planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed)
+    tables, state = run.tables, run.tables.fabric.state
+    assert (tables.fabric.message["done"] >= tables.fabric.message["sent"]).all()
+    assert (tables.fabric.message["sent"] >= tables.fabric.message["start"]).all()
+    assert (tables.fabric.message["start"] >= 0).all()
+    in_flight = int((tables.fabric.link["n_queued"] - tables.fabric.link["n_arrived"]).sum())
     assert len(tables.links.packet) - state["n_free"] == in_flight
     counters = run.results[0].counters
-    assert tables.links.link["n_dropped"].sum() == counters["drops_loss"] + counters["drops_full"]
+    assert tables.fabric.link["n_dropped"].sum() == counters["drops_loss"] + counters["drops_full"]
     # data that left their hosts: all packets once, and what was repeated; and no more are missing than were dropped
     first = tables.links.stream["begin"][: len(tables.flows.flow)][~tables.flows.flow["local"]]
     sent = tables.links.route["n_bytes"][first].sum()
@@ -110,10 +110,10 @@ def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
         assert sent == run.results[0].bytes_on_wire
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda t: type(t).__name__)
-def test_links_carry_the_data_and_their_acknowledgements(transport: Transport) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda t: t.name)
+def test_links_carry_the_data_and_their_acknowledgements(transport: OnePath) -> None:
     network, size = star(4, RATE, 1e-6), 4 * 40960.0
-    run = run_messages(planned("ring_all_reduce", network, 4), size, transport=transport)
+    run = play(planned("ring_all_reduce", network, 4), size, transport=transport)
     flows = simulate_flows(planned("ring_all_reduce", network, 4), size, framing=ROCE)[0]
     acks = 6 * 10  # of the 10 packets of each of 6 hops; the last may be under way
     more = (run.results[0].link_bytes - flows.link_bytes) / 86
@@ -142,17 +142,17 @@ def test_with_an_ideal_window_the_two_engines_agree_within_3_percent(
     shares = COLLECTIVES[collective].build(n)
     smallest = shares.expand()["count"].min() / shares.n_chunks
     size = 100 * bdp / smallest
-    ours = run_messages(plan, size, transport=Window(ack_every=every)).results[0]
+    ours = play(plan, size, transport=Window(ack_every=every)).results[0]
     theirs = simulate_flows(plan, size, framing=ROCE)[0]
     assert ours.time == pytest.approx(theirs.time, rel=0.03)
     assert ours.time > theirs.time
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda t: type(t).__name__)
-def test_the_same_inputs_give_the_same_bits(transport: Transport) -> None:
-    fabric = None if isinstance(transport, Window) else dataclasses.replace(transport.fabric(RATE), loss=0.01)
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda t: t.name)
+def test_the_same_inputs_give_the_same_bits(transport: OnePath) -> None:
+    fabric = None if transport.name == "window" else dataclasses.replace(usual_queues(transport.name, RATE), loss=0.01)
     runs = [
-        run_messages(planned("direct_all_to_all", star(5, RATE, 1e-6), 5), 1e6, transport=transport, fabric=fabric,
+        play(planned("direct_all_to_all", star(5, RATE, 1e-6), 5), 1e6, transport=transport, fabric=fabric,
                      seed=3, trace=True)
         for _ in range(2)
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def test_the_same_inputs_give_the_same_bits(transport: Transport) -> None:
 @settings(max_examples=20)
 @given(order=st.permutations(range(6)), transport=st.sampled_from(TRANSPORTS))
 def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were_written(
-    order: list[int], transport: Transport
+    order: list[int], transport: OnePath
 ) -> None:
     pairs = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 2), (3, 1)]
 
@@ -172,8 +172,8 @@ def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were
         p.copy(order, src=src, dst=dst, channel=order)
         p.copy(order, src=dst, dst=(dst + 1) % 4, channel=order)
         network = star(4, RATE, 1e-6)
-        run = run_messages(plan_flows(network, [Job(p.build(), place(network, 4))]), 6e5, transport=transport)
-        done = run.tables.flows.message["done"]
+        run = play(plan_flows(network, [Job(p.build(), place(network, 4))]), 6e5, transport=transport)
+        done = run.tables.fabric.message["done"]
         return [int(done[order.index(k)]) for k in range(6)]
 
     assert times(list(order)) == times(list(range(6)))
@@ -186,15 +186,15 @@ def test_what_stays_on_a_node_takes_no_time_and_late_ranks_are_waited_for() -> N
     p.copy(0, src=0, dst=2)
     p.copy(0, src=2, dst=1)
     plan = plan_flows(network, [Job(p.build(), Placement([0, 1, 0]))])
-    run = run_messages(plan, 1000, starts=[0.0, 9e-6, 5e-6])
-    assert run.tables.flows.message["done"][0] == 5 * 10**6
-    assert run.tables.flows.message["start"].tolist() == [5 * 10**6, 9 * 10**6]
+    run = play(plan, 1000, starts=[0.0, 9e-6, 5e-6])
+    assert run.tables.fabric.message["done"][0] == 5 * 10**6
+    assert run.tables.fabric.message["start"].tolist() == [5 * 10**6, 9 * 10**6]
     assert run.results[0].time_from_last_start == pytest.approx(2e-6 + 2 * 1082 / RATE)
 
 
 @pytest.mark.nojit
 def test_one_rank_has_nothing_to_send() -> None:
-    result = run_messages(planned("ring_all_reduce", star(2, RATE, 1e-6), 1), 1e6).results[0]
+    result = play(planned("ring_all_reduce", star(2, RATE, 1e-6), 1), 1e6).results[0]
     assert result.time == 0
     assert result.link_bytes.sum() == 0
 
@@ -204,7 +204,7 @@ def test_dctcp_keeps_the_queue_at_its_threshold_and_the_link_busy() -> None:
     p = Program(5, 4)
     p.copy(np.arange(4), src=np.arange(1, 5), dst=0)
     plan = plan_flows(network, [Job(p.build(), place(network, 5))])
-    run = run_messages(plan, 4 * 2e7, transport=Dctcp(), fabric=Fabric(ecn_min=step, ecn_max=step), sample_every=1e-6)
+    run = play(plan, 4 * 2e7, transport=Dctcp(), fabric=Fabric(ecn_min=step, ecn_max=step), sample_every=1e-6)
     assert run.results[0].time == pytest.approx(4 * 2e7 / 4096 * 4178 / RATE, rel=0.02)
     late = run.series["queued"][len(run.series) // 2 : -200]
     assert 0.4 * step < late.mean() < 1.5 * step
@@ -216,7 +216,7 @@ def test_dcqcn_slows_down_for_marks_and_shares_fairly() -> None:
     p = Program(5, 4)
     p.copy(np.arange(4), src=np.arange(1, 5), dst=0)
     plan = plan_flows(network, [Job(p.build(), place(network, 5))])
-    run = run_messages(plan, 4 * 2e8, transport=Dcqcn())
+    run = play(plan, 4 * 2e8, transport=Dcqcn())
     alone = 4 * 2e8 / 4096 * 4178 / RATE
     assert alone < run.results[0].time < 1.4 * alone
     assert run.results[0].counters["drops_full"] == 0
@@ -225,10 +225,10 @@ def test_dcqcn_slows_down_for_marks_and_shares_fairly() -> None:
     assert done.max() < 1.25 * done.min()
 
 
-@pytest.mark.parametrize("transport", [Dctcp(), Dcqcn()], ids=lambda t: type(t).__name__)
-def test_a_loss_costs_a_round_trip_and_seldom_a_timeout(transport: Transport) -> None:
+@pytest.mark.parametrize("transport", [Dctcp(), Dcqcn()], ids=lambda t: t.name)
+def test_a_loss_costs_a_round_trip_and_seldom_a_timeout(transport: OnePath) -> None:
     plan = planned("ring_all_reduce", star(2, RATE, 1e-6), 2)
-    run = run_messages(plan, 4e7, transport=transport, fabric=Fabric(loss=1e-3), seed=1)
+    run = play(plan, 4e7, transport=transport, fabric=Fabric(loss=1e-3), seed=1)
     counters = run.results[0].counters
     assert counters["drops_loss"] > 20
     assert counters["timeouts"] <= 0.1 * counters["drops_loss"]
@@ -258,14 +258,14 @@ def with_nodes(**changes: Any) -> FlowPlan:
 )
 def test_what_this_engine_does_not_have_is_refused(plan: FlowPlan, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        run_messages(plan, 1e6, **options)
+        play(plan, 1e6, **options)
 
 
 @pytest.mark.nojit
 def test_routing_over_several_paths_is_refused() -> None:
     network = leaf_spine(2, 2, 2, RATE)
     with pytest.raises(InputError, match="spray uses several; a preset such as uec"):
-        run_messages(planned("ring_all_reduce", network, 4, routing="spray"), 1e6)
+        play(planned("ring_all_reduce", network, 4, routing="spray"), 1e6)
 
 
 @pytest.mark.nojit
@@ -303,10 +303,10 @@ def test_every_transfer_starts_and_ends_when_the_oracle_says(
     sizes, starts = [size * 3000 for size in case.sizes], [start * 1e-6 for start in case.starts]
     plan = plan_flows(network, case.jobs, routing=case.routing, seed=case.seed)
     transport = Window(float(window * payload), ack_size, ack_every)
-    run = run_messages(plan, sizes, transport=transport, framing=Framing(payload, header), starts=starts)
+    run = play(plan, sizes, transport=transport, framing=Framing(payload, header), starts=starts)
     oracle = Simulation(network, max(window, ack_every), ack_every, ack_size, payload, header)
     oracle.add(case.jobs, sizes, starts, routing=case.routing, seed=case.seed)
-    message = run.tables.flows.message
+    message = run.tables.fabric.message
     ours = np.stack([message[field] for field in ("start", "sent", "done")], axis=1)
     assert ours.tolist() == [list(times) for times in oracle.play()]
     assert run.times.done.tolist() == (message["done"] / PS).tolist()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.engine.packet.packet_job import AggregationJob
 from commsim.engine.packet.recurrence import simulate_recurrence
 from commsim.engine.packet.transport import Fabric

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from one_path import Dcqcn, Window, play
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import run_messages
-from commsim.engine.packet.transport import Dcqcn, Fabric, Window
+from commsim.engine.packet.transport import Fabric
 
 
 def circle(n: int) -> Network:
@@ -27,7 +27,7 @@ def go_round(n: int, hops: int, n_bytes: float, **more):
     for i in range(n):
         p.copy(i, src=i, dst=(i + hops) % n)
     plan = plan_flows(circle(n), [Job(p.build(), Placement(list(range(n))))])
-    return run_messages(plan, n_bytes, **more)
+    return play(plan, n_bytes, **more)
 
 
 @pytest.mark.parametrize("transport", [Window(1e6), Dcqcn()])

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from one_path import Dcqcn, Dctcp, Window, play
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import run_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric, Window
+from commsim.engine.packet.transport import Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
@@ -27,7 +27,7 @@ def one_way(network: Network, ends: list[tuple[int, int]], **shares: list[float]
 
 
 def times(network, jobs, size, **options):
-    run = run_messages(plan_flows(network, jobs), size, **options)
+    run = play(plan_flows(network, jobs), size, **options)
     return [r.time for r in run.results], run
 
 
@@ -43,7 +43,7 @@ def test_messages_of_three_priorities_share_a_link_one_after_the_other(ends):
 def test_the_first_priority_is_as_fast_as_alone(transport):
     network = leaf_spine(2, 1, 3, RATE)
     ends = [(0, 3), (1, 4), (2, 5)]
-    fabric = Fabric() if isinstance(transport, Window) else transport.fabric(RATE)
+    fabric = Fabric() if transport.name == "window" else usual_queues(transport.name, RATE)
     options = {"transport": transport, "fabric": fabric}
     (first, *_), _ = times(network, one_way(network, ends, priority=[0, 1, 1]), 1e6, **options)
     (alone,), _ = times(network, one_way(network, ends[:1], priority=[0]), 1e6, **options)
@@ -66,7 +66,7 @@ def test_a_rate_cap_spaces_packets_at_their_sender(transport):
     jobs = one_way(network, [(0, 2), (1, 2)], rate_cap=[RATE / 10, np.inf])
     (capped, free), _ = times(network, jobs, size, transport=transport)
     assert capped == pytest.approx(size * WIRE / (RATE / 10), rel=0.01)
-    if isinstance(transport, Window):  # the others have 0.9 of the link, less what marks take
+    if transport.name == "window":  # the others have 0.9 of the link, less what marks take
         assert free == pytest.approx(size * WIRE / (0.9 * RATE), rel=0.02)
 
 
@@ -86,8 +86,8 @@ def test_pauses_lose_nothing_with_headroom_and_something_without():
         plan = plan_flows(network, jobs)
         if lost:
             with pytest.raises(InputError, match="dropped at full buffers"):
-                run_messages(plan, 2e6, transport=Window(1e9), fabric=fabric)
+                play(plan, 2e6, transport=Window(1e9), fabric=fabric)
         else:
-            run = run_messages(plan, 2e6, transport=Window(1e9), fabric=fabric)
+            run = play(plan, 2e6, transport=Window(1e9), fabric=fabric)
             assert run.results[0].counters["drops_full"] == 0
-            assert run.tables.links.link["peak"].max() > senders * pause  # some of the headroom was needed
+            assert run.tables.fabric.link["peak"].max() > senders * pause  # some of the headroom was needed

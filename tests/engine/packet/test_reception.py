@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_path import Dcqcn, Dctcp, Window, play
 
 from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import run_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric, Window
+from commsim.engine.packet.transport import Fabric
 from topologies.star import star
 
 RATE = 12.5e9
@@ -35,13 +35,13 @@ def to_one(n_senders, op, **costs):
 
 @pytest.mark.nojit
 def test_a_message_is_complete_when_it_has_been_added():
-    plain, costly = (run_messages(to_one(1, "reduce", gamma=g), 1e5).times.done for g in (0.0, 1e-9))
+    plain, costly = (play(to_one(1, "reduce", gamma=g), 1e5).times.done for g in (0.0, 1e-9))
     assert costly - plain == pytest.approx(1e5 * 1e-9, abs=1e-12)
 
 
 @pytest.mark.nojit
 def test_a_copy_is_not_added():
-    plain, costly = (run_messages(to_one(2, "copy", gamma=g), 2e5).times.done for g in (0.0, 1e-9))
+    plain, costly = (play(to_one(2, "copy", gamma=g), 2e5).times.done for g in (0.0, 1e-9))
     np.testing.assert_array_equal(plain, costly)
 
 
@@ -50,23 +50,23 @@ def test_a_copy_is_not_added():
 def test_a_node_adds_one_message_at_a_time(n_senders):
     # Adding takes 100 us, and the link some 8: messages wait for the adder and not for the link.
     size = 1e5 * n_senders
-    run = run_messages(to_one(n_senders, "reduce", gamma=1e-9), size)
-    first = run_messages(to_one(n_senders, "reduce"), size).times.done.min()
+    run = play(to_one(n_senders, "reduce", gamma=1e-9), size)
+    first = play(to_one(n_senders, "reduce"), size).times.done.min()
     np.testing.assert_allclose(np.sort(run.times.done), first + 1e-4 * np.arange(1, n_senders + 1), rtol=1e-9)
 
 
 def test_messages_to_one_port_wait_for_its_overhead_one_after_the_other():
-    base, late = (run_messages(to_one(4, "copy", recv_overhead=o), 4 * 4096).times.done.max() for o in (0.0, 1e-4))
+    base, late = (play(to_one(4, "copy", recv_overhead=o), 4 * 4096).times.done.max() for o in (0.0, 1e-4))
     assert late - base == pytest.approx(4e-4, abs=1e-12)
 
 
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "halving_doubling_all_reduce", "binomial_reduce"])
 @pytest.mark.parametrize("costs", [{"gamma": 2e-10}, {"recv_overhead": 20e-6}, {"gamma": 1e-10, "recv_overhead": 5e-6}])
-@pytest.mark.parametrize("transport", [Window(), Dcqcn()], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize("transport", [Window(), Dcqcn()], ids=lambda t: t.name)
 def test_a_collective_costs_as_much_more_as_in_the_flow_engine(collective, costs, transport):
     costly, plain = planned(collective, 4, **costs), planned(collective, 4)
     in_flows = simulate_flows(costly, 3.2e7)[0].time - simulate_flows(plain, 3.2e7)[0].time
-    runs = [run_messages(plan, 3.2e7, transport=transport).results[0].time for plan in (costly, plain)]
+    runs = [play(plan, 3.2e7, transport=transport).results[0].time for plan in (costly, plain)]
     assert runs[0] - runs[1] == pytest.approx(in_flows, rel=1e-3)
 
 
@@ -83,8 +83,8 @@ def test_whatever_is_lost_each_node_adds_everything_once_and_in_order(
     transport, loss, gamma, recv_overhead, seed, collective
 ):
     plan = planned(collective, 4, gamma=gamma, recv_overhead=recv_overhead)
-    run = run_messages(plan, 4e5, transport=transport, fabric=Fabric(loss=loss), seed=seed)
-    flows = run.tables.flows
+    run = play(plan, 4e5, transport=transport, fabric=Fabric(loss=loss), seed=seed)
+    flows = run.tables.fabric
     done = flows.message["done"]
     for f, receiver in enumerate(flows.receiver):
         of_flow = done[flows.queue[slice(receiver["end"] - (plan.connection_of == f).sum(), receiver["end"])]]

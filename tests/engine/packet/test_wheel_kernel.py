@@ -3,12 +3,10 @@
 import heapq
 from random import Random
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.engine.packet import packet_state as s
-from commsim.engine.packet.packet_run import lay_out
 from commsim.engine.packet.wheel_kernel import bucket_shift, next_event, schedule
 
 N_EVENTS = 40
@@ -16,10 +14,7 @@ HOUR = 3600 * 10**12  # ps
 
 
 def wheel(shift: int) -> s.EventQueue:
-    link = np.zeros(1, s.LINK_ROW)
-    tables = lay_out(N_EVENTS - 3, 0, 0, link=link, buffer=np.zeros(1, s.BUFFER_ROW))
-    tables.links.events.wheel["shift"] = shift
-    return tables.links.events
+    return s.event_queue(N_EVENTS, shift)
 
 
 def delay(random: Random, shift: int) -> int:
