@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from one_path import Dctcp, Window
 
-from commsim.core.errors import InputError
+from commsim.engine.fabric.spraying import over_path
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.packet.transport import Fabric
 from commsim.report.fabric.figures_of_packets import OF_PACKETS, alone
@@ -15,9 +14,9 @@ from commsim.scenario import Wish, prepare
 from commsim.scenario.inputs import load_network
 
 NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us")
-LOSSY = {"engine": "packet", "transport": Dctcp(rto=1e-4), "fabric": Fabric(loss=0.01), "seed": 3}
-PAUSED = {"engine": "packet", "transport": Window(), "fabric": Fabric(pause_at=5e4, resume_at=3e4)}
-FLAPS = {"engine": "packet", "transport": Dctcp(rto=1e-4),
+LOSSY = {"engine": "packet", "transport": over_path("dctcp", rto=1e-4, fabric=Fabric(loss=0.01)), "seed": 3}
+PAUSED = {"engine": "packet", "transport": over_path(fabric=Fabric(pause_at=5e4, resume_at=3e4))}
+FLAPS = {"engine": "packet", "transport": over_path("dctcp", rto=1e-4),
          "flaps": read_flaps(["link:leaf0:spine0@50us+40us"], NETWORK)}  # fmt: skip
 
 
@@ -36,13 +35,6 @@ def test_looking_changes_nothing_and_ends_with_what_the_run_counted(options):
     assert samples.counts["sent again"][-1] == plain.counters["retransmissions"]
     assert samples.counts["lost"][-1] == plain.counters["drops_loss"]
     assert 0 < samples.queued.max() <= plain.counters["peak_queue_bytes"]
-
-
-def test_a_run_that_cannot_end_is_still_refused():
-    ready = prepare("pairwise_all_to_all", NETWORK)
-    late = Fabric(buffer=1e5, pause_at=9e4, resume_at=3e4)  # what is under way when a pause begins overflows
-    with pytest.raises(InputError, match="never complete"):
-        ready.predict(2**21, engine="packet", fabric=late, watch=LinkWatch(1.0, 10))
 
 
 def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_path import Dctcp
 
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
+from commsim.engine.fabric.spraying import over_path
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import METHODS
 from commsim.engine.flow_plan import Job, plan_flows
@@ -120,7 +120,7 @@ def test_transports_that_share_as_they_find_refuse_weights():
 
     ready = prepare(side_by_side([3, 1], [3.0, 1.0]), star(2), placement=Placement([0, 1]))
     with pytest.raises(InputError, match="channels have weights; use the transport `window`, or the flow engine"):
-        ready.predict(1e6, engine="packet", transport=Dctcp())
+        ready.predict(1e6, engine="packet", transport=over_path("dctcp"))
     heavy = prepare(side_by_side([3, 1], [3e5, 1.0]), star(2), placement=Placement([0, 1]))
     with pytest.raises(InputError, match="weights in a ratio of at most 1024, got 300000"):
         heavy.predict(1e6, engine="packet")

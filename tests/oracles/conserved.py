@@ -1,5 +1,7 @@
 """Nothing of a gradient is lost: what everybody ends with, and what stays behind, are what there was."""
 
+from typing import Any
+
 import numpy as np
 
 
@@ -25,3 +27,16 @@ def lost(gradients, result, residuals):
 def rounding(gradients):
     """What as many float32 additions as there are ranks may lose of each element, twice over, float64[n]."""
     return 2 * len(gradients) * np.finfo(np.float32).eps * np.abs(gradients.astype(np.float64)).sum(axis=0)
+
+
+def listed(fabric: Any) -> list[int]:
+    """Packets that are in some queue or on some link."""
+    found = []
+    for link in fabric.link:
+        found += [int(link["serving"])] if link["serving"] >= 0 else []
+        for head in ("low_head", "high_head", "pipe_head"):
+            p = int(link[head])
+            while p >= 0:
+                found.append(p)
+                p = int(fabric.packet[p]["next"])
+    return found

@@ -12,6 +12,11 @@ import numpy as np
 PS = 1e12
 
 
+def round_half_up(x):
+    """Whole picoseconds, as the kernels round."""
+    return int(x + 0.5)
+
+
 class PlainFabric:
     def __init__(self, network, ways, messages, payload, header, path):
         self.network, self.ways, self.messages = network, ways, messages
@@ -64,9 +69,8 @@ class PlainFabric:
         if packet is None:
             return
         self.busy.add(link)
-        self.at(
-            self.now + int(packet[1] * (PS / self.network.bandwidth[self.ways.links[link]])), self.leave, link, packet
-        )
+        took = round_half_up(packet[1] * (PS / self.network.bandwidth[self.ways.links[link]]))
+        self.at(self.now + took, self.leave, link, packet)
 
     def leave(self, link, packet):
         self.busy.discard(link)

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from one_path import Window
 
 import commsim as cs
 from commsim.core.errors import InputError
@@ -80,7 +79,7 @@ def test_a_page_of_a_solution_says_what_it_says(tmp_path):
 def test_only_auto_takes_the_engine_that_was_chosen():
     auto = Wish("auto", tolerance=0.1)
     assert auto.with_engine("flow") == Wish("flow")
-    assert auto.with_engine("packet") == Wish("packet", transport=Window())
+    assert auto.with_engine("packet") == Wish("packet")
     assert Wish("packet", seed=3).with_engine("flow") == Wish("packet", seed=3)
 
 

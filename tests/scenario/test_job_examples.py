@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from one_path import Dctcp
 
+from commsim.engine.fabric.spraying import over_path
+from commsim.engine.packet.transport import usual_queues
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.composition import read_composition
@@ -12,6 +13,7 @@ from commsim.scenario.together.composition import read_composition
 FOLDER = Path(__file__).parents[2] / "examples" / "jobs"
 TWO_TO_ONE = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,bandwidth=10Gbps"
 HOST = 1.25e9  # bytes/s
+DCTCP = over_path("dctcp", fabric=usual_queues("dctcp", HOST))
 
 
 def played(name, network=TWO_TO_ONE, **options):
@@ -21,7 +23,7 @@ def played(name, network=TWO_TO_ONE, **options):
 
 
 def test_switchml_beside_a_ring_and_background_in_packets_and_flows():
-    packets = played("switchml_beside_ring", engine="packet", transport=Dctcp())[1]
+    packets = played("switchml_beside_ring", engine="packet", transport=DCTCP)[1]
     flows = played("switchml_beside_ring", engine="flow")[1]
     assert packets[0].counters["exact"] == 1
     for switch, ring in ((packets[0], packets[1]), (flows[0], flows[1])):
@@ -39,7 +41,7 @@ def test_the_second_switchml_job_waits_for_the_first():
 
 
 def test_atp_is_slowed_by_dctcp_flows_and_still_exact():
-    found, results = played("atp_beside_dctcp", engine="packet", transport=Dctcp())
+    found, results = played("atp_beside_dctcp", engine="packet", transport=DCTCP)
     assert results[0].counters["exact"] == 1
     assert results[0].time > 1048576 / HOST
     assert len(found.entries) == 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.engine.fabric.spraying import over_path
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
@@ -75,16 +76,14 @@ def test_weights_share_a_link_in_proportion_in_both_engines(tmp_path):
 
 @pytest.mark.parametrize(("system", "transport"), [("switchml", "window"), ("atp", "dctcp")])
 def test_switches_add_up_exactly_beside_other_traffic(tmp_path, system, transport):
-    from commsim.engine.packet.transport import TRANSPORTS
-
     found = together(tmp_path, SWITCH_AND_RING.format(system=system))
-    results, took, ideal = found.predict(engine="packet", transport=TRANSPORTS[transport]())
+    results, took, ideal = found.predict(engine="packet", transport=over_path(transport))
     assert results[0].counters["exact"] == 1
     alone = found.alone(0).predict(engine="packet")[0][0]
     assert results[0].time > alone.time
     assert len(took) == 9
     assert (took > 0.999 * ideal).all()  # none faster than its bytes at the rate of its path
-    again = found.predict(engine="packet", transport=TRANSPORTS[transport]())
+    again = found.predict(engine="packet", transport=over_path(transport))
     assert [r.time for r in again[0]] == [r.time for r in results]
 
 

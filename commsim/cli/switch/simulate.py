@@ -168,8 +168,6 @@ def _run_engine(
 
 def _why_endless(config: Config, system: System) -> str:
     """Describe why a run never ends where that is as it was asked for; empty where it is a bug."""
-    if system.lossless and config.buffer:
-        return f"{system.name} repeats nothing, and a full queue of --buffer {config.buffer} dropped packets"
     if system.versions == 1 or config.without:
         asked = "--versions 1" if system.versions == 1 else f"--without {' '.join(config.without)}"
         return f"{asked}: a packet was lost, and no slot has its result any more; a larger --buffer loses none"

@@ -101,7 +101,11 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         queue = math.inf if spraying.on_path else math.ceil(least / mtu) * mtu
     deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
     loss = network.loss if spraying.loss is None else spraying.loss
-    loses = flaps or math.isfinite(queue) or bool(np.isfinite(network.buffer).any() or np.any(loss))
+    loses = (
+        flaps
+        or math.isfinite(queue)
+        or bool(np.isfinite(network.buffer).any() or math.isfinite(spraying.shared_buffer) or np.any(loss))
+    )
     begin, end, most_marked = one.red or (0.25 * deep * wire / PS, 0.75 * deep * wire / PS, 1.0)
     marks = spraying.ecn if spraying.ecn is not None else (begin * PS / wire, end * PS / wire, most_marked)
     target = 0.75 * rtt if spraying.trims else rtt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import process_time
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
 from commsim.core.network import FORWARDING, Network
-from commsim.engine.packet.packet_run import job_tables, link_tables, more_records, with_packets
+from commsim.engine.packet.packet_run import check_room, job_tables, link_tables, more_records, with_packets
 from commsim.engine.packet.packet_state import (
     CHANGE,
     DONE,
@@ -119,6 +120,8 @@ def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Fl
         If the network has other nodes, a link has no latency, a cable of a host flaps, or one after the run.
     """
     ways = ways_of(network)
+    if flaps is not None and flaps.rto:
+        spraying = dataclasses.replace(spraying, rto=flaps.rto)
     stops = [] if flaps is None else [Flapping(network, ways, flaps)]
     tables = build(network, ways, work_of(messages, spraying), spraying, flaps=flaps is not None)
     tables, finished, _ = run_fabric(tables, stops, np.zeros(0, np.int64))
@@ -238,8 +241,9 @@ def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
         fabric = _grown(fabric)
         jobs = with_packets(jobs, len(fabric.packet) - n)
     width = rows_of.N_COUNTED + 2 * len(fabric.watched)
-    if state["n_samples"] * width >= len(fabric.sample):
-        fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
+    fabric = fabric._replace(
+        sample=more_records("sample", fabric.sample, state["n_samples"] * width, width, state["now"])
+    )
     fabric = fabric._replace(tap=more_records("tap", fabric.tap, state["n_tapped"], MARGIN, state["now"]))
     log = more_records("log", jobs.log, state["n_log"], MARGIN, state["now"])
     return Tables(fabric, jobs._replace(log=log))
@@ -354,16 +358,15 @@ def _links(
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
-    if room.min(initial=np.inf) < rules["mtu"]:
-        raise InputError(f"a link's buffer holds at least one packet of {rules['mtu']} bytes")
     link["room"][:n] = np.minimum(room, ENDLESS)
+    check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     marks = np.arange(n) >= n_hosts
     if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
         marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     for name in ("ecn_min", "ecn_max"):
-        link[name][:n] = np.where(marks, rules[name], 0)
+        link[name][:n] = np.where(marks, min(rules[name], ENDLESS), 0)
     return link, buffer
 
 
@@ -509,7 +512,7 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
         link_bytes=fabric.link["n_bytes"][in_order],
         link_peak=fabric.link["peak"][in_order],
         sampled=sample[:, 0] / PS,
-        counted=sample[:, 1:at].copy(),
+        counted=sample[:, 1:4].copy(),
         queued=sample[:, at : at + n][:, in_order[:n]],
         sent=sample[:, at + n :][:, in_order[:n]],
         rules=used,

@@ -90,7 +90,7 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
         if (
             left < 0
             or state["n_free"] < state["most_needed"]
-            or state["n_samples"] * width >= len(fabric.sample)
+            or (state["n_samples"] + 1) * width > len(fabric.sample)
             or state["n_log"] + MARGIN > len(jobs.log)
             or state["n_tapped"] + MARGIN > len(fabric.tap)
         ):

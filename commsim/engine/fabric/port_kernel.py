@@ -214,7 +214,8 @@ def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
     """Note when a link has sent the packet that it begins with."""
     link, packet = fabric.link[i], fabric.packet[p]
     took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5) + link["packet_time"]
-    if packet["flags"] & FIRST and packet["came_over"] < 0:
+    is_answer = DATA < packet["kind"] < CONTRIBUTION
+    if packet["flags"] & FIRST and packet["came_over"] < 0 and not is_answer:
         took += link["first_time"]
     if packet["flags"] & LAST and packet["kind"] == DATA and link["last_time"] > 0 and _ends(fabric, p):
         took += link["last_time"]

@@ -210,6 +210,8 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
             _settle(fabric, f, number)
         bitmap >>= np.uint64(1)
         number += 1
+    if flow["on_path"] and end <= packet["number"]:
+        _find_lost(fabric, f, packet["number"], packet["sent"], now)
     learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
     on_news(fabric, p, delay, news, now)
     if end == flow["limit"]:
@@ -217,6 +219,25 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
         fabric.state["n_unfinished"] -= 1
+
+
+@njit_norefcount
+def _find_lost(fabric: Fabric, f: int, number: int, sent: int, now: int) -> None:
+    """Send again what is lost: one path keeps the order, so what was sent before a packet that came does not come."""
+    flow = fabric.flow[f]
+    for earlier in range(flow["acknowledged"], number):
+        place = flow["ring"] + (earlier & flow["ring_mask"])
+        if fabric.mark[place] & SENDER_BITS == IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
+            _give_back(fabric, f, earlier, now)
+
+
+@njit_norefcount
+def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
+    """Note that a packet was trimmed or lost, and is to be sent again."""
+    size = size_of(fabric, f, number)
+    on_trimming(fabric, f, size, now)
+    fabric.flow[f]["in_flight"] -= size
+    _resend(fabric, f, number)
 
 
 @njit_norefcount
@@ -238,10 +259,7 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     place = flow["ring"] + (number & flow["ring_mask"])
     if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
         return
-    size = size_of(fabric, f, number)
-    on_trimming(fabric, f, size, now)
-    flow["in_flight"] -= size
-    _resend(fabric, f, number)
+    _give_back(fabric, f, number, now)
     # the last link is no choice of the path's
     bad = packet["flags"] & LAST_HOP == 0
     learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)

@@ -109,7 +109,7 @@ class Spraying:
         if not 1 <= self.payload <= 1 << 20 or not 0 <= self.header <= 1 << 20:
             sizes = f"{self.payload} and {self.header}"
             raise InputError(f"a packet has 1 byte to 1 MiB and a header of at most 1 MiB, got {sizes}")
-        if not 0 <= (self.ack_bytes or 0) < 2**15 or not 1 <= (self.ack_every or 1) < 2**31:
+        if not 0 <= (self.ack_bytes or 0) < 2**15 or (self.ack_every is not None and not 1 <= self.ack_every < 2**31):
             got = f"{self.ack_bytes} and {self.ack_every}"
             raise InputError(f"acknowledgements have 0 to 32767 bytes and answer 1 packet or more, got {got}")
         mtu = self.payload + self.header
@@ -189,8 +189,8 @@ def over_path(
     fabric = fabric or Fabric()
     if window is not None:
         window = max(1.0, window // framing.payload) * (framing.payload + framing.header)
-    how = Spraying(transport, "path", 1, window=window, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
-    return in_packets(how.with_fabric(fabric), framing)
+    how = Spraying(transport, "path", 1, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
+    return dataclasses.replace(in_packets(how, framing), window=window).with_fabric(fabric)
 
 
 def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
@@ -205,7 +205,9 @@ def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
         return spraying
     if not (np.isfinite(framing.payload) and framing.payload % 1 == framing.header % 1 == 0):
         sizes = f"{framing.payload:g} and {framing.header:g}"
-        raise InputError(f"sprayed packets have whole bytes of payload and header, such as 4096 and 64, got {sizes}")
+        raise InputError(
+            f"the packet engine needs packets of whole bytes, such as 4096 of payload and 64 of header, got {sizes}"
+        )
     return dataclasses.replace(spraying, payload=int(framing.payload), header=int(framing.header))
 
 

@@ -235,7 +235,7 @@ class SharedRun:
         """Simulate packets: of messages, and of the slots of switch systems."""
         from commsim.engine.packet.messages import run_beside, simulate_packets
 
-        several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
+        several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
         given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
         if slots or sized.plan is None:
             given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}

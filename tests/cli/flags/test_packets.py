@@ -21,7 +21,8 @@ def test_payload_and_header_and_acknowledgements_are_what_is_asked_for(commsim):
     (one,) = commsim.results(*PACKETS, "--payload", "1000B", "--header", "0B", "--ack-every", "8")["results"]
     assert "4096 bytes" not in commsim.out
     assert one["counters"]["packets"] == 24 * -(-(2**20) // 1000)
-    assert one["counters"]["ack_link_bytes"] < one["counters"]["packets"] * 2 * 86 / 7
+    answers = one["counters"]["packet_hops"] / 2 - one["counters"]["packets"]  # over two links
+    assert 1 / 9 < answers / one["counters"]["packets"] < 1 / 7
 
 
 def test_a_window_below_the_bandwidth_delay_product_is_a_packet_per_round_trip(commsim):
@@ -36,7 +37,7 @@ def test_losses_are_repeated_and_counted_and_follow_the_seed(commsim, transport)
     one, same, other = (commsim.results(*lossy, seed)["results"][0] for seed in (1, 1, 2))
     assert one == same
     assert one["time_s"] != other["time_s"]
-    assert one["counters"]["retransmissions"] >= one["counters"]["drops_loss"] / 2 > 0
+    assert one["counters"]["retransmissions"] > 0.4 * one["counters"]["drops_loss"] > 0
     bursts = commsim.results(*lossy, 1, "--loss-burst", "8")["results"][0]
     assert bursts["counters"]["drops_loss"] != one["counters"]["drops_loss"]
 
@@ -67,13 +68,12 @@ def test_flags_without_effect_are_said_so(commsim):
     ("flags", "message"),
     [
         (("--transport", "dctcp"), "transport needs engine packet, got engine flow"),
-        (("--engine", "packet", "--loss", "0.1"), "needs links without loss; try dctcp"),
         (("--engine", "packet", "--transport", "dctcp", "--loss", "1"), "a loss is in [0, 1), got 1.0"),
         (("--engine", "packet", "--transport", "dctcp", "--ack-every", "2"), "dctcp acknowledges every packet"),
         (("--engine", "packet", "--ecn", "20kB:10kB"), "0 <= ecn_min <= ecn_max"),
         (("--engine", "packet", "--ecn", "1kB:2kB:x"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
         (("--engine", "packet", "--pause", "1kB:2kB:3kB"), "--pause has at most 2 sizes"),
-        (("--engine", "packet", "--buffer", "1kB"), "every buffer must hold a packet of 4178 bytes"),
+        (("--engine", "packet", "--buffer", "1kB"), "a queue holds at least one packet of 4178 bytes"),
         (("--engine", "packet", "--window", "4096"), "--window needs a unit"),
     ],
 )

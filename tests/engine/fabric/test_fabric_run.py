@@ -82,7 +82,7 @@ def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
     spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
     run = simulate(network, sent, spraying)
     ways = ways_of(network)
-    fabric = fabric_run.build(network, ways, work_of(sent, spraying), spraying)
+    fabric = fabric_run.build(network, ways, work_of(sent, spraying), spraying).fabric
     received, finished = PlainFabric(network, ways, sent, 4096, 64, same_paths(fabric, ways)).run()
     begin = np.round(sent.start * 1e12)
     np.testing.assert_array_equal(np.round(run.received * 1e12), received - begin)
@@ -183,7 +183,7 @@ def test_an_outcast_shares_the_senders_link():
         ({"queue": 100.0}, "a queue holds at least one packet of 4160 bytes, got 100"),
         ({"ecn": (2e5, 1e5)}, "marks begin before they are certain"),
         ({"choices": 0}, "at least 1 link"),
-        ({"payload": 0}, "a packet has 1 to 30000 bytes"),
+        ({"payload": 0}, "a packet has 1 byte to 1 MiB"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, said):

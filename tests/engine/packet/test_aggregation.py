@@ -186,7 +186,7 @@ def test_series_and_taps_are_recorded_when_asked_for() -> None:
     assert len(plain.taps) == 256
     assert (np.diff(plain.taps["time"]) > 0).all()
     assert 0 < plain.series["busy_slots"].max() <= 64
-    assert plain.series["time"][1] - plain.series["time"][0] >= 1_000_000
+    assert (np.diff(plain.series["time"] // 1_000_000) > 0).all()  # one in each interval, at the first event
 
 
 def test_lossless_systems_refuse_networks_that_lose_packets() -> None:

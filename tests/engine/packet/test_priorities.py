@@ -5,7 +5,6 @@ import pytest
 from one_path import Dcqcn, Dctcp, Window, play
 
 from collectives import COLLECTIVES
-from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
@@ -84,10 +83,7 @@ def test_pauses_lose_nothing_with_headroom_and_something_without():
     for each, lost in ((pause + headroom, False), (pause, True)):
         fabric = Fabric(buffer=senders * each, pause_at=pause, resume_at=pause / 2)
         plan = plan_flows(network, jobs)
-        if lost:
-            with pytest.raises(InputError, match="dropped at full buffers"):
-                play(plan, 2e6, transport=Window(1e9), fabric=fabric)
-        else:
-            run = play(plan, 2e6, transport=Window(1e9), fabric=fabric)
-            assert run.results[0].counters["drops_full"] == 0
+        run = play(plan, 2e6, transport=Window(1e9), fabric=fabric)
+        assert (run.results[0].counters["drops_full"] > 0) == lost
+        if not lost:
             assert run.tables.fabric.link["peak"].max() > senders * pause  # some of the headroom was needed
