@@ -24,10 +24,10 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.fabric_state import RCCC
-from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
-from commsim.engine.fabric.transports import TRANSPORTS
+from commsim.engine.packet.packet_run import simulate
+from commsim.engine.packet.run_state import RCCC
+from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
+from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.patterns import incast, permutation
 from commsim.routing.routing import find_routes
 from topologies.leaf_spine import leaf_spine

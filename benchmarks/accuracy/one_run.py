@@ -19,7 +19,7 @@ from statistics import median
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
-from commsim.engine.packet.transport import Dctcp
+from commsim.engine.packet.links.fabric import Dctcp
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import commsim.scenario.auto
 from benchmarks.accuracy.known_errors import to_tree
-from commsim.engine.packet.transport import TRANSPORTS
+from commsim.engine.packet.links.fabric import TRANSPORTS
 from commsim.files.whole_files import replacing
 from commsim.scenario import prepare
 from commsim.scenario.auto.case import case_of

@@ -22,8 +22,8 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.packet.links.fabric import ROCE, TRANSPORTS, Transport
 from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.auto.known_error import PACKET_FILE
 from commsim.scenario.inputs import load_network

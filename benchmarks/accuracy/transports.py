@@ -16,11 +16,11 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.engine.packet.messages import simulate_packets
-from commsim.engine.fabric.spraying import BALANCINGS, Spraying
-from commsim.engine.fabric.transports import TRANSPORTS
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.packet.messages import simulate_packets
+from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
+from commsim.engine.packet.transports.transports import TRANSPORTS
 from topologies.leaf_spine import leaf_spine
 
 PLAYED = ("ring_all_reduce", "direct_all_to_all", "double_tree_all_reduce")

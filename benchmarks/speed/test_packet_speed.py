@@ -18,8 +18,8 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.packet.links.fabric import TRANSPORTS
 from commsim.engine.packet.messages import PacketRun, run_packets
-from commsim.engine.packet.transport import TRANSPORTS
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 

@@ -75,9 +75,9 @@ class Config(WithJson):
 
 def run(config: Config) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
-    from commsim.engine.fabric.fabric_run import simulate
-    from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.fabric.ways import ways_of
+    from commsim.engine.packet.links.ways import ways_of
+    from commsim.engine.packet.packet_run import simulate
+    from commsim.engine.packet.transports.spraying import Spraying
     from commsim.engine.traffic.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.scenario.inputs import load_network
 

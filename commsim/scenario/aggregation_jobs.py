@@ -11,8 +11,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import counted
-from commsim.engine.packet.packet_job import AggregationJob, BlockRounds, check_fan_in
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.aggregated.packet_job import AggregationJob, BlockRounds, check_fan_in
+from commsim.engine.packet.links.fabric import Fabric
 from commsim.routing.aggregation_tree import host_tree
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from commsim.scenario.helper_placement import free_seat
@@ -108,8 +108,8 @@ def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = 
     seed : int
         Seed of losses and marks.
     """
+    from commsim.engine.packet.aggregated.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.messages import simulate_aggregation
-    from commsim.engine.packet.recurrence import simulate_recurrence, why_not
 
     whole = job.system.elements * job.system.packets_per_message
     if not why_not(network, job, fabric) and not any(n % whole for n in job.n_elements):

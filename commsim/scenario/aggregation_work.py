@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from commsim.core.units import format_time
-from commsim.engine.packet.packet_job import AggregationJob
+from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.limits import expect, expect_bytes
 from switch_model.slot_sequence import LOG_ROW
 

@@ -165,13 +165,13 @@ def _real(given: Any) -> float:
 
 
 def _transports() -> tuple[type, ...]:
-    from commsim.engine.fabric.spraying import Spraying
+    from commsim.engine.packet.transports.spraying import Spraying
 
     return (Spraying,)
 
 
 def _fabrics() -> tuple[type, ...]:
-    from commsim.engine.packet.transport import Fabric
+    from commsim.engine.packet.links.fabric import Fabric
 
     return (Fabric,)
 

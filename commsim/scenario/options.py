@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
-    from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.transport import Fabric
+    from commsim.engine.packet.links.fabric import Fabric
+    from commsim.engine.packet.transports.spraying import Spraying
     from commsim.scenario.given import PlacementLike
     from commsim.scenario.together.composition import Composition
 

@@ -18,8 +18,8 @@ from commsim.scenario import checks
 from commsim.scenario.packet_presets import preset_options
 
 if TYPE_CHECKING:
-    from commsim.engine.fabric.spraying import Spraying
-    from commsim.engine.packet.transport import Fabric
+    from commsim.engine.packet.links.fabric import Fabric
+    from commsim.engine.packet.transports.spraying import Spraying
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
@@ -128,8 +128,8 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     InputError
         If the transport is unknown, or has no such parameter.
     """
-    from commsim.engine.fabric.spraying import Spraying, over_path
-    from commsim.engine.packet.transport import usual_queues
+    from commsim.engine.packet.links.fabric import usual_queues
+    from commsim.engine.packet.transports.spraying import Spraying, over_path
 
     transport = given.get("transport", USUAL)
     name = transport.split(":")[0]

@@ -7,7 +7,7 @@ from collectives import COLLECTIVES
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.transport import ROCE
+from commsim.engine.packet.links.fabric import ROCE
 from commsim.scenario.inputs import load_network
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from commsim.engine.fabric.spraying import over_path
 from commsim.engine.link_samples import LinkWatch
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.transports.spraying import over_path
 from commsim.report.fabric.figures_of_packets import OF_PACKETS, alone
 from commsim.report.figure import NothingToDraw
 from commsim.report.simulated_run import simulate_run

@@ -12,10 +12,10 @@ from commsim.core.network_queries import find_link
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.engine.fabric.spraying import over_path
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_paths import METHODS
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.packet.transports.spraying import over_path
 from commsim.scenario import prepare
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -7,10 +7,10 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.engine.fabric.spraying import Spraying, over_path
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet import messages
-from commsim.engine.packet.transport import ACK_BYTES, ROCE, Fabric, usual_queues
+from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
+from commsim.engine.packet.transports.spraying import Spraying, over_path
 
 
 @dataclass(frozen=True)

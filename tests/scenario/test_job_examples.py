@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from commsim.engine.fabric.spraying import over_path
-from commsim.engine.packet.transport import usual_queues
+from commsim.engine.packet.links.fabric import usual_queues
+from commsim.engine.packet.transports.spraying import over_path
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
 from commsim.scenario.together.composition import read_composition

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.engine.fabric.spraying import over_path
+from commsim.engine.packet.transports.spraying import over_path
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs

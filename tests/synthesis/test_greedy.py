@@ -8,7 +8,7 @@ from random_networks import networks
 
 from benchmarks.synthesis.networks import FOLDER, grid
 from commsim.core.checking.check import check
-from commsim.engine.packet.message_plan import MAX_RATIO
+from commsim.engine.packet.hosts.message_plan import MAX_RATIO
 from commsim.scenario import prepare
 from commsim.scenario.bounds.usable_links import usable
 from commsim.scenario.inputs import load_network

@@ -18,7 +18,7 @@ from commsim.report.terminal import progress
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
-    from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.aggregated.packet_job import AggregationJob
     from commsim.sparse.occupancy import Occupancy
     from switch_model.system import System
 
@@ -127,9 +127,9 @@ def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list
 def _run_engine(
     config: Config, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
+    from commsim.engine.packet.aggregated.recurrence import simulate_recurrence, why_not
+    from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.messages import simulate_aggregation
-    from commsim.engine.packet.recurrence import simulate_recurrence, why_not
-    from commsim.engine.packet.transport import Fabric
     from commsim.engine.packet_capture import worker_links, write_tapped
     from commsim.scenario.aggregation_work import expect_aggregation
 

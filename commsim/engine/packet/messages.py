@@ -18,27 +18,26 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.engine.fabric.fabric_flaps import Flapping
-from commsim.engine.fabric.fabric_run import Stop, Tables, build, require_finished, run_fabric
-from commsim.engine.fabric.fabric_state import N_COUNTED
-from commsim.engine.fabric.fabric_state import Fabric as Kernel
-from commsim.engine.fabric.spraying import Spraying, in_packets, over_path
-from commsim.engine.fabric.ways import Ways, ways_of, ways_of_paths
-from commsim.engine.fabric.work import Work, no_work, paths_of, work_of_plan
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.message_costs import refuse_curves
+from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
+from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
+from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
+from commsim.engine.packet.hosts.work import Work, no_work, paths_of, work_of_plan
+from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.links.flapping import Flapping
+from commsim.engine.packet.links.ways import Ways, ways_of, ways_of_paths
+from commsim.engine.packet.packet_run import Stop, Tables, build, require_finished, run_fabric
+from commsim.engine.packet.packet_state import PS, SAMPLE_ROW, Rows
+from commsim.engine.packet.run_state import N_COUNTED
+from commsim.engine.packet.run_state import Fabric as Kernel
+from commsim.engine.packet.transports.spraying import Spraying, in_packets, over_path
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK, job_results, not_negative
 from commsim.routing.flaps import Flaps
-
-from .aggregation import Ran, aggregation_results, packets_at_once
-from .packet_job import AggregationJob, priority_ranks
-from .packet_plan import aggregation_rows
-from .packet_state import PS, SAMPLE_ROW, Rows
-from .transport import Fabric
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload

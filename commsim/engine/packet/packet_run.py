@@ -1,155 +1,518 @@
-"""All tables of a run: laid out, run to the end, and enlarged when one is full."""
+"""Messages over a network whose hosts spray packets: what is to be simulated, its run, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import process_time
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
-from switch_model.slot_kernel import SLOT_ROW
-from switch_model.slot_sequence import LOG_ROW
+from commsim.core.errors import InputError, PhysicsError
+from commsim.core.jit import compile_all
+from commsim.core.network import FORWARDING, Network
+from commsim.engine.packet import run_state as rows_of
+from commsim.engine.packet.aggregated.traffic_state import ADDED, RECEIVER_ROW, Jobs
+from commsim.engine.packet.hosts.host_kernel import MARGIN, begin_run
+from commsim.engine.packet.hosts.host_kernel import run as run_kernel
+from commsim.engine.packet.hosts.work import Work, work_of
+from commsim.engine.packet.links.flapping import Flapping
+from commsim.engine.packet.links.link_tables import check_room, job_tables, link_tables, more_records, with_packets
+from commsim.engine.packet.links.pauses import deadlocked, named
+from commsim.engine.packet.links.ways import Ways, ways_of
+from commsim.engine.packet.links.wheel_kernel import bucket_shift, schedule
+from commsim.engine.packet.packet_state import (
+    CHANGE,
+    DONE,
+    ENDLESS,
+    FULL,
+    LINK_ROW,
+    NEVER,
+    PS,
+    ROUTE_ROW,
+    STREAM_ROW,
+    TAP_ROW,
+    Row,
+    Rows,
+    event_queue,
+    on_lines,
+    zeros_on_lines,
+)
+from commsim.engine.packet.run_state import Fabric
+from commsim.engine.packet.transports.credit_kernel import INTERVAL
+from commsim.engine.packet.transports.rules import RULES_ROW, rules_of
+from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Messages, Spraying
+from commsim.routing.flaps import Flaps
 
-from . import packet_state as s
-from . import traffic_state as m
-from .packet_state import ENDLESS, LINK_ROW, LONGEST, PS, on_lines, zeros_on_lines
-from .transport import Fabric
-
-MAX_BYTES = 1 << 34  # of what is recorded, each kind
-# Fields of the state that every result has as counters.
-COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
-JOB_TABLES: dict[str, Any] = {
-    "job": m.JOB_ROW, "tensor": m.TENSOR_ROW, "worker": m.WORKER_ROW, "entry": m.ENTRY_ROW,
-    "aggregator": m.AGGREGATOR_ROW, "slot": SLOT_ROW, "order": np.int16, "server": m.SERVER_ROW,
-    "fragment": m.FRAGMENT_ROW, "log": LOG_ROW, "round_first": np.int64, "round_block": np.int32,
-    "occupancy": np.uint64, "filled": np.bool_,
-}  # fmt: skip
-
-
-def job_tables(tables: Mapping[str, Any]) -> m.Jobs:
-    """Lay out the tables of jobs that switches aggregate; those that are not given are empty."""
-    return m.Jobs(**_chosen(JOB_TABLES, tables), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
-
-
-def _chosen(rows: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
-    return {name: on_lines(table) for name, table in given.items()}
-
-
-def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
-    """Return the tables with room for the workers of so many packets more; packets are the last that have sets."""
-    if not len(jobs.workers):  # slots are not shared
-        return jobs
-    more = np.zeros((n, jobs.workers.shape[1]), np.uint64)
-    return jobs._replace(workers=np.concatenate((jobs.workers, more)))
-
-
-def more_records(name: str, table: s.Rows, used: int, room: int, now: int) -> s.Rows:
-    """Return a table with room for so many records more than are used; it doubles when it is full.
-
-    Raises
-    ------
-    InputError
-        If a run needs more memory than any sensible one does.
-    """
-    if used + room <= len(table):
-        return table
-    if table.nbytes > MAX_BYTES // 2:
-        raise InputError(f"a run of {now / PS:g} s so far has {used} records ({name}); ask for less")
-    more = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
-    more[:used] = table[:used]
-    return more
+SAMPLES = 1024  # at first
+MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
+MOST_NEEDED = 16  # packets that one event may make
+MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 
 
-def idle_links(n: int) -> s.Rows:
-    """Lay out links without packets, whose buffers are endless and which take no time."""
-    link: s.Rows = zeros_on_lines(n, LINK_ROW)
-    for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail", "shared"):
-        link[name] = -1
-    link["room"] = ENDLESS
-    return link
-
-
-def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> None:
-    """Refuse queues into which a packet never fits.
+@dataclass(frozen=True, slots=True, eq=False)
+class SprayedRun:
+    """What came of a run.
 
     Parameters
     ----------
-    network, fabric : Network, Fabric
-        Network and its queues.
-    link : LINK_ROW[n_links]
-        Laid out of them.
-    size : int, bytes
-        Size of the largest packet on the wire.
+    received, finished : float64[n_messages], s
+        Time from a message's start to its last byte at the receiver, and to the last acknowledgement at the sender.
+    delay : float64[n_messages], s
+        Queueing delay, smoothed, as known at the end to a sender whose transport measures it.
+    received_bytes : int64[n_messages], bytes
+        Bytes received on the wire, each packet counted once.
+    counters : dict of str to int
+        Packets sent, sent again, trimmed, dropped, marked and so on.
+    link_bytes, link_peak : int64[n_links], bytes
+        What left each link, in the order of the network's; the most data that queued before it.
+    sampled : float64[n], s
+        Times at which the links were sampled, without those at which nothing was under way.
+    counted : int64[n, 3]
+        Packets sent again, trimmed and marked until then, in all.
+    queued, sent : int64[n, n_links], bytes
+        What queued before each link then, and what it had sent.
+    rules : dict of str to float
+        Window, queue, marks and round trip that were used, in bytes and seconds.
     """
-    room = min(float(link["room"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
-    if room < size:
-        raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
+
+    received: NDArray[np.float64]
+    finished: NDArray[np.float64]
+    delay: NDArray[np.float64]
+    received_bytes: NDArray[np.int64]
+    counters: dict[str, int]
+    link_bytes: NDArray[np.int64]
+    link_peak: NDArray[np.int64]
+    sampled: NDArray[np.float64]
+    counted: NDArray[np.int64]
+    queued: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    rules: dict[str, float] = field(default_factory=dict)
 
 
-def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
-    """Lay out the links, and the buffers that links of a switch share.
+def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Flaps | None = None) -> SprayedRun:
+    """Send messages over a network, packet by packet.
+
+    Parameters
+    ----------
+    network : Network
+        Hosts with one link each, and switches; every link needs some latency.
+    messages : Messages
+        Messages to send, with source and destination.
+    spraying : Spraying
+        Transport, load balancing and switches.
+    flaps : Flaps, optional
+        Cables between switches that go down for a while.
 
     Returns
     -------
-    LINK_ROW[n_links], BUFFER_ROW[n]
+    SprayedRun
+        Times and counts.
 
     Raises
     ------
     InputError
-        If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
+        If the network has other nodes, a link has no latency, a cable of a host flaps, or one after the run.
     """
-    link = idle_links(network.n_links)
-    times = {
-        "latency": network.latency,
-        "sender's overhead": network.overhead,
-        "receiver's overhead": network.recv_overhead,
-    }
-    for name, values in times.items():
-        if values.max(initial=0.0) > LONGEST:
-            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
-    if (network.bandwidth * LONGEST < 1).any():
-        slowest = network.bandwidth.min()
-        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
-    link["ps_per_byte"] = PS / network.bandwidth
-    link["latency"] = np.rint(network.latency * PS)
-    link["first_time"] = np.rint(network.overhead[network.src] * PS)
-    link["last_time"] = np.rint(network.recv_overhead[network.dst] * PS)
-    at_switch = network.kind[network.src] == SWITCH
-    own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
-    link["room"] = _bytes(own)
-    marks = _bytes(np.array([[fabric.ecn_min], [fabric.ecn_max]], np.float64))
-    link["ecn_min"], link["ecn_max"] = np.where(at_switch, marks, 0)
-    pause_at, link["xon"] = _bytes(np.array([fabric.pause_at, fabric.resume_at], np.float64))
-    link["xoff"] = np.where(network.kind[network.dst] == SWITCH, pause_at, 0)
-    _losses(network, fabric, link)
-    link["lossy"] = (link["loss"] > 0) | (link["to_bad"] > 0)
-    switches = np.flatnonzero(network.kind == SWITCH) if np.isfinite(fabric.shared_buffer) else np.empty(0, np.intp)
-    buffer = np.zeros(max(1, len(switches)), s.BUFFER_ROW)
-    if len(switches):
-        buffer["total"], buffer["alpha"] = _bytes(np.full(len(switches), fabric.shared_buffer)), fabric.alpha
-        link["shared"][at_switch] = np.searchsorted(switches, network.src[at_switch])
+    ways = ways_of(network)
+    if flaps is not None and flaps.rto:
+        spraying = dataclasses.replace(spraying, rto=flaps.rto)
+    stops = [] if flaps is None else [Flapping(network, ways, flaps)]
+    tables = build(network, ways, work_of(messages, spraying), spraying, flaps=flaps is not None)
+    tables, finished, _ = run_fabric(tables, stops, np.zeros(0, np.int64))
+    require_finished(tables, finished, network, ways)
+    if flaps is not None:
+        flaps.require_begun(float(tables.fabric.flow["finished_at"].max(initial=0)) / PS)
+    return _result(ways, tables.fabric)
+
+
+def require_finished(tables: Tables, finished: bool, network: Network, ways: Ways) -> None:
+    """Raise an error that says why flows or workers never finished, where some did not.
+
+    Raises
+    ------
+    InputError
+        If links wait for each other, or packets were dropped that are never sent again.
+    PhysicsError
+        If nothing can happen any more for another reason. This is a bug in commsim.
+    """
+    if finished:
+        return
+    state = tables.fabric.state
+    left = f"{state['n_unfinished']} messages or workers never finished"
+    if state["drops_full"] and (tables.jobs.job["rto"] == 0).any():
+        raise InputError(
+            f"{left}: a switch system never repeats a packet, and {state['drops_full']} were dropped at full queues of "
+            f"{network.name}; give larger buffers"
+        )
+    if cycle := deadlocked(tables.fabric):
+        raise InputError(
+            f"{left}: links that are paused (PFC) wait for each other in a cycle, "
+            f"{named(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
+        )
+    raise PhysicsError(f"deadlock: {left}")
+
+
+class Stop(Protocol):
+    """What is done at times at which the kernels stop."""
+
+    @property
+    def next(self) -> float:
+        """When it is due, in seconds; infinity for never again."""
+
+    def begin(self, fabric: Fabric) -> None:
+        """Prepare, before anything is sent."""
+
+    def make(self, fabric: Fabric) -> Fabric:
+        """Do what is due."""
+
+
+class Tables(NamedTuple):
+    """All state of a run; changed in place."""
+
+    fabric: Fabric
+    jobs: Jobs
+
+
+def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.int64]) -> tuple[Tables, bool, float]:
+    """Run to the end; tables that are full grow.
+
+    Parameters
+    ----------
+    tables : Tables
+        Laid out by :func:`build`.
+    stops : sequence of Stop
+        What the run stops for; what is due at the same time is done in this order.
+    worker_starts : int64[n_workers], ps
+        Time at which each worker of a job that switches aggregate begins.
+
+    Returns
+    -------
+    tables : Tables
+        All state at the end.
+    finished : bool
+        False when nothing but timers can happen any more and some worker or flow has not finished.
+    cpu : float, s
+        Taken, without compilation.
+    """
+    compile_all()
+    fabric, jobs = tables
+    state = fabric.state
+    unfinished, state["n_unfinished"] = int(state["n_unfinished"]), 0
+    run_kernel(fabric, jobs)  # compiles, or loads, before the clock starts
+    state["n_unfinished"] = unfinished
+    began = process_time()
+    for stop in stops:
+        stop.begin(fabric)
+    _set_stop(fabric, stops)
+    begin_run(fabric, jobs, worker_starts)
+    pauses = bool(fabric.link["xoff"].any())
+    state["look_at"] = LOOK_EVERY if pauses else NEVER
+    while (why := run_kernel(fabric, jobs)) in (FULL, CHANGE):
+        if why == CHANGE:
+            now = min(stop.next for stop in stops)
+            for stop in stops:
+                if stop.next <= now:
+                    fabric = stop.make(fabric)
+            _set_stop(fabric, stops)
+            continue
+        if pauses and deadlocked(fabric):
+            break
+        state["look_at"] = state["now"] + LOOK_EVERY if pauses else NEVER
+        fabric, jobs = _with_room(fabric, jobs)
+    return Tables(fabric, jobs), why == DONE, process_time() - began
+
+
+def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
+    """Double what is nearly full."""
+    state = fabric.state
+    if state["n_free"] < state["most_needed"]:
+        n = len(fabric.packet)
+        if n > MAX_PACKETS // 2:
+            raise InputError(
+                f"{n} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
+                "windows are too large"
+            )
+        fabric = _grown(fabric)
+        jobs = with_packets(jobs, len(fabric.packet) - n)
+    width = rows_of.N_COUNTED + 2 * len(fabric.watched)
+    fabric = fabric._replace(
+        sample=more_records("sample", fabric.sample, state["n_samples"] * width, width, state["now"])
+    )
+    fabric = fabric._replace(tap=more_records("tap", fabric.tap, state["n_tapped"], MARGIN, state["now"]))
+    log = more_records("log", jobs.log, state["n_log"], MARGIN, state["now"])
+    return Tables(fabric, jobs._replace(log=log))
+
+
+def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
+    """Let the run stop when something is due next."""
+    when = min((stop.next for stop in stops), default=np.inf)
+    if np.isfinite(when):
+        queue = fabric.events
+        schedule(queue, len(queue.event) - 1, round(when * PS))
+
+
+def build(
+    network: Network,
+    ways: Ways,
+    work: Work,
+    spraying: Spraying,
+    of_jobs: Mapping[str, Any] | None = None,
+    *,
+    tapped: Sequence[int] = (),
+    flaps: bool = False,
+) -> Tables:
+    """Lay out all tables of a run.
+
+    Parameters
+    ----------
+    network, ways : Network, Ways
+        Network, and its equal-cost sets.
+    work : Work
+        Flows and their messages.
+    spraying : Spraying
+        Transport, load balancing and switches.
+    of_jobs : mapping of str to table, optional
+        Tables of jobs that switches aggregate, of
+        :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
+    tapped : sequence of int
+        Links whose packets are recorded.
+    flaps : bool
+        Whether links go down.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+    of_jobs = of_jobs or {}
+    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
+    rules = rules_of(network, ways, spraying, flaps=flaps)
+    generator = np.random.default_rng(spraying.seed)
+    link, buffer = _links(network, ways, spraying, rules, of_jobs)
+    taps = np.isin(ways.links, tapped)
+    link["tapped"][: len(taps)] = taps
+    link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
+    flow, ring = _flows(work, spraying, rules, generator)
+    host = _hosts(n_hosts, rules, generator)
+    n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
+    state = np.zeros((), rows_of.STATE_ROW)
+    state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
+    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max()) + 1
+    state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
+    state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
+    firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
+    for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
+        state[name] = first
+    stream, route = _streams(ways, work, of_jobs)
+    n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
+    state["n_classes"] = n_classes
+    learns = spraying.balancing in ("bitmap", "reps", "mixed")
+    let = np.zeros(n_switches * rows_of.N_FLOWLETS if spraying.balancing == "flowlet" else 1, rows_of.FLOWLET_ROW)
+    let["link"] = -1
+    row = np.zeros((), RULES_ROW)
+    for name in RULES_ROW.names or ():
+        row[name] = rules.get(name, 0)  # what the transport does not have
+    every = round(PS * spraying.sample)
+    state["sample_every"], state["sample_at"] = every, every or NEVER
+    watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
+    width = rows_of.N_COUNTED + 2 * len(watched)
+    longest = float((link["latency"] + (spraying.payload + spraying.header) * link["ps_per_byte"]).max(initial=1.0))
+    events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
+    notes = int(rules["n_notes"])
+    noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
+    noted["link"] = -1
+    weight = np.array(spraying.class_weights, np.float64)
+    per_class = np.zeros((2, n_links * n_classes), np.int64)
+    fabric = Fabric(
+        _row(state), _row(row), link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
+        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
+        work.message, work.queue, *work.successors, work.adding,
+        np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
+        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
+        np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
+        np.zeros(n_flows * spraying.entropies, np.uint8),
+        np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
+        np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
+        stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
+        np.zeros(0, TAP_ROW),
+    )  # fmt: skip
+    fabric = _grown(fabric)
+    return Tables(fabric, with_packets(job_tables(of_jobs), len(fabric.packet)))
+
+
+def _links(
+    network: Network, ways: Ways, spraying: Spraying, rules: dict[str, float], of_jobs: Mapping[str, Any]
+) -> tuple[Rows, Rows]:
+    """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
+    laid, buffer = link_tables(network, spraying.fabric)
+    n, n_hosts = len(laid), len(ways.hosts)
+    unit = of_jobs.get("unit", laid[:0])
+    link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
+    link[:n], link[n:] = laid[ways.links], unit
+    link["to"][:n], link["to"][n:] = ways.to, n_hosts
+    room = network.buffer[ways.links].copy()
+    room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
+    link["room"][:n] = np.minimum(room, ENDLESS)
+    check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
+    link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
+    link["evented"][:n_hosts] = True  # hosts choose when they can send
+    marks = np.arange(n) >= n_hosts
+    if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
+        marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
+    for name in ("ecn_min", "ecn_max"):
+        link[name][:n] = np.where(marks, min(rules[name], ENDLESS), 0)
     return link, buffer
 
 
-def _losses(network: Network, fabric: Fabric, link: s.Rows) -> None:
-    loss = np.broadcast_to(np.asarray(network.loss if fabric.loss is None else fabric.loss, np.float64), len(link))
-    if not ((loss >= 0) & (loss < 1)).all():
-        raise InputError(f"a loss is in [0, 1), got {loss[~((loss >= 0) & (loss < 1))][0]}")
-    if fabric.loss_burst == 1:
-        link["loss"] = loss
-        return
-    # in the long run to_bad / (to_bad + to_good) of the packets are lost
-    link["loss_bad"], link["to_good"] = 1.0, 1.0 / fabric.loss_burst
-    link["to_bad"] = link["to_good"] * loss / (1 - loss)
-    if (link["to_bad"] > 1).any():
-        raise InputError(
-            f"a loss of {loss.max()} in bursts of {fabric.loss_burst} packets cannot be: use longer bursts"
-        )
+def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
+    """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
+    stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
+    if work.paths is not None:
+        there, back, n = work.paths.there, work.paths.back, len(work.src)
+        hops = np.concatenate((there.link, back.link)).astype(np.int64)
+        first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
+        stream = np.zeros(2 * n, STREAM_ROW)
+        stream["begin"], stream["end"], stream["owner"] = first[:-1], first[1:], np.tile(np.arange(n), 2)
+        stream["priority"] = np.tile(work.rank, 2)
+    more = np.array(of_jobs.get("stream", []), STREAM_ROW)
+    for name in ("begin", "end"):
+        more[name] += len(hops)
+    for row in ("up", "down", "down_end", "unit"):
+        for table in ("worker", "aggregator", "server"):
+            for one in of_jobs.get(table, ()):
+                if row in (one.dtype.names or ()) and one[row] >= 0:
+                    one[row] += len(stream)
+    stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
+    place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
+    place[ways.links] = np.arange(len(ways.links))
+    route = np.zeros(len(hops), ROUTE_ROW)
+    route["link"] = place[hops.astype(np.int64)]
+    route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
+    return stream, on_lines(route)
 
 
-def _bytes(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.minimum(values, ENDLESS).astype(np.int64)
+def _row(table: NDArray[np.void]) -> Row:
+    """Take the one row of a table, which is not a copy of it."""
+    row: Row = table.reshape(1)[0]
+    return row
+
+
+def _grown(fabric: Fabric) -> Fabric:
+    """Double the packets' table; the new rows are free."""
+    old, state = fabric.packet, fabric.state
+    new = _in_lines(max(2 * len(old), 1024))
+    new[: len(old)] = old
+    new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
+    new["next"][-1] = state["first_free"]
+    state["first_free"] = len(old)
+    state["n_free"] += len(new) - len(old)
+    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), rows_of.NOTE_ROW)
+    note[: len(fabric.note)] = fabric.note
+    return fabric._replace(packet=new, note=note)
+
+
+def _in_lines(n: int) -> Rows:
+    """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
+    size = rows_of.PACKET_ROW.itemsize
+    room = np.zeros((n + 1) * size, np.uint8)
+    begin = -room.ctypes.data % size
+    return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
+
+
+def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: np.random.Generator) -> tuple[Rows, int]:
+    """Fill the flows' table; return it with the length of their rings in all."""
+    n = len(work.src)
+    flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
+    flow["message"], flow["end"] = work.of_flow[:-1], work.of_flow[1:]
+    count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
+    flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
+    flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
+    if work.paths is not None:
+        flow["local"] = np.diff(work.paths.there.first) == 0
+    flow["received_at"] = flow["finished_at"] = -1
+    flow["window"] = rules["window"]
+    if work.paths is not None:
+        flow["on_path"], flow["cap"] = True, np.where(np.isfinite(work.paths.cap), work.paths.cap, 0.0) / PS
+        if rules["transport"] == rows_of.WINDOW and spraying.window is None:
+            flow["window"] = work.paths.window * rules["mtu"]
+    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // rules["mtu"] + 1, 1), MOST_EARLY)
+    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
+    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
+    # windows of DCTCP and Swift grow as far as the network lets them
+    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (spraying.on_path and spraying.window)
+    flow["most"] = 1e15 if grows else np.maximum(flow["window"], rules["window"])
+    flow["credit"], flow["blind"] = rules["window"], True
+    flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
+    # HPCC's first window is that of a round trip
+    flow["rate"], flow["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
+    for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
+        flow[name] = NEVER
+    flow["decayed_at"] = flow["notified_at"] = -1
+    flow["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
+    flow["latest"], flow["rank"] = -1, work.rank
+    flow["turns"] = 1 if work.paths is None else work.paths.turns
+    for name in ("next_pull", "next_idle"):
+        flow[name] = -1
+    flow["flip"] = generator.integers(spraying.entropies, size=n)
+    flow["upper"] = generator.integers(MOST_ENTROPIES // spraying.entropies, size=n) * spraying.entropies
+    if spraying.balancing == "ecmp":
+        flow["upper"] += flow["flip"]
+    return flow, int(length.sum())
+
+
+def _receivers(work: Work) -> Rows:
+    """Fill the table of the flows' other ends."""
+    receiver = np.zeros(len(work.src), RECEIVER_ROW)
+    receiver["message"] = receiver["complete"] = work.of_flow[:-1]
+    receiver["end"], receiver["node"] = work.of_flow[1:], work.node
+    receiver["boundary"] = work.message["end"][work.queue[work.of_flow[:-1]]]
+    return receiver
+
+
+def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator) -> Rows:
+    """Fill the hosts' table."""
+    host = np.zeros(n_hosts, rows_of.HOST_ROW)
+    host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
+    for name in ("pull_head", "idle_head"):
+        host[name] = -1
+    host["pacer"] = host["rate_at"] = NEVER
+    host["rate"] = 1.0
+    if rules["least_rate"] < 1.0:
+        host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
+    return host
+
+
+def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
+    flow, state, rules = fabric.flow, fabric.state, fabric.rules
+    in_order, n = np.argsort(ways.links), len(fabric.watched)
+    width, at = rows_of.N_COUNTED + 2 * n, rows_of.N_COUNTED
+    sample = fabric.sample[: state["n_samples"] * width].reshape(-1, width)
+    kept = {
+        "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
+        "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
+        "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
+    }  # fmt: skip
+    counters = {name: int(state[field]) for name, field in kept.items()}
+    counters["n_dropped"] = int(state["drops_full"] + state["drops_loss"])
+    used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
+    room = fabric.link["room"][-1:], fabric.link["ecn_min"][-1:], fabric.link["ecn_max"][-1:]
+    used |= {name: float(value[0]) for name, value in zip(("queue", "ecn_min", "ecn_max"), room, strict=True)}
+    return SprayedRun(
+        received=(flow["received_at"] - flow["ready"]) / PS,
+        finished=(flow["finished_at"] - flow["ready"]) / PS,
+        delay=flow["delay"] / PS,
+        received_bytes=flow["received"].copy(),
+        counters=counters,
+        link_bytes=fabric.link["n_bytes"][in_order],
+        link_peak=fabric.link["peak"][in_order],
+        sampled=sample[:, 0] / PS,
+        counted=sample[:, 1:4].copy(),
+        queued=sample[:, at : at + n][:, in_order[:n]],
+        sent=sample[:, at + n :][:, in_order[:n]],
+        rules=used,
+    )

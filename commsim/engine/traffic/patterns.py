@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.engine.fabric.spraying import Messages
+from commsim.engine.packet.transports.spraying import Messages
 
 Numbers = NDArray[np.int32]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.engine.fabric.fabric_run import SprayedRun
-from commsim.engine.fabric.spraying import Messages
+from commsim.engine.packet.packet_run import SprayedRun
+from commsim.engine.packet.transports.spraying import Messages
 from commsim.files.trace_events import process_name, thread_name, write_events
 
 US = 1e6  # of a second

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.fabric.fabric_run import SprayedRun, simulate
-from commsim.engine.fabric.spraying import Messages, Spraying
-from commsim.engine.fabric.ways import Ways, ways_of
+from commsim.engine.packet.links.ways import Ways, ways_of
+from commsim.engine.packet.packet_run import SprayedRun, simulate
+from commsim.engine.packet.transports.spraying import Messages, Spraying
 
 Floats = NDArray[np.float64]
 

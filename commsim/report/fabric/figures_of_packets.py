@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.engine.link_samples import LinkSamples
-from commsim.engine.packet.transport import ROCE
+from commsim.engine.packet.links.fabric import ROCE
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.simulated_run import SimulatedRun
 

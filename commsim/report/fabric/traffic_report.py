@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.fabric.fabric_run import SprayedRun
 from commsim.engine.link_samples import LinkSamples
+from commsim.engine.packet.packet_run import SprayedRun
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.study import Study
 

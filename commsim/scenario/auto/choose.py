@@ -178,7 +178,7 @@ def engine_for(plan: Plan, size: float, wish: Wish) -> tuple[Wish, tuple[str, ..
     InputError
         If no errors are known with an option, or as :func:`choose`.
     """
-    from commsim.engine.fabric.spraying import over_path
+    from commsim.engine.packet.transports.spraying import over_path
 
     given = {"--start-jitter": wish.start_jitter, "--header": wish.framing, "--flap": wish.flaps}
     for flag in (flag for flag, value in given.items() if value):

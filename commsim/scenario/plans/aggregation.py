@@ -23,7 +23,7 @@ from commsim.routing.aggregator_placement import AggregatorPlacement
 from switch_model.systems import System, SystemSpec
 
 if TYPE_CHECKING:
-    from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.aggregated.packet_job import AggregationJob
 
 FEWEST_CHUNKS, MAX_CHUNKS = 256, 4096
 # Chunks times participants: with more, a flow prediction would take longer than a second.

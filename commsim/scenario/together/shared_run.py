@@ -31,7 +31,7 @@ from .composition import JobEntry
 from .job_costs import framed, has_own_costs, shared_job, with_rest
 
 if TYPE_CHECKING:
-    from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.aggregated.packet_job import AggregationJob
 
 # Engines that simulate jobs together, beside the packet engine; alpha-beta knows no contention between them.
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
@@ -294,7 +294,7 @@ class SharedPlan:
 
 
 def _roce() -> Framing:
-    from commsim.engine.packet.transport import ROCE
+    from commsim.engine.packet.links.fabric import ROCE
 
     return ROCE
 

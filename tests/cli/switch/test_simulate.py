@@ -10,8 +10,8 @@ from command_words import with_flags
 
 from commsim.cli import main
 from commsim.core.errors import PhysicsError
-from commsim.engine.fabric import fabric_run
-from commsim.engine.packet import packet_run
+from commsim.engine.packet import packet_run as fabric_run
+from commsim.engine.packet.links import link_tables as packet_run
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")

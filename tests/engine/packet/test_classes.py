@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.links.fabric import Fabric
 from topologies.star import star
 
 RATE = 1.25e9

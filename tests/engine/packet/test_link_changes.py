@@ -8,9 +8,9 @@ from one_path import Dcqcn, Dctcp, play, results_of
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.engine.fabric.spraying import over_path
 from commsim.engine.flow import simulate_flows
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.transports.spraying import over_path
 from commsim.routing.flaps import Flaps, read_flaps
 from commsim.scenario import prepare
 from commsim.scenario.inputs import load_network

@@ -8,11 +8,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.engine.fabric.loss_kernel import LOSS_DRAW, uniform
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet import packet_state as s
+from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.links.loss_kernel import LOSS_DRAW, uniform
 from commsim.engine.packet.messages import PacketRun
-from commsim.engine.packet.transport import Fabric
 from topologies.star import star
 
 RATE = 12.5e9

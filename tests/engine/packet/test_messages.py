@@ -18,11 +18,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
-from commsim.engine.fabric.spraying import over_path
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.packet.links.fabric import ROCE, Fabric, usual_queues
 from commsim.engine.packet.packet_state import PS
-from commsim.engine.packet.transport import ROCE, Fabric, usual_queues
+from commsim.engine.packet.transports.spraying import over_path
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

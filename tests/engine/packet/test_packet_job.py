@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.engine.packet.packet_job import BlockRounds
+from commsim.engine.packet.aggregated.packet_job import BlockRounds
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 

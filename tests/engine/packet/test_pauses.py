@@ -9,7 +9,7 @@ from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.links.fabric import Fabric
 
 
 def circle(n: int) -> Network:

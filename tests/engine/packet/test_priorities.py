@@ -8,7 +8,7 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.transport import Fabric, usual_queues
+from commsim.engine.packet.links.fabric import Fabric, usual_queues
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

@@ -13,7 +13,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.transport import Fabric
+from commsim.engine.packet.links.fabric import Fabric
 from topologies.star import star
 
 RATE = 12.5e9

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.engine.packet import packet_state as s
-from commsim.engine.packet.wheel_kernel import bucket_shift, next_event, schedule
+from commsim.engine.packet.links.wheel_kernel import bucket_shift, next_event, schedule
 
 N_EVENTS = 40
 HOUR = 3600 * 10**12  # ps

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.spraying import Messages, Spraying
+from commsim.engine.packet.packet_run import simulate
+from commsim.engine.packet.transports.spraying import Messages, Spraying
 from commsim.engine.traffic.patterns import incast, permutation
 from commsim.engine.traffic.slowdown import alone, cumulative, slowdowns
 from topologies.fat_tree import fat_tree

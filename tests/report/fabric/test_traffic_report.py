@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.core.network import HOST
-from commsim.engine.fabric.fabric_run import simulate
-from commsim.engine.fabric.spraying import Spraying
+from commsim.engine.packet.packet_run import simulate
+from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.patterns import PATTERNS
 from commsim.engine.traffic.slowdown import slowdowns
 from commsim.report.all_figures import make_figures

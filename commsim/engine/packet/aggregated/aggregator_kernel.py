@@ -1,0 +1,335 @@
+"""Aggregation in the network: what switches and parameter servers do with the packets that reach them.
+
+The rule is `switch_model.slot_kernel`'s. What it says about values is written to a log, to be replayed afterwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.aggregated.traffic_state import Jobs
+from commsim.engine.packet.links.posting_kernel import Packets, free_packet, send, take_packet
+from commsim.engine.packet.packet_state import (
+    ALL_FLAGS,
+    COLLIDED,
+    ECN_MARKED,
+    EMPTY,
+    FIRST,
+    REPLY,
+    RESENT,
+    RESULT,
+    VERSION,
+    Row,
+)
+from switch_model.slot_kernel import (
+    ADD,
+    ALL,
+    COLLISION,
+    DUPLICATE,
+    FREE,
+    OVERWRITE,
+    READ,
+    SENDER,
+    UP,
+    claim,
+    contribute,
+    includes,
+    meet,
+    release,
+    take_result,
+    unite,
+)
+
+
+@njit_norefcount
+def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
+    """Return the chunk that a packet carries, or -1 when it carries exponents only.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Aggregation jobs; changed in place.
+    job : JOB_ROW
+        Row of the job.
+    message : int
+        Number of the message in its job.
+    position : int
+        Position of the packet in its message.
+    """
+    if job["rounds"] >= 0:
+        row_of_slot = job["rounds"] + message % job["window"]
+        return int(jobs.round_block[jobs.round_first[row_of_slot] + message // job["window"]])
+    tensor = 0
+    first = job["tensor"]
+    while message >= jobs.tensor[first + tensor]["end"]:
+        tensor += 1
+    row = jobs.tensor[first + tensor]
+    index = message - row["first"] - row["lead"]
+    if index < 0:
+        return -1
+    chunk = row["chunk"] + index * job["packets"] + position
+    return int(chunk) if chunk < row["end_chunk"] else -1
+
+
+@njit_norefcount
+def set_of_packet(jobs: Jobs, p: int) -> int:
+    """Return which set of workers is a packet's: they follow those of slots, fragments, switches and servers."""
+    return len(jobs.slot) + len(jobs.fragment) + len(jobs.aggregator) + len(jobs.server) + p
+
+
+@njit_norefcount
+def slot_row(row: Row, job: Row, slot: int) -> int:
+    """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it.
+
+    Parameters
+    ----------
+    row : AGGREGATOR_ROW
+        Row of the aggregator.
+    job : JOB_ROW
+        Row of the job.
+    slot : int
+        Slot and version, as packets carry it.
+    """
+    if job["versions"] == 1:
+        return int(row["slots"] + (slot & ~VERSION))
+    return int(row["slots"] + 2 * (slot & ~VERSION) + (slot & VERSION != 0))
+
+
+@njit_norefcount
+def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+    """Write one operation on values to the log.
+
+    Parameters
+    ----------
+    links, jobs : Packets, Jobs
+        All tables; changed in place.
+    action : int
+        Bits of `slot_kernel`, or RECEIVE.
+    register : int
+        Register in question, or -1.
+    worker : int
+        Worker whose own values go in, or that receives; -1 for none.
+    chunk : int
+        Chunk of the tensor.
+    into : int
+        Message whose values go in, or -1.
+    out : int
+        Message that is made, or -1.
+    """
+    row = jobs.log[links.state["n_log"]]
+    links.state["n_log"] += 1
+    row["action"], row["register"], row["worker"], row["chunk"] = action, register, worker, chunk
+    row["in_message"], row["out_message"] = into, out
+
+
+@njit_norefcount
+def new_message(links: Packets) -> int:
+    """Return the number of a message that a READ makes."""
+    links.state["n_messages"] += 1
+    return int(links.state["n_messages"] - 1)
+
+
+@njit_norefcount
+def on_contribution(links: Packets, jobs: Jobs, p: int) -> None:
+    """Handle a packet with values, from a worker or from a switch below."""
+    packet = links.packet[p]
+    stream = links.stream[packet["stream"]]
+    row = jobs.aggregator[stream["owner"]]
+    job = jobs.job[row["job"]]
+    if job["shared"]:
+        _on_claim(links, jobs, p, row, job)
+        return
+    child = stream["child"]
+    if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, row, job, child, packet):
+        links.state["out_of_order"] += 1
+        free_packet(links, p)
+        return
+    at = slot_row(row, job, packet["slot"])
+    shadow = slot_row(row, job, packet["slot"] ^ VERSION)
+    if job["skips_seen_check"]:
+        jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
+    before = jobs.slot[at]["seen"]
+    action = contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
+    if action & (OVERWRITE | ADD):
+        marked = packet["flags"] & ECN_MARKED
+        jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
+        links.state["busy_slots"] += int(before == 0) - int(action & READ != 0)
+    else:
+        links.state["duplicates"] += 1
+    if job["rounds"] >= 0:
+        action = _without_empty(jobs, packet, job, at, action)
+    _carry_out(links, jobs, p, row, job, at, action)
+
+
+@njit_norefcount
+def on_result(links: Packets, jobs: Jobs, p: int) -> None:
+    """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
+    packet = links.packet[p]
+    row = jobs.aggregator[links.stream[packet["stream"]]["owner"]]
+    job = jobs.job[row["job"]]
+    if job["shared"]:
+        at = row["slots"] + packet["slot"] % job["pool"]
+        if release(jobs.slot, at, _key(row["job"], packet["number"]), jobs.workers, at) & FREE:
+            links.state["busy_slots"] -= 1
+        _to_children(links, p, row)
+        return
+    at = slot_row(row, job, packet["slot"])
+    action = take_result(jobs.slot, at)
+    chunk = chunk_of(jobs, job, packet["number"], packet["position"])
+    out = new_message(links)
+    if chunk >= 0:
+        note(links, jobs, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
+    packet["message"] = out
+    _to_children(links, p, row)
+
+
+@njit_norefcount
+def on_unit(links: Packets, jobs: Jobs, p: int) -> None:
+    """Send what the aggregation unit has finished to where it was going."""
+    row = jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]]
+    job = jobs.job[row["job"]]
+    if not job["shared"]:
+        jobs.slot[slot_row(row, job, links.packet[p]["slot"])]["in_unit"] = False
+    _leave_switch(links, p, row)
+
+
+@njit_norefcount
+def on_server(links: Packets, jobs: Jobs, p: int) -> None:
+    """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
+    packet = links.packet[p]
+    row = jobs.server[links.stream[packet["stream"]]["owner"]]
+    job = jobs.job[row["job"]]
+    message = packet["number"]
+    fragment = jobs.fragment[row["fragments"] + message]
+    counted, held = len(jobs.slot) + row["fragments"] + message, set_of_packet(jobs, p)
+    register = row["register"] + message % row["n_registers"]
+    action = DUPLICATE
+    if not meet(jobs.workers, counted, held):
+        action = ADD if meet(jobs.workers, counted, counted) else OVERWRITE
+        unite(jobs.workers, counted, held)
+        note(links, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
+    else:
+        links.state["duplicates"] += 1
+    if packet["flags"] & COLLIDED and fragment["slot"] < 0:
+        fragment["slot"] = job["unclaimed"]
+        job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
+    if not includes(jobs.workers, counted, row["all_workers"]):
+        free_packet(links, p)
+        return
+    packet["message"], packet["worker"] = new_message(links), -1
+    note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
+    packet["kind"] = RESULT
+    packet["flags"] &= ALL_FLAGS ^ (RESENT | FIRST | COLLIDED)
+    packet["tag"] = fragment["slot"] + 1
+    send(links, p, row["down"])
+
+
+@njit_norefcount
+def _on_claim(links: Packets, jobs: Jobs, p: int, row: Row, job: Row) -> None:
+    packet = links.packet[p]
+    at = row["slots"] + packet["slot"] % job["pool"]
+    resent = packet["flags"] & RESENT != 0
+    was_free = jobs.slot[at]["key"] == 0
+    key, held = _key(row["job"], packet["number"]), set_of_packet(jobs, p)
+    action = claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
+    if action & COLLISION:
+        packet["flags"] |= COLLIDED
+        links.state["collisions"] += 1
+    if not action & (OVERWRITE | ADD | DUPLICATE):
+        send(links, p, row["up"])
+        return
+    links.state["busy_slots"] += int(was_free) - int(action & FREE != 0)
+    if action & DUPLICATE:
+        links.state["duplicates"] += 1
+    else:
+        jobs.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
+    _carry_out(links, jobs, p, row, job, at, action)
+
+
+@njit_norefcount
+def _carry_out(links: Packets, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
+    """Write what happens to the registers to the log, and send what has to be sent."""
+    packet = links.packet[p]
+    if action & DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
+        free_packet(links, p)
+        return
+    chunk = chunk_of(jobs, job, packet["number"], packet["position"])
+    out = new_message(links) if action & READ else -1
+    if chunk >= 0 and action & (OVERWRITE | ADD):
+        note(links, jobs, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
+    elif chunk >= 0 and action & READ:
+        note(links, jobs, READ, at, -1, chunk, -1, out)
+    if not action & READ:
+        free_packet(links, p)
+        return
+    packet["message"], packet["worker"] = out, -1
+    packet["flags"] = (packet["flags"] & (ALL_FLAGS ^ (FIRST | ECN_MARKED))) | (
+        ECN_MARKED if jobs.slot[at]["ecn"] else 0
+    )
+    if action & SENDER:
+        packet["kind"] = RESULT
+        packet["flags"] |= REPLY
+        send(links, p, row["down"] + links.stream[packet["stream"]]["child"])
+    elif action & (ALL | UP):
+        if action & ALL:
+            packet["kind"] = RESULT
+        if row["unit"] >= 0:
+            jobs.slot[at]["in_unit"] = not job["shared"]
+            send(links, p, row["unit"])
+        else:
+            _leave_switch(links, p, row)
+
+
+@njit_norefcount
+def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> int:
+    """Let a packet without values count, but not add: the first one of a round with values overwrites."""
+    if action & OVERWRITE:
+        jobs.filled[at] = False
+    if action & (OVERWRITE | ADD):
+        action &= ~(OVERWRITE | ADD)
+        if not packet["flags"] & EMPTY:
+            action |= ADD if jobs.filled[at] else OVERWRITE
+            jobs.filled[at] = True
+    packet["flags"] &= ALL_FLAGS ^ EMPTY
+    packet["size"] = job["bytes_first"]
+    return int(action)
+
+
+@njit_norefcount
+def _leave_switch(links: Packets, p: int, row: Row) -> None:
+    """Send a sum to the parent, or a result to every child."""
+    if links.packet[p]["kind"] == RESULT:
+        _to_children(links, p, row)
+    else:
+        send(links, p, row["up"])
+
+
+@njit_norefcount
+def _to_children(links: Packets, p: int, row: Row) -> None:
+    for stream in range(row["down"], row["down_end"] - 1):
+        copy = take_packet(links)
+        links.packet[copy] = links.packet[p]
+        send(links, copy, stream)
+    send(links, p, row["down_end"] - 1)
+
+
+@njit_norefcount
+def _in_order(jobs: Jobs, row: Row, job: Row, child: int, packet: Row) -> bool:
+    """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
+    place = row["order"] + child * job["window"] + (packet["slot"] & ~VERSION) // job["packets"]
+    position = packet["position"]
+    if position == 0:
+        jobs.order[place] = 1
+        return True
+    if jobs.order[place] != position:
+        jobs.order[place] = -1
+        return False
+    jobs.order[place] += 1
+    return True
+
+
+@njit_norefcount
+def _key(job: int, message: int) -> int:
+    """Return the owner of a shared slot: a fragment of a job, never 0."""
+    return (job + 1 << 40) | message

@@ -1,0 +1,1 @@
+"""Hosts of packet runs: senders, receivers, and the messages that they exchange."""

@@ -1,0 +1,413 @@
+"""The main loop: one event after the other; what a host does with what arrives, and its links.
+
+Everything that can happen next has a fixed number, and at most one pending time: a link has sent its packet, the first
+packet on its way along a link arrives, a pause takes effect, a timer of a flow fires, a receiver gives credit or
+reconsiders its rate, a timer of a worker fires, links change. Equal times are served in the order of these numbers.
+Links of switches mostly need no event when a packet leaves: they are served up to the present when somebody comes to
+them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.aggregated.aggregator_kernel import on_contribution, on_result, on_server, on_unit
+from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, Jobs
+from commsim.engine.packet.aggregated.worker_kernel import on_worker_result, on_worker_timer
+from commsim.engine.packet.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
+from commsim.engine.packet.hosts.receiver_kernel import on_arrival
+from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, make_packet, may_send, on_answer
+from commsim.engine.packet.links.class_kernel import take_first
+from commsim.engine.packet.links.loss_kernel import is_lost
+from commsim.engine.packet.links.port_kernel import (
+    answer,
+    await_arrival,
+    begin_sending,
+    depart,
+    enqueue,
+    free_packet,
+    keeps_path,
+    leave_queue,
+    serve,
+    start,
+    take_high,
+    take_packet,
+)
+from commsim.engine.packet.links.switch_kernel import choose
+from commsim.engine.packet.links.wheel_kernel import next_event, schedule
+from commsim.engine.packet.packet_state import (
+    CHANGE,
+    CONTRIBUTION,
+    DATA,
+    DONE,
+    FULL,
+    LAST,
+    NEVER,
+    PULL,
+    REQUEST,
+    RESENT,
+    STUCK,
+    TO_AGGREGATOR,
+    TO_SERVER,
+    TO_UNIT,
+    TO_WORKER,
+    TRIMMED,
+)
+from commsim.engine.packet.run_state import N_COUNTED, Fabric
+from commsim.engine.packet.transports.credit_kernel import ask, give, pull, reconsider
+
+AT_A_TIME = 1 << 24  # events; some seconds
+MARGIN = 8  # records that one event may write at most, to the log or of tapped links
+
+
+@njit_norefcount
+def run(fabric: Fabric, jobs: Jobs) -> int:
+    """Simulate until all flows and workers have finished.
+
+    Parameters
+    ----------
+    fabric, jobs : Fabric, Jobs
+        All state; a run that returned FULL goes on, when the packets' table or the log has grown if it was.
+
+    Returns
+    -------
+    int
+        DONE, FULL (which also comes now and then, to hear of Ctrl-C), CHANGE when links are to change now, or STUCK
+        when nothing is left that could happen.
+    """
+    state = fabric.state
+    n_hosts, n_links = state["n_hosts"], len(fabric.link)
+    first_timer, first_pacer = state["first_timer"], state["first_pacer"]
+    first_rate, first_worker_timer = state["first_rate"], state["first_worker_timer"]
+    change = len(fabric.events.event) - 1
+    width = N_COUNTED + 2 * len(fabric.watched)
+    left = AT_A_TIME
+    while state["n_unfinished"] > 0:
+        left -= 1
+        if (
+            left < 0
+            or state["n_free"] < state["most_needed"]
+            or (state["n_samples"] + 1) * width > len(fabric.sample)
+            or state["n_log"] + MARGIN > len(jobs.log)
+            or state["n_tapped"] + MARGIN > len(fabric.tap)
+        ):
+            return FULL
+        number = next_event(fabric.events)
+        if number < 0:
+            return STUCK
+        now = fabric.events.event[number]["when"]
+        state["now"] = now
+        _look_ahead(fabric)
+        if now >= state["sample_at"]:
+            look(fabric, now)
+        h = -1
+        if number < n_links:
+            h = _leave(fabric, number, now)
+        elif number < 2 * n_links:
+            h = _arrive(fabric, jobs, number - n_links, now)
+        elif number < first_timer:
+            h = _pause(fabric, number - 2 * n_links, now)
+        elif number < first_pacer:
+            h = _on_flow_timer(fabric, number - first_timer, now)
+            if now >= state["look_at"]:
+                left = 0  # timers go on for ever where pauses do
+        elif number < first_rate:
+            _grant(fabric, number - first_pacer, now)
+        elif number < first_worker_timer:
+            reconsider(fabric, number - first_rate, now)
+            schedule(fabric.events, number, fabric.host[number - first_rate]["rate_at"])
+        elif number < change:
+            on_worker_timer(fabric, jobs, number - first_worker_timer)
+        else:
+            return CHANGE
+        if state["sent_head"] >= 0:
+            _queue_sent(fabric, now)
+        if h >= 0 and fabric.link[h]["serving"] < 0:
+            _start(fabric, h, now)
+    for i in range(n_hosts, n_links):
+        if not fabric.link[i]["evented"]:
+            serve(fabric, i, state["now"])
+    return DONE
+
+
+@njit_norefcount
+def _look_ahead(fabric: Fabric) -> None:
+    """Bring what the next events need into the cache, while the present one is served.
+
+    With thousands of hosts a packet's time is mostly that of memory; an event knows no more of the next than its link.
+    """
+    queue, n_links = fabric.events, len(fabric.link)
+    number = queue.wheel["open_head"]
+    if number < 0:
+        return
+    i = number - n_links
+    touched = 0
+    if 0 <= i < n_links:
+        p = fabric.link[i]["pipe_head"]
+        touched = fabric.link[i]["low"]
+        if p >= 0:
+            touched += fabric.packet[p]["next"]
+    number = queue.event[number]["after"]
+    i = number - n_links
+    if 0 <= i < n_links:
+        touched += fabric.link[i]["low"]
+        touched += fabric.link[i]["pipe_head"]
+    fabric.state["touched"] = touched
+
+
+@njit_norefcount
+def begin_run(fabric: Fabric, jobs: Jobs, starts: NDArray[np.int64]) -> None:
+    """Set the first events: flows look whether a message may start, receivers at their rates, and workers begin.
+
+    Parameters
+    ----------
+    fabric, jobs : Fabric, Jobs
+        All tables.
+    starts : int64[n_workers], ps
+        Time at which each worker begins.
+    """
+    state = fabric.state
+    for f in range(len(fabric.flow)):
+        arm(fabric, f, GO, fabric.flow[f]["ready"])
+    for h in range(state["n_hosts"]):
+        if fabric.host[h]["rate_at"] < NEVER:
+            schedule(fabric.events, state["first_rate"] + h, fabric.host[h]["rate_at"])
+    for number in range(len(starts)):
+        jobs.worker[number]["timer_pending"] = True
+        schedule(fabric.events, state["first_worker_timer"] + number, starts[number])
+
+
+@njit_norefcount
+def look(fabric: Fabric, now: int) -> None:
+    """Write down counts, what waits before the links that are watched, less what is being sent, and what has left."""
+    state, n = fabric.state, len(fabric.watched)
+    at = state["n_samples"] * (N_COUNTED + 2 * n)
+    fabric.sample[at] = now
+    fabric.sample[at + 1] = state["retransmissions"]
+    fabric.sample[at + 2] = state["n_trimmed"]
+    fabric.sample[at + 3] = state["marks"]
+    fabric.sample[at + 4] = state["busy_slots"]
+    for k in range(n):
+        if fabric.watched[k] >= state["n_hosts"] and not fabric.link[fabric.watched[k]]["evented"]:
+            serve(fabric, fabric.watched[k], now - 1)
+        link = fabric.link[fabric.watched[k]]
+        going = fabric.packet[link["serving"]]["size"] if link["serving"] >= 0 else 0
+        fabric.sample[at + N_COUNTED + k] = max(0, link["low"] + link["high"] - going)
+        fabric.sample[at + N_COUNTED + n + k] = link["n_bytes"]
+    state["n_samples"] += 1
+    state["sample_at"] += (
+        (now - state["sample_at"] + state["sample_every"]) // state["sample_every"] * state["sample_every"]
+    )
+
+
+@njit_norefcount
+def _leave(fabric: Fabric, i: int, now: int) -> int:
+    """Let the packet that a link has sent go on its way; return the link if it is a host's, which chooses the next.
+
+    The last new packet of a message ends that one's turn.
+    """
+    if i >= fabric.state["n_hosts"]:
+        serve(fabric, i, now)
+        return -1
+    link = fabric.link[i]
+    p = link["serving"]
+    link["serving"] = -1
+    packet = fabric.packet[p]
+    is_new = packet["kind"] == DATA and packet["came_over"] < 0
+    if not is_new:
+        leave_queue(fabric, i, p)
+    depart(fabric, i, p)
+    if not is_new:
+        return i
+    f = packet["flow"]
+    if packet["flags"] & (LAST | RESENT) == LAST:
+        on_left(fabric, f, now)
+    if not fabric.rules["answers_first"]:  # an answer goes before the flow's next turn
+        fabric.flow[f]["n_ready"] -= 1
+        get_ready(fabric, f)
+    return i
+
+
+@njit_norefcount
+def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
+    """Take the first packet off a link, to its switch or host; return a host's link that may have something to send."""
+    link, packet = fabric.link[i], fabric.packet
+    n_hosts = fabric.state["n_hosts"]
+    link["awaited"] = False
+    if i >= n_hosts and not link["evented"]:
+        serve(fabric, i, now)
+    p = link["pipe_head"]
+    if p >= 0 and packet[p]["when"] <= now:
+        link["pipe_head"] = packet[p]["next"]
+    else:  # what was awaited was lost when the link went down
+        p = -1
+    await_arrival(fabric, i)
+    if p < 0:
+        return -1
+    link["n_arrived"] += 1
+    fabric.state["packet_hops"] += 1
+    fabric.state["events"] += 2  # it left, and it arrives
+    if link["lossy"] and is_lost(fabric, i):
+        link["n_dropped"] += 1
+        fabric.state["drops_loss"] += 1
+        free_packet(fabric, p)
+        return -1
+    one = packet[p]
+    if not keeps_path(one):
+        if link["to"] < n_hosts:
+            return _receive(fabric, p, now)
+        one["came_over"] = i
+        return _pass_on(fabric, choose(fabric, link["to"] - n_hosts, p), p, now)
+    if not fabric.route[one["hop"]]["last"]:
+        one["hop"] += 1
+        one["came_over"] = i
+        return _pass_on(fabric, fabric.route[one["hop"]]["link"], p, now)
+    if one["kind"] < CONTRIBUTION:
+        return _receive(fabric, p, now)
+    _aggregate(fabric, jobs, p)
+    return -1
+
+
+@njit_norefcount
+def _pass_on(fabric: Fabric, i: int, p: int, now: int) -> int:
+    """Queue a packet at the link that it takes next; return the link if it is a host's."""
+    if i < fabric.state["n_hosts"]:
+        enqueue(fabric, i, p)
+        return i
+    if not fabric.link[i]["evented"]:
+        serve(fabric, i, now)
+    enqueue(fabric, i, p)
+    if fabric.link[i]["serving"] < 0:
+        start(fabric, i, now)
+    return -1
+
+
+@njit_norefcount
+def _queue_sent(fabric: Fabric, now: int) -> None:
+    """Queue the packets that this event has sent, in the order in which it did."""
+    state = fabric.state
+    while state["sent_head"] >= 0:
+        p = state["sent_head"]
+        packet = fabric.packet[p]
+        state["sent_head"] = packet["next"]
+        i = packet["when"]
+        if packet["kind"] >= CONTRIBUTION:
+            i = fabric.route[packet["hop"]]["link"]
+        h = _pass_on(fabric, i, p, now)
+        if h >= 0 and fabric.link[h]["serving"] < 0:
+            _start(fabric, h, now)
+
+
+@njit_norefcount
+def _pause(fabric: Fabric, i: int, now: int) -> int:
+    """Let a link do what its other end asked for one propagation delay ago; return it if it is a host's."""
+    link = fabric.link[i]
+    link["pause_pending"] = False
+    link["paused"] = link["pausing"]
+    if i < fabric.state["n_hosts"]:
+        return i
+    if link["serving"] < 0:
+        start(fabric, i, now)
+    return -1
+
+
+@njit_norefcount
+def _aggregate(fabric: Fabric, jobs: Jobs, p: int) -> None:
+    """Handle a packet of an aggregation job at the end of its stream."""
+    target = fabric.stream[fabric.packet[p]["stream"]]["target"]
+    if target == TO_WORKER:
+        on_worker_result(fabric, jobs, p)
+    elif target == TO_AGGREGATOR:
+        if fabric.packet[p]["kind"] == CONTRIBUTION:
+            on_contribution(fabric, jobs, p)
+        else:
+            on_result(fabric, jobs, p)
+    elif target == TO_SERVER:
+        on_server(fabric, jobs, p)
+    elif target == TO_UNIT:
+        on_unit(fabric, jobs, p)
+
+
+@njit_norefcount
+def _on_flow_timer(fabric: Fabric, timer: int, now: int) -> int:
+    """Let a timer of a flow fire; return the host whose link may have something to send."""
+    n_flows = len(fabric.flow)
+    f, kind = timer % n_flows, timer // n_flows
+    flow = fabric.flow[f]
+    flow["pending"] ^= 1 << kind
+    if kind == GO:
+        on_go(fabric, f, now)
+    elif kind == ADDED:
+        on_added(fabric, f, now)
+        return -1
+    else:
+        on_timeout(fabric, f, now)
+    return int(flow["src"])
+
+
+@njit_norefcount
+def _receive(fabric: Fabric, p: int, now: int) -> int:
+    """Take a packet of a flow at the host that it is for; return the link of the flow that heard of it, or -1."""
+    kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
+    h = -1
+    if kind <= TRIMMED:
+        on_arrival(fabric, p, now)
+        take_messages(fabric, f, now)
+    elif kind == REQUEST:
+        ask(fabric, f, fabric.packet[p]["amount"], now)
+        pull(fabric, f, now)
+    else:
+        on_answer(fabric, p, now)
+        h = int(fabric.flow[f]["src"])
+    free_packet(fabric, p)
+    return h
+
+
+@njit_norefcount
+def _grant(fabric: Fabric, h: int, now: int) -> None:
+    """Send credit to the next message in line."""
+    f = give(fabric, h, now)
+    if f < 0:
+        return
+    p = take_packet(fabric)
+    packet, flow = fabric.packet[p], fabric.flow[f]
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = PULL, f, 0, 0
+    packet["size"], packet["amount"], packet["sent"] = fabric.rules["answer"], flow["given"], now
+    answer(fabric, p, fabric.state["n_pulls"] % fabric.rules["entropies"])
+    fabric.state["n_pulls"] += 1
+
+
+@njit_norefcount
+def _start(fabric: Fabric, h: int, now: int) -> None:
+    """Begin to send a host's next packet: an answer, or what comes next in its queue."""
+    p = take_high(fabric, h)
+    while p < 0:
+        p = take_first(fabric, h)
+        if p < 0:
+            return
+        packet = fabric.packet[p]
+        if packet["kind"] == DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
+            free_packet(fabric, p)
+            p = -1
+    begin_sending(fabric, h, p, now)
+
+
+@njit_norefcount
+def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
+    """Make the packet of a flow whose turn it is; return whether it has one now."""
+    f = fabric.packet[p]["flow"]
+    flow = fabric.flow[f]
+    fabric.host[h]["n_ready"] -= 1
+    waits = flow["free_at"] > now
+    if waits or not may_send(fabric, f):
+        flow["n_ready"] -= 1
+        if waits:
+            arm(fabric, f, GO, flow["free_at"])
+        return False
+    make_packet(fabric, f, p, now)
+    if fabric.rules["answers_first"]:
+        flow["n_ready"] -= 1
+        get_ready(fabric, f)
+    return True

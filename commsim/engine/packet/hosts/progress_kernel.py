@@ -1,0 +1,116 @@
+"""Messages of flows: when each begins, is complete, and lets others begin; and the timers of flows."""
+
+from __future__ import annotations
+
+from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, TIMEOUT
+from commsim.engine.packet.hosts.message_kernel import begin, deliver, free_successor, note_sent
+from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, give_up, request
+from commsim.engine.packet.packet_state import NEVER
+from commsim.engine.packet.run_state import RCCC, Fabric
+
+
+@njit_norefcount
+def on_left(fabric: Fabric, f: int, now: int) -> None:
+    """Note that the last packet of a flow's message has first left its host; go on with the next message."""
+    _release(fabric, note_sent(fabric, f, now), 0, now)
+    if begin(fabric, f, now):
+        _set_out(fabric, f, now)
+
+
+@njit_norefcount
+def on_go(fabric: Fabric, f: int, now: int) -> None:
+    """Go on with a flow: both ends have begun, its next message may begin, or its rate allows a packet."""
+    flow = fabric.flow[f]
+    begin(fabric, f, now)
+    if flow["local"]:
+        _pass_local(fabric, f, now)
+    elif flow["highest"] == flow["first"]:
+        _set_out(fabric, f, now)
+    else:
+        get_ready(fabric, f)
+
+
+@njit_norefcount
+def on_timeout(fabric: Fabric, f: int, now: int) -> None:
+    """Give up packets that got no answer for too long; a timer that was put off only sets itself again."""
+    flow = fabric.flow[f]
+    if flow["give_up"] <= now:
+        give_up(fabric, f, now)
+    if flow["give_up"] < NEVER:
+        arm(fabric, f, TIMEOUT, flow["give_up"])
+
+
+@njit_norefcount
+def on_added(fabric: Fabric, f: int, now: int) -> None:
+    """Complete the message of a flow that has been added, and wait for the next one."""
+    _complete(fabric, f, now)
+    receiver = fabric.receiver[f]
+    if receiver["complete"] < receiver["message"]:
+        arm(fabric, f, ADDED, fabric.message[fabric.queue[receiver["complete"]]]["done"])
+
+
+@njit_norefcount
+def take_messages(fabric: Fabric, f: int, now: int) -> None:
+    """Take the messages of a flow whose packets have all come."""
+    receiver = fabric.receiver[f]
+    while fabric.flow[f]["expected"] >= receiver["boundary"]:
+        _take(fabric, f, now)
+
+
+@njit_norefcount
+def _set_out(fabric: Fabric, f: int, now: int) -> None:
+    """Send the first packets of a message that has begun."""
+    flow, rules = fabric.flow[f], fabric.rules
+    if rules["transport"] == RCCC and flow["highest"] > 0 and flow["highest"] < flow["limit"]:
+        if flow["acknowledged"] == flow["highest"]:  # as at the beginning, a window goes before it is paid for
+            flow["blind"] = True
+            flow["credit"] = max(flow["credit"], int(rules["window"]))
+        elif flow["credit"] <= 0:
+            request(fabric, f, now)
+    get_ready(fabric, f)
+
+
+@njit_norefcount
+def _release(fabric: Fabric, number: int, completed: int, now: int) -> None:
+    """Tell the messages that waited for this one to be sent (0), or to be complete (1)."""
+    for i in range(fabric.first_successor[number], fabric.first_successor[number + 1]):
+        f = free_successor(fabric, i, completed, now)
+        if f >= 0:
+            arm(fabric, f, GO, now)
+
+
+@njit_norefcount
+def _take(fabric: Fabric, f: int, now: int) -> None:
+    """Take one message of a flow whose packets have all come."""
+    receiver = fabric.receiver[f]
+    then = deliver(fabric, receiver, fabric.queue[receiver["message"]], now)
+    receiver["boundary"] = NEVER
+    if receiver["message"] < receiver["end"]:
+        receiver["boundary"] = fabric.message[fabric.queue[receiver["message"]]]["end"]
+    if then == now:
+        _complete(fabric, f, now)
+    elif then != NEVER:
+        arm(fabric, f, ADDED, then)
+
+
+@njit_norefcount
+def _complete(fabric: Fabric, f: int, now: int) -> None:
+    receiver = fabric.receiver[f]
+    number = fabric.queue[receiver["complete"]]
+    receiver["complete"] += 1
+    _release(fabric, number, 1, now)
+
+
+@njit_norefcount
+def _pass_local(fabric: Fabric, f: int, now: int) -> None:
+    """Deliver the messages that can begin, of a flow whose ends are one host, which cross no link."""
+    flow = fabric.flow[f]
+    while flow["message"] < flow["end"] and fabric.message[fabric.queue[flow["message"]]]["start"] >= 0:
+        _release(fabric, note_sent(fabric, f, now), 0, now)
+        flow["highest"] = flow["acknowledged"] = flow["expected"] = flow["limit"]
+        _take(fabric, f, now)
+        if flow["limit"] == flow["n_packets"]:
+            flow["received_at"] = flow["finished_at"] = now
+            fabric.state["n_unfinished"] -= 1
+        begin(fabric, f, now)

@@ -1,0 +1,340 @@
+"""A sender: when it may send, what it sends next, and what it learns from answers and from their absence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.aggregated.traffic_state import TIMEOUT
+from commsim.engine.packet.hosts.message_kernel import message_of
+from commsim.engine.packet.hosts.receiver_kernel import base_of
+from commsim.engine.packet.links.class_kernel import queue_in_order
+from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
+from commsim.engine.packet.links.wheel_kernel import schedule
+from commsim.engine.packet.packet_state import ACK, CNP, DATA, FIRST, LAST, NACK, NEVER, REQUEST, RESENT
+from commsim.engine.packet.run_state import (
+    ACK_NOW,
+    ACKNOWLEDGED,
+    IN_FLIGHT,
+    LAST_HOP,
+    MARKED,
+    MOST_RESENT,
+    NSCC,
+    ON_PATH,
+    ONE_MORE,
+    RCCC,
+    SENDER_BITS,
+    TO_RESEND,
+    Fabric,
+)
+from commsim.engine.packet.transports.control_kernel import on_news, on_trimming, pace
+from commsim.engine.packet.transports.credit_kernel import wanted
+from commsim.engine.packet.transports.dcqcn_kernel import on_notified
+from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
+from commsim.engine.packet.transports.nscc_kernel import measure
+from commsim.engine.packet.transports.timeout_kernel import on_round_trip, on_timeout, patience
+
+NS = 1000  # ps
+CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
+
+
+@njit_norefcount
+def size_of(fabric: Fabric, f: int, number: int) -> int:
+    """Return the bytes on the wire of a flow's packet."""
+    flow = fabric.flow[f]
+    if number >= flow["first"]:
+        return int(flow["last_size"] if number == flow["limit"] - 1 else fabric.rules["mtu"])
+    message = fabric.message[message_of(fabric, flow, number)]
+    return int(message["last_size"] if number == message["end"] - 1 else fabric.rules["mtu"])
+
+
+@njit_norefcount
+def ends_message(fabric: Fabric, f: int, number: int) -> bool:
+    """Tell whether a packet is the last one of its message."""
+    flow = fabric.flow[f]
+    if number >= flow["first"]:
+        return bool(number == flow["limit"] - 1)
+    return bool(number == fabric.message[message_of(fabric, flow, number)]["end"] - 1)
+
+
+@njit_norefcount
+def may_send(fabric: Fabric, f: int) -> bool:
+    """Tell whether a message has something to send, and the window or the credit to send it."""
+    flow, transport = fabric.flow[f], fabric.rules["transport"]
+    number = flow["first_resend"]
+    if flow["n_resend"] == 0:
+        number = flow["highest"]
+        # the receiver's memory of what came early is as long as the ring
+        if number >= flow["limit"] or number > flow["acknowledged"] + flow["ring_mask"]:
+            return False
+    if transport == RCCC:
+        return bool(flow["credit"] > 0)
+    # a window below one packet is a matter of the rate
+    return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(fabric.rules["mtu"])))
+
+
+@njit_norefcount
+def arm(fabric: Fabric, f: int, kind: int, when: int) -> None:
+    """Set a timer of a flow (GO, TIMEOUT or ADDED), unless it is set."""
+    flow = fabric.flow[f]
+    if not flow["pending"] & (1 << kind):
+        flow["pending"] |= 1 << kind
+        schedule(fabric.events, fabric.state["first_timer"] + kind * len(fabric.flow) + f, when)
+
+
+@njit_norefcount
+def get_ready(fabric: Fabric, f: int) -> None:
+    """Let a flow that may send wait for its turns in the queue of its host's link.
+
+    What waits is a packet that is made when its turn comes: then it is known what is best sent.
+    """
+    flow = fabric.flow[f]
+    if not may_send(fabric, f):
+        return
+    while flow["n_ready"] < flow["turns"]:
+        flow["n_ready"] += 1
+        fabric.host[flow["src"]]["n_ready"] += 1
+        p = take_packet(fabric)
+        packet = fabric.packet[p]
+        packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, -1, fabric.rules["mtu"]
+        packet["came_over"] = -1
+        queue_in_order(fabric, flow["src"], p)
+
+
+@njit_norefcount
+def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
+    """Make the next packet of a flow that may send: the first that is to be sent again, or a new one."""
+    flow, rules, state, mark = fabric.flow[f], fabric.rules, fabric.state, fabric.mark
+    again = flow["n_resend"] > 0
+    number = flow["first_resend"] if again else flow["highest"]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    size = size_of(fabric, f, number)
+    if again:
+        _forget_resend(fabric, f, number, IN_FLIGHT)
+        if mark[place] < MOST_RESENT:
+            mark[place] += np.uint8(ONE_MORE)
+        state["retransmissions"] += 1
+    else:
+        flow["highest"] += 1
+        mark[place] = np.uint8(IN_FLIGHT)
+    state["n_sent"] += 1
+    fabric.sent_at[place] = now // NS & CLOCK
+    flow["in_flight"] += size
+    if flow["give_up"] == NEVER and rules["give_up"] < NEVER:
+        flow["give_up"] = now + patience(fabric, f)
+        arm(fabric, f, TIMEOUT, flow["give_up"])
+    packet = fabric.packet[p]
+    left = backlog(fabric, f)
+    full = flow["in_flight"] + size >= flow["window"]
+    packet["amount"] = 0
+    if rules["transport"] == RCCC:
+        flow["credit"] -= size
+        full = flow["credit"] <= 0
+        packet["amount"] = wanted(fabric, f, left)
+    packet["n_noted"] = 0
+    if rules["paces"]:
+        pace(fabric, f, size, now)
+    if flow["cap"] > 0.0:
+        flow["free_at"] = max(flow["free_at"], now + int(size / flow["cap"]))
+    packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
+    packet["sent"] = now
+    if flow["on_path"]:
+        packet["hop"] = fabric.stream[f]["begin"]
+    else:
+        packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
+        if len(fabric.tried) > 0:
+            fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
+    flags = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
+    if not again and number == flow["first"]:
+        flags |= FIRST
+    if ends_message(fabric, f, number):
+        flags |= LAST
+    packet["flags"] = flags | (ON_PATH if flow["on_path"] else 0)
+
+
+@njit_norefcount
+def backlog(fabric: Fabric, f: int) -> int:
+    """Return the bytes on the wire that a message has to send, once and again."""
+    flow, mtu = fabric.flow[f], fabric.rules["mtu"]
+    new = flow["limit"] - flow["highest"]
+    return int((new + flow["n_resend"]) * mtu + (flow["last_size"] - mtu if new > 0 else 0))
+
+
+@njit_norefcount
+def on_answer(fabric: Fabric, p: int, now: int) -> None:
+    """Take an acknowledgement, a NACK or credit."""
+    packet = fabric.packet[p]
+    f, kind = packet["flow"], packet["kind"]
+    flow = fabric.flow[f]
+    if kind == ACK:
+        _on_ack(fabric, p, now)
+    elif kind == NACK:
+        _on_nack(fabric, p, now)
+    elif kind == CNP:
+        on_notified(fabric, f, packet["amount"], now)
+        return
+    if flow["blind"]:  # what was sent before the first answer was not paid for
+        flow["blind"] = False
+        flow["credit"] = min(flow["credit"], 0)
+    if kind > NACK and packet["amount"] > flow["pulled"]:
+        flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(fabric.rules["window"]))
+        flow["pulled"] = packet["amount"]
+    if flow["finished_at"] < 0:
+        get_ready(fabric, f)
+
+
+@njit_norefcount
+def _on_ack(fabric: Fabric, p: int, now: int) -> None:
+    packet, mark = fabric.packet[p], fabric.mark
+    f = packet["flow"]
+    flow = fabric.flow[f]
+    if fabric.rules["follows_rtt"] and fabric.rules["give_up"] < NEVER:
+        on_round_trip(fabric, f, now - packet["sent"])
+    news = max(0, packet["amount"] - flow["known"])
+    flow["known"] += news
+    flow["in_flight"] -= news
+    marked = packet["flags"] & MARKED != 0
+    delay = flow["delay"]
+    place = flow["ring"] + (packet["number"] & flow["ring_mask"])
+    transport = fabric.rules["transport"]
+    if transport != RCCC and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
+        delay = measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
+    end = max(flow["acknowledged"], packet["expected"])
+    for number in range(flow["acknowledged"], end):
+        _settle(fabric, f, number)
+    flow["acknowledged"] = end
+    number, bitmap = base_of(packet), packet["bitmap"]
+    while bitmap != 0:
+        if bitmap & np.uint64(1) and number >= end:
+            _settle(fabric, f, number)
+        bitmap >>= np.uint64(1)
+        number += 1
+    if flow["on_path"] and end <= packet["number"]:
+        _find_lost(fabric, f, packet["number"], packet["sent"], now)
+    learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
+    on_news(fabric, p, delay, news, now)
+    if end == flow["limit"]:
+        flow["give_up"] = NEVER  # until the next message
+    if end == flow["n_packets"] and flow["finished_at"] < 0:
+        flow["finished_at"] = now
+        fabric.state["n_unfinished"] -= 1
+
+
+@njit_norefcount
+def _find_lost(fabric: Fabric, f: int, number: int, sent: int, now: int) -> None:
+    """Send again what is lost: one path keeps the order, so what was sent before a packet that came does not come."""
+    flow = fabric.flow[f]
+    for earlier in range(flow["acknowledged"], number):
+        place = flow["ring"] + (earlier & flow["ring_mask"])
+        if fabric.mark[place] & SENDER_BITS == IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
+            _give_back(fabric, f, earlier, now)
+
+
+@njit_norefcount
+def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
+    """Note that a packet was trimmed or lost, and is to be sent again."""
+    size = size_of(fabric, f, number)
+    on_trimming(fabric, f, size, now)
+    fabric.flow[f]["in_flight"] -= size
+    _resend(fabric, f, number)
+
+
+@njit_norefcount
+def _settle(fabric: Fabric, f: int, number: int) -> None:
+    """Note that a packet has come, also one that had been given up."""
+    flow, mark = fabric.flow[f], fabric.mark
+    place = flow["ring"] + (number & flow["ring_mask"])
+    if mark[place] & SENDER_BITS == TO_RESEND:
+        _forget_resend(fabric, f, number, ACKNOWLEDGED)
+        flow["in_flight"] += size_of(fabric, f, number)  # it was taken off when it was given up
+    mark[place] |= np.uint8(ACKNOWLEDGED)
+
+
+@njit_norefcount
+def _on_nack(fabric: Fabric, p: int, now: int) -> None:
+    packet = fabric.packet[p]
+    f, number = packet["flow"], packet["number"]
+    flow = fabric.flow[f]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+        return
+    _give_back(fabric, f, number, now)
+    # the last link is no choice of the path's
+    bad = packet["flags"] & LAST_HOP == 0
+    learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
+
+
+@njit_norefcount
+def _resend(fabric: Fabric, f: int, number: int) -> None:
+    """Note that a packet is to be sent again."""
+    flow = fabric.flow[f]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    fabric.mark[place] += np.uint8(TO_RESEND - IN_FLIGHT)
+    if flow["n_resend"] == 0 or number < flow["first_resend"]:
+        flow["first_resend"] = number
+    flow["n_resend"] += 1
+
+
+@njit_norefcount
+def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
+    """Take a packet off those that are to be sent again, and find the next of them."""
+    flow, mark = fabric.flow[f], fabric.mark
+    place = flow["ring"] + (number & flow["ring_mask"])
+    mark[place] = np.uint8(mark[place] - TO_RESEND + then)
+    flow["n_resend"] -= 1
+    if flow["n_resend"] > 0 and number == flow["first_resend"]:
+        number += 1
+        while mark[flow["ring"] + (number & flow["ring_mask"])] & SENDER_BITS != TO_RESEND:
+            number += 1
+        flow["first_resend"] = number
+
+
+@njit_norefcount
+def give_up(fabric: Fabric, f: int, now: int) -> None:
+    """Send again what has been without an answer for too long, and look again when the next may be.
+
+    Where timeouts follow round trips, they double when the first packet that is not acknowledged has no answer again.
+    """
+    flow, rules, state = fabric.flow[f], fabric.rules, fabric.state
+    oldest, limit, doubles = np.int64(NEVER), patience(fabric, f), False
+    for number in range(flow["acknowledged"], flow["highest"]):
+        place = flow["ring"] + (number & flow["ring_mask"])
+        if fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+            continue
+        # packets are given up long before the clock begins again
+        sent = (now // NS - ((now // NS - np.int64(fabric.sent_at[place])) & CLOCK)) * NS
+        if sent + limit > now:
+            oldest = min(oldest, sent)
+            continue
+        doubles |= number == flow["acknowledged"]
+        size = size_of(fabric, f, number)
+        flow["in_flight"] -= size
+        if rules["transport"] == NSCC:
+            flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
+        if len(fabric.tried) > 0:
+            learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
+        _resend(fabric, f, number)
+        state["timeouts"] += 1
+    flow["blind"] = False
+    if doubles:
+        on_timeout(fabric, f)
+    flow["give_up"] = now + patience(fabric, f) if oldest == NEVER else oldest + limit
+    if rules["transport"] == RCCC and flow["credit"] <= 0:
+        request(fabric, f, now)
+    get_ready(fabric, f)
+
+
+@njit_norefcount
+def request(fabric: Fabric, f: int, now: int) -> None:
+    """Ask the receiver for credit, without data to carry the question."""
+    flow = fabric.flow[f]
+    p = take_packet(fabric)
+    packet = fabric.packet[p]
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
+    packet["size"], packet["sent"] = fabric.rules["answer"], now
+    packet["amount"] = wanted(fabric, f, backlog(fabric, f))
+    if flow["on_path"]:
+        follow(fabric, p, f)
+    else:
+        packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
+        go_out(fabric, p, flow["src"])

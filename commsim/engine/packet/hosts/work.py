@@ -1,0 +1,235 @@
+"""What a run of a sprayed fabric sends: flows from host to host, and the messages of each in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW
+from commsim.engine.packet.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
+from commsim.engine.packet.links.ways import Ways
+from commsim.engine.packet.packet_state import LONGEST, Rows
+from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.routing.routing import Routes
+
+Ints = NDArray[np.int32]
+Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """What flows have that keep to a path.
+
+    Parameters
+    ----------
+    there, back : Routes
+        Links of each flow's packets, and of their answers.
+    window : float64[n_flows], packets
+        Twice what fits onto each path.
+    turns : int64[n_flows]
+        Packets that each may have in its host's queue, in the ratio of the weights.
+    cap : float64[n_flows], bytes/s
+        The most that each may send.
+    """
+
+    there: Routes
+    back: Routes
+    window: NDArray[np.float64]
+    turns: NDArray[np.int64]
+    cap: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Flows and their messages.
+
+    Parameters
+    ----------
+    src, dst : int32[n_flows]
+        Numbers of hosts, from 0.
+    ready : float64[n_flows], s
+        Time from which each flow may begin.
+    job : int32[n_flows]
+        Job of each flow.
+    n_jobs : int
+        Number of jobs.
+    rank : uint8[n_flows]
+        Class of the packets of each flow; the least goes first.
+    message : MESSAGE_ROW[n_messages]
+        Messages, cut into packets.
+    queue, of_flow : int32[n_messages], int64[n_flows + 1]
+        Messages by flow in their order, and the first one of each flow.
+    successors : int64[n_messages + 1], int32[n]
+        Messages that wait for each one: twice the number, plus 1 if until it is complete.
+    adding : int64[n_messages], ps
+        Time that each message takes to be added; empty where none does.
+    node : int32[n_flows]
+        Node that adds the messages of each flow.
+    n_nodes : int
+        Number of nodes.
+    paths : Paths, optional
+        Of flows that keep to a path.
+    """
+
+    src: Ints
+    dst: Ints
+    ready: NDArray[np.float64]
+    job: Ints
+    n_jobs: int
+    rank: NDArray[np.uint8]
+    message: Rows
+    queue: Ints
+    of_flow: NDArray[np.int64]
+    successors: Successors
+    adding: NDArray[np.int64]
+    node: Ints
+    n_nodes: int
+    paths: Paths | None = None
+
+
+def work_of(messages: Messages, spraying: Spraying) -> Work:
+    """Lay out messages that wait for nothing, each a flow of its own.
+
+    Raises
+    ------
+    InputError
+        If a message has too many packets.
+    """
+    n = len(messages.src)
+    count = -(-messages.nbytes // spraying.payload)
+    if n and count.max() >= 1 << 31:
+        raise InputError(f"a message has fewer than 2**31 packets, got {count.max()}")
+    message = np.zeros(n, MESSAGE_ROW)
+    message["start"] = message["sent"] = message["done"] = -1
+    message["flow"], message["end"] = np.arange(n), count
+    message["last_size"] = messages.nbytes - (count - 1) * spraying.payload + spraying.header
+    return Work(
+        messages.src, messages.dst, messages.start, np.zeros(n, np.int32), 1, np.zeros(n, np.uint8), message,
+        np.arange(n, dtype=np.int32), np.arange(n + 1),
+        (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
+        messages.dst, 0,
+    )  # fmt: skip
+
+
+def no_work(network: Network) -> Work:
+    """Return what is sent where nothing is, beside jobs that switches aggregate."""
+    none = np.zeros(0, np.int32)
+    return Work(
+        none, none, np.zeros(0), none, 0, np.zeros(0, np.uint8), np.zeros(0, MESSAGE_ROW), none, np.zeros(1, np.int64),
+        (np.zeros(1, np.int64), none), np.zeros(0, np.int64), none, network.n_nodes,
+    )  # fmt: skip
+
+
+def work_of_plan(
+    plan: FlowPlan,
+    n_bytes: NDArray[np.float64],
+    starts: NDArray[np.float64],
+    ways: Ways,
+    spraying: Spraying,
+    ranks: NDArray[np.int64],
+    paths: Paths | None = None,
+) -> Work:
+    """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where.
+    n_bytes : float64[n_transfers], bytes
+        Payload of each transfer; rounded up to whole bytes.
+    starts : float64[n_participants], s
+        Time at which each participant enters.
+    ways : Ways
+        Hosts of the network.
+    spraying : Spraying
+        Size of packets.
+    ranks : int64[n]
+        Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
+    paths : Paths, optional
+        Where messages keep to a path.
+
+    Raises
+    ------
+    InputError
+        If a participant is no host, the schedule pins routes or weighs channels, or a number is out of its range.
+    """
+    if starts.max(initial=0.0) > LONGEST:
+        raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
+    n = len(plan.ends)
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    message = message_table(plan, n_bytes, spraying.payload, spraying.header)
+    of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
+    src, dst = _first_links(ways, paths) if paths else _hosts(plan, ways, nodes)
+    return Work(
+        src, dst, starts[plan.ends].max(axis=1, initial=0.0), plan.job_of_connection.astype(np.int32), len(plan.jobs),
+        ranks[plan.job_of_connection].astype(np.uint8), message, plan.queue, of_flow, plan.successors,
+        adding_times(plan, nodes[:, 1], n_bytes), nodes[:, 1].astype(np.int32), plan.network.n_nodes, paths,
+    )  # fmt: skip
+
+
+def paths_of(plan: FlowPlan, spraying: Spraying, ranks: NDArray[np.int64]) -> Paths:
+    """Find the paths of a plan's flows and of their answers.
+
+    Raises
+    ------
+    InputError
+        If flows use several paths, or weights are out of range.
+    """
+    if (plan.routes.share != 1).any():
+        raise InputError(
+            f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
+            "or a balancing, sprays packets"
+        )
+    back = routes_back(plan)
+    size = spraying.payload + spraying.header
+    turns = turns_of(plan, spraying.transport)
+    fits = path_packets(plan, back, size, spraying.header if spraying.ack_bytes is None else spraying.ack_bytes)
+    window = np.ceil(np.maximum(np.ceil(2 * fits), spraying.ack_every or 1) * turns / turns.min(initial=1))
+    # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
+    turns = 2 * turns if ranks.any() else turns
+    cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
+    return Paths(plan.routes, back, window, turns, cap)
+
+
+def _first_links(ways: Ways, paths: Paths) -> tuple[Ints, Ints]:
+    """Return the first link of each path and of the way back, in the kernels' order; 0 where a path has none."""
+    place = np.empty(len(ways.links), np.int32)
+    place[ways.links] = np.arange(len(ways.links))
+    found = []
+    for way in (paths.there, paths.back):
+        first = np.zeros(len(way.first) - 1, np.int32)
+        crosses = np.diff(way.first) > 0
+        first[crosses] = place[way.link[way.first[:-1][crosses]]]
+        found.append(first)
+    return found[0], found[1]
+
+
+def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Return the numbers of the hosts that a plan's flows go from and to.
+
+    Raises
+    ------
+    InputError
+        If the plan has what only messages over one path have.
+    """
+    number = np.full(plan.network.n_nodes, -1, np.int32)
+    number[ways.hosts] = np.arange(len(ways.hosts))
+    if (number[nodes] < 0).any():
+        node = plan.network.nodes[int(nodes[number[nodes] < 0][0])]
+        raise InputError(
+            f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
+            "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
+        )
+    if any(job.placement.routes is not None for job in plan.jobs):
+        raise InputError("the placement pins routes, and sprayed transports choose a path for each packet")
+    weight = plan.flow["weight"][: len(plan.ends)]
+    if (weight != weight[:1]).any():
+        raise InputError("the schedule's channels have weights, and sprayed transports give all messages the same")
+    if any(np.isfinite(job.rate_cap) for job in plan.jobs):
+        raise InputError("a job has a rate_cap, and sprayed transports know none; use engine flow")
+    return number[nodes[:, 0]], number[nodes[:, 1]]

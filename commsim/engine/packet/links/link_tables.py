@@ -1,0 +1,154 @@
+"""All tables of a run: laid out, run to the end, and enlarged when one is full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.engine.packet import packet_state as s
+from commsim.engine.packet.aggregated import traffic_state as m
+from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, on_lines, zeros_on_lines
+from switch_model.slot_kernel import SLOT_ROW
+from switch_model.slot_sequence import LOG_ROW
+
+MAX_BYTES = 1 << 34  # of what is recorded, each kind
+# Fields of the state that every result has as counters.
+COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
+JOB_TABLES: dict[str, Any] = {
+    "job": m.JOB_ROW, "tensor": m.TENSOR_ROW, "worker": m.WORKER_ROW, "entry": m.ENTRY_ROW,
+    "aggregator": m.AGGREGATOR_ROW, "slot": SLOT_ROW, "order": np.int16, "server": m.SERVER_ROW,
+    "fragment": m.FRAGMENT_ROW, "log": LOG_ROW, "round_first": np.int64, "round_block": np.int32,
+    "occupancy": np.uint64, "filled": np.bool_,
+}  # fmt: skip
+
+
+def job_tables(tables: Mapping[str, Any]) -> m.Jobs:
+    """Lay out the tables of jobs that switches aggregate; those that are not given are empty."""
+    return m.Jobs(**_chosen(JOB_TABLES, tables), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
+
+
+def _chosen(rows: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
+    return {name: on_lines(table) for name, table in given.items()}
+
+
+def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
+    """Return the tables with room for the workers of so many packets more; packets are the last that have sets."""
+    if not len(jobs.workers):  # slots are not shared
+        return jobs
+    more = np.zeros((n, jobs.workers.shape[1]), np.uint64)
+    return jobs._replace(workers=np.concatenate((jobs.workers, more)))
+
+
+def more_records(name: str, table: Any, used: int, room: int, now: int) -> Any:
+    """Return a table with room for so many records more than are used; it doubles when it is full.
+
+    Raises
+    ------
+    InputError
+        If a run needs more memory than any sensible one does.
+    """
+    if used + room <= len(table):
+        return table
+    if table.nbytes > MAX_BYTES // 2:
+        raise InputError(f"a run of {now / PS:g} s so far has {used} records ({name}); ask for less")
+    more = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
+    more[:used] = table[:used]
+    return more
+
+
+def idle_links(n: int) -> s.Rows:
+    """Lay out links without packets, whose buffers are endless and which take no time."""
+    link: s.Rows = zeros_on_lines(n, LINK_ROW)
+    for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail", "shared"):
+        link[name] = -1
+    link["room"] = ENDLESS
+    return link
+
+
+def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> None:
+    """Refuse queues into which a packet never fits.
+
+    Parameters
+    ----------
+    network, fabric : Network, Fabric
+        Network and its queues.
+    link : LINK_ROW[n_links]
+        Laid out of them.
+    size : int, bytes
+        Size of the largest packet on the wire.
+    """
+    room = min(float(link["room"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
+    if room < size:
+        raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
+
+
+def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
+    """Lay out the links, and the buffers that links of a switch share.
+
+    Returns
+    -------
+    LINK_ROW[n_links], BUFFER_ROW[n]
+
+    Raises
+    ------
+    InputError
+        If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
+    """
+    link = idle_links(network.n_links)
+    times = {
+        "latency": network.latency,
+        "sender's overhead": network.overhead,
+        "receiver's overhead": network.recv_overhead,
+    }
+    for name, values in times.items():
+        if values.max(initial=0.0) > LONGEST:
+            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
+    if (network.bandwidth * LONGEST < 1).any():
+        slowest = network.bandwidth.min()
+        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
+    link["ps_per_byte"] = PS / network.bandwidth
+    link["latency"] = np.rint(network.latency * PS)
+    link["first_time"] = np.rint(network.overhead[network.src] * PS)
+    link["last_time"] = np.rint(network.recv_overhead[network.dst] * PS)
+    at_switch = network.kind[network.src] == SWITCH
+    own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
+    link["room"] = _bytes(own)
+    marks = _bytes(np.array([[fabric.ecn_min], [fabric.ecn_max]], np.float64))
+    link["ecn_min"], link["ecn_max"] = np.where(at_switch, marks, 0)
+    pause_at, link["xon"] = _bytes(np.array([fabric.pause_at, fabric.resume_at], np.float64))
+    link["xoff"] = np.where(network.kind[network.dst] == SWITCH, pause_at, 0)
+    _losses(network, fabric, link)
+    link["lossy"] = (link["loss"] > 0) | (link["to_bad"] > 0)
+    switches = np.flatnonzero(network.kind == SWITCH) if np.isfinite(fabric.shared_buffer) else np.empty(0, np.intp)
+    buffer = np.zeros(max(1, len(switches)), s.BUFFER_ROW)
+    if len(switches):
+        buffer["total"], buffer["alpha"] = _bytes(np.full(len(switches), fabric.shared_buffer)), fabric.alpha
+        link["shared"][at_switch] = np.searchsorted(switches, network.src[at_switch])
+    return link, buffer
+
+
+def _losses(network: Network, fabric: Fabric, link: s.Rows) -> None:
+    loss = np.broadcast_to(np.asarray(network.loss if fabric.loss is None else fabric.loss, np.float64), len(link))
+    if not ((loss >= 0) & (loss < 1)).all():
+        raise InputError(f"a loss is in [0, 1), got {loss[~((loss >= 0) & (loss < 1))][0]}")
+    if fabric.loss_burst == 1:
+        link["loss"] = loss
+        return
+    # in the long run to_bad / (to_bad + to_good) of the packets are lost
+    link["loss_bad"], link["to_good"] = 1.0, 1.0 / fabric.loss_burst
+    link["to_bad"] = link["to_good"] * loss / (1 - loss)
+    if (link["to_bad"] > 1).any():
+        raise InputError(
+            f"a loss of {loss.max()} in bursts of {fabric.loss_burst} packets cannot be: use longer bursts"
+        )
+
+
+def _bytes(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.minimum(values, ENDLESS).astype(np.int64)

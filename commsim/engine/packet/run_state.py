@@ -1,0 +1,337 @@
+"""The tables that the kernels of sprayed fabrics work on, one row per thing; a row of each is a NumPy record.
+
+Events wait in the timing wheel of the packet engine; a packet makes one for each link, and one as it leaves its host.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.engine.packet.packet_state import (
+    ECN_MARKED,
+    EventQueue,
+    Row,
+    Rows,
+)
+
+N_FLOWLETS = 4096  # that a switch tells apart
+N_COUNTED = 5  # of a sample, before what is of links: its time, packets sent again, trimmed and marked, busy slots
+N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
+
+MARKED = ECN_MARKED
+# flags that only packets of flows have, beside those of all packets
+LAST_HOP, ON_PATH, ACK_NOW = 1, 8, 64
+
+# state of a packet of a message at its sender; the bits above count how often it was sent again
+UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
+SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
+
+# what lets a message send: windows that adapt, credit of the receiver, a window that does not, rates that adapt
+NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
+
+# how a sender chooses the entropy of a packet, and a switch the link
+# or that all packets of a flow keep to one path
+ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET, PATH = range(8)
+
+_PACKET_FIELDS = {
+    # name: type and place; what only one kind of packet needs lies where another kind has something else
+    "when": (np.int64, 0),  # ps: it arrives at the end of its link; in a queue of classes, its key; before, a link
+    "sent": (np.int64, 8),  # ps: the data packet left its sender; acknowledgements return it
+    "amount": (np.int64, 16),  # bytes received in all, or the sum of credit asked for or given
+    "bitmap": (np.uint64, 24),  # of an acknowledgement: what has come of the 64 packets from `base_of` it on
+    "flow": (np.int32, 32),
+    "number": (np.int32, 36),  # of the data packet, or of the one that is answered; -1 before a flow's turn
+    "expected": (np.int32, 40),  # of an acknowledgement: first packet that the receiver lacks
+    "n_noted": (np.int32, 40),  # of data: the links that have noted their state
+    "came_over": (np.int32, 44),  # link, or -1
+    "next": (np.int32, 48),  # in a list, or -1
+    "size": (np.int32, 52),  # bytes on the wire
+    "target": (np.int32, 56),  # host
+    "hop": (np.int32, 56),  # place in the table of routes, where the packet follows a stream
+    "entropy": (np.uint16, 60),
+    "kind": (np.uint8, 62),
+    "flags": (np.uint8, 63),
+    # of jobs that switches aggregate, as in `engine.packet.packet_state`
+    "tag": (np.int64, 8),
+    "message": (np.int32, 16),
+    "worker": (np.int32, 20),
+    "slot": (np.int32, 24),
+    "position": (np.int16, 28),
+    "stream": (np.int32, 32),
+}
+PACKET_ROW = np.dtype(
+    {
+        "names": list(_PACKET_FIELDS),
+        "formats": [kind for kind, _ in _PACKET_FIELDS.values()],
+        "offsets": [place for _, place in _PACKET_FIELDS.values()],
+        "itemsize": 64,
+    }
+)
+
+HOST_ROW = np.dtype(
+    [
+        ("up", np.int32),  # links to and from its switch
+        ("down", np.int32),
+        ("n_ready", np.int32),  # flows that wait for their turn in its queue
+        ("pull_head", np.int32),  # messages to it that want credit
+        ("pull_tail", np.int32),
+        ("idle_head", np.int32),  # and those that have what they asked for
+        ("idle_tail", np.int32),
+        ("pacer", np.int64),  # ps: credit may be given next; NEVER while nobody wants any
+        ("pacer_free", np.int64),  # ps: and not before
+        # the receiver's rate where the network is narrower than its hosts
+        ("rate_at", np.int64),  # ps: it is reconsidered
+        ("rate", np.float64),  # share of the link's
+        ("congestion", np.float64),  # smoothed share of marked packets
+        ("n_got", np.int32),  # whole packets since, and marked ones of them
+        ("n_marked", np.int32),
+    ],
+    align=True,
+)
+
+# Two lines of cache have what a packet needs at its sender, and one what it needs at its receiver; a row is eight.
+# One flow: the messages of one sender to one receiver, whose packets are numbered from 0 through all of them.
+FLOW_ROW = np.dtype(
+    [
+        # what every packet needs at its sender
+        ("src", np.int32),
+        ("dst", np.int32),
+        ("first", np.int32),  # packet of the message that has begun,
+        ("limit", np.int32),  # and the first after it
+        ("last_size", np.int32),  # bytes on the wire of that message's last packet
+        ("highest", np.int32),  # packets sent once
+        ("acknowledged", np.int32),  # all packets before this one have been
+        ("n_resend", np.int32),
+        ("first_resend", np.int32),  # none before it is to be sent again
+        ("n_ready", np.int16),  # times that it waits for its turn at the host's link,
+        ("turns", np.int16),  # and how often it may: its share of the link
+        ("in_flight", np.int64),  # bytes
+        ("window", np.float64),  # bytes
+        ("credit", np.int64),  # bytes
+        ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
+        ("ring_mask", np.int64),  # which it uses in a circle
+        ("give_up", np.int64),  # ps: look for a packet without an answer
+        ("free_at", np.int64),  # ps: the next packet may go
+        ("turn", np.int32),  # entropies
+        ("flip", np.int32),
+        ("upper", np.int32),
+        ("recycled_head", np.int32),
+        ("n_recycled", np.int32),
+        ("pending", np.uint8),  # timers, as bits
+        ("rank", np.uint8),  # class of its packets; the least goes first
+        ("on_path", np.bool_),  # packets follow the flow's stream
+        ("local", np.bool_),  # both ends are one host
+        ("blind", np.bool_),  # has heard nothing yet
+        ("job", np.int32),
+        ("end", np.int32),  # of its messages in `queue`
+        # the receiver
+        ("expected", np.int32),
+        ("latest", np.int32),  # highest number that came
+        ("n_early", np.int32),  # packets that came before one that is expected
+        ("next_pull", np.int32),
+        ("next_idle", np.int32),
+        ("owes", np.bool_),  # an acknowledgement when nothing is missing
+        ("is_pulling", np.bool_),
+        ("is_idle", np.bool_),
+        ("unanswered", np.int64),  # bytes
+        ("received", np.int64),  # bytes on the wire
+        ("asked", np.int64),  # bytes of credit
+        ("given", np.int64),
+        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
+        # answers
+        ("pulled", np.int64),  # bytes of credit got in all
+        ("known", np.int64),  # bytes received, as acknowledged
+        ("most", np.float64),  # bytes: of the window
+        ("base_rtt", np.int64),  # ps
+        ("delay", np.float64),  # ps: smoothed
+        ("gain", np.float64),  # bytes squared that the window is to grow by, times itself
+        ("gained", np.int64),  # bytes acknowledged since it grew
+        ("achieved", np.int64),  # bytes acknowledged since the window was last compared with them
+        ("compare_at", np.int64),  # ps
+        ("ignored", np.int64),  # bytes answered since the window collapsed,
+        ("to_ignore", np.int64),  # of those that were in flight
+        ("fast", np.float64),  # bytes acknowledged in a row without a queue
+        ("shrunk_at", np.int64),  # ps
+        ("grown_at", np.int64),
+        ("marked", np.float64),  # smoothed share of marked bytes (DCTCP)
+        ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
+        ("round_marked", np.int64),
+        ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
+        ("trimmed", np.bool_),  # since the window was last compared
+        ("is_fast", np.bool_),
+        # a rate that adapts
+        ("rate", np.float64),  # bytes/ps
+        ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
+        ("stage", np.int32),  # rounds (HPCC) or rises in a row (TIMELY)
+        ("heard", np.float64),  # HPCC: smoothed load of the path; TIMELY: smoothed difference of round trips, in ps
+        ("last_rtt", np.int64),  # ps
+        ("by_time", np.int32),  # rises since the last cut (DCQCN)
+        ("by_bytes", np.int32),
+        ("paced_bytes", np.int64),  # since the last rise by bytes
+        ("rise_at", np.int64),  # ps: the next rise by time
+        ("cut_at", np.int64),  # ps: notifications take effect; NEVER without one
+        ("next_cut_at", np.int64),
+        ("last_cut_at", np.int64),
+        ("decayed_at", np.int64),  # ps: the estimate of congestion was last brought up to date
+        # messages
+        ("n_packets", np.int32),  # of all its messages
+        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
+        ("ready", np.int64),  # ps: both ends have begun
+        ("received_at", np.int64),  # ps: its last byte came; -1 before
+        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
+        ("cap", np.float64),  # bytes/ps that its job may send at most
+        ("round_trip", np.int64),  # ps, smoothed; 0 before the first
+        ("deviation", np.int64),
+        ("backoff", np.int64),  # timeouts in a row
+    ],
+    align=True,
+)
+
+# what a link tells the data packets that leave it (HPCC)
+NOTE_ROW = np.dtype(
+    [
+        ("queue", np.int64),  # bytes
+        ("sent", np.int64),  # bytes that have left the link
+        ("when", np.int64),  # ps
+        ("link", np.int32),  # -1 for none
+    ],
+    align=True,
+)
+
+FLOWLET_ROW = np.dtype([("when", np.int64), ("link", np.int32)], align=True)
+
+STATE_ROW = np.dtype(
+    [
+        ("now", np.int64),  # ps
+        ("seed", np.int64),  # of losses
+        ("draws", np.uint64),  # state of the generator of all else
+        ("n_hosts", np.int64),
+        ("n_switches", np.int64),
+        ("n_edges", np.int64),  # switches with hosts
+        ("n_classes", np.int64),  # of packets
+        ("first_timer", np.int64),  # events: timers of flows,
+        ("first_pacer", np.int64),  # then receivers that give credit, and that reconsider their rates,
+        ("first_rate", np.int64),
+        ("first_worker_timer", np.int64),  # and workers; the last event is a change of links
+        ("n_unfinished", np.int64),  # flows and workers
+        ("first_free", np.int32),
+        ("n_free", np.int64),
+        ("sent_head", np.int64),  # packets that the present event has sent, or -1
+        ("sent_tail", np.int64),
+        ("touched", np.int64),  # of what the next events need, so that it is in the cache by then
+        ("most_needed", np.int64),  # packets that an event may make
+        ("n_sent", np.int64),  # data packets, and those sent again
+        ("retransmissions", np.int64),
+        ("n_acks", np.int64),
+        ("n_nacks", np.int64),
+        ("n_pulls", np.int64),
+        ("timeouts", np.int64),
+        ("duplicates", np.int64),
+        ("out_of_order", np.int64),
+        ("packet_hops", np.int64),
+        ("n_trimmed", np.int64),
+        ("drops_loss", np.int64),
+        ("drops_full", np.int64),
+        ("marks", np.int64),
+        ("n_notified", np.int64),
+        ("events", np.int64),  # these of jobs that switches aggregate:
+        ("collisions", np.int64),
+        ("busy_slots", np.int64),
+        ("n_log", np.int64),  # records in the log, and messages that it makes
+        ("n_messages", np.int64),
+        ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
+        ("sample_every", np.int64),  # ps
+        ("n_samples", np.int64),
+        ("n_tapped", np.int64),  # packets recorded on tapped links
+        ("look_at", np.int64),  # ps: timers stop the run from here on, to look for links that pause each other
+    ]
+)
+
+
+class Fabric(NamedTuple):
+    """All state of a run.
+
+    Parameters
+    ----------
+    state, rules : STATE_ROW, RULES_ROW
+        Time and counters; what does not change.
+    link, host, flow, packet : LINK_ROW[n_links], HOST_ROW[n_hosts], FLOW_ROW[n_flows], PACKET_ROW[n]
+        Links, hosts, messages, packets under way and free ones.
+    way, ways : int32[n_switches * n_edges + 1], int32[n]
+        Index of the first link that leads packets of a switch on to the switch of a host, and the links.
+    edge, edge_switch : int32[n_hosts]
+        Number of the switch that a host is on among those with hosts, and among all.
+    salt : uint64[n_switches]
+        Salt of each switch's hash.
+    receiver, message, queue, first_successor, successor, adding, adder_free
+        Same as in :class:`commsim.engine.packet.aggregated.traffic_state.Flows`; `adder_free` by host.
+    carried : int64[n_jobs * n_links], bytes
+        Bytes of each job that left each link; empty where there is one job.
+    mark, sent_at : uint8[n], int32[n]
+        State of each packet of a message; when it was sent last, in ns.
+    tried : uint16[n]
+        Entropy that each packet was sent with; empty where a sender does not learn from what is lost.
+    penalty, recycled : uint8[n_flows * n_entropies], uint16[n_flows * N_RECYCLED]
+        How often an entropy is to be left out; entropies to be used again.
+    flowlet : FLOWLET_ROW[n_switches * N_FLOWLETS]
+        Time at which a packet of a message, or of another one with the same hash, passed last, and its next hop; -1
+        before.
+    events : EventQueue
+        Events that are pending.
+    note, noted : NOTE_ROW[n_packets * n_notes], NOTE_ROW[n_flows * n_notes]
+        What the links on a packet's path said, and what they said to the last packet of a message that was answered.
+    watched, sample : int32[n], int64[n_rows * (N_COUNTED + 2 * n)]
+        Links that are looked at; time in ps, queued and sent bytes of each.
+    stream, route : STREAM_ROW[n_streams], ROUTE_ROW[n_hops]
+        Ways of packets that keep to one: of each flow there, then of each flow back, where flows do; then of jobs.
+    buffer : BUFFER_ROW[n_buffers]
+        Buffers that links of a switch share.
+    held, last_key : int64[n_links * n_classes]
+        Bytes that came over each link and are still in the next node's queues; key of the last packet that was queued.
+    class_weight : float64[n_classes]
+        Share of a link that each class may have; empty where the first class goes first.
+    tap : TAP_ROW[n]
+        Room for packets that are recorded.
+    """
+
+    state: Row
+    rules: Row
+    link: Rows
+    host: Rows
+    flow: Rows
+    packet: Rows
+    way: NDArray[np.int32]
+    ways: NDArray[np.int32]
+    edge: NDArray[np.int32]
+    edge_switch: NDArray[np.int32]
+    salt: NDArray[np.uint64]
+    receiver: Rows
+    message: Rows
+    queue: NDArray[np.int32]
+    first_successor: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    adding: NDArray[np.int64]
+    adder_free: NDArray[np.int64]
+    carried: NDArray[np.int64]
+    mark: NDArray[np.uint8]
+    sent_at: NDArray[np.int32]
+    tried: NDArray[np.uint16]
+    penalty: NDArray[np.uint8]
+    recycled: NDArray[np.uint16]
+    flowlet: Rows
+    events: EventQueue
+    note: Rows
+    noted: Rows
+    watched: NDArray[np.int32]
+    sample: NDArray[np.int64]
+    stream: Rows
+    route: Rows
+    buffer: Rows
+    held: NDArray[np.int64]
+    last_key: NDArray[np.int64]
+    class_weight: NDArray[np.float64]
+    tap: Rows
