@@ -199,7 +199,7 @@ def test_pages_name_only_modules_that_there_are(page, others):
     [
         ("core/units.py", True),
         ("commsim/engine/ways", True),
-        ("engine.packet.run_kernel.run", True),
+        ("engine.packet.hosts.host_kernel.run", True),
         ("commsim.engine.flow_paths", True),
         ("core/gone.py", False),
         ("commsim/engine/known", False),

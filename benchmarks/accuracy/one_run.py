@@ -19,7 +19,7 @@ from statistics import median
 from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
-from commsim.engine.packet.links.fabric import Dctcp
+from commsim.engine.packet.transports.spraying import usual_path
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
@@ -86,7 +86,10 @@ def measure(file: str, spines: int, played_as: str, seeds: int) -> list[Both]:
     played: list[tuple[tuple[Result, ...], tuple[Result, ...]]] = []
     for seed in range(seeds):
         together = prepare_jobs(composition, network, seed=seed)
-        packets, flows = together.predict(engine="packet", transport=Dctcp())[0], together.predict(engine="flow")[0]
+        packets, flows = (
+            together.predict(engine="packet", transport=usual_path("dctcp", network))[0],
+            together.predict(engine="flow")[0],
+        )
         played.append((packets, flows))
     found = []
     for k, entry in enumerate(composition.jobs):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import commsim.scenario.auto
 from benchmarks.accuracy.known_errors import to_tree
-from commsim.engine.packet.links.fabric import TRANSPORTS
+from commsim.engine.packet.transports.spraying import usual_path
 from commsim.files.whole_files import replacing
 from commsim.scenario import prepare
 from commsim.scenario.auto.case import case_of
@@ -109,7 +109,7 @@ def played(blocks: Sequence[Block] = BLOCKS) -> Iterator[Comparison]:
                 for size in block.sizes:
                     flow = ready.predict(size).time
                     for transport in block.transports:
-                        packets = ready.predict(size, engine="packet", transport=TRANSPORTS[transport]()).time
+                        packets = ready.predict(size, engine="packet", transport=usual_path(transport, network)).time
                         yield Comparison("flow", PACKET[transport], case_of(ready, size), flow / packets - 1)
 
 

@@ -22,11 +22,13 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.links.fabric import ROCE, TRANSPORTS, Transport
+from commsim.engine.packet.links.fabric import ROCE
 from commsim.engine.packet.messages import run_packets
+from commsim.engine.packet.transports.spraying import Spraying, usual_path
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.auto.known_error import PACKET_FILE
 from commsim.scenario.inputs import load_network
+from commsim.scenario.packet_options import PATHS
 
 from .packet_grid import write_data
 
@@ -106,8 +108,8 @@ def gaps(
             for product in products:
                 size = product * bandwidth_delay(network, plan) / smallest
                 flow = simulate_flows(plan, size, framing=ROCE)[0].time
-                for name, build in TRANSPORTS.items():
-                    yield measure((label, collective, name, product), plan, size, flow, build())
+                for name in PATHS:
+                    yield measure((label, collective, name, product), plan, size, flow, usual_path(name, network))
 
 
 def bandwidth_delay(network: Network, plan: FlowPlan) -> float:
@@ -115,13 +117,11 @@ def bandwidth_delay(network: Network, plan: FlowPlan) -> float:
     return float(2 * plan.routes.latency.max() * network.bandwidth.max())
 
 
-def measure(case: tuple[str, str, str, int], plan: FlowPlan, size: float, flow: float, transport: Transport) -> Gap:
+def measure(case: tuple[str, str, str, int], plan: FlowPlan, size: float, flow: float, how: Spraying) -> Gap:
     """Simulate one case three times."""
-    fabric = transport.fabric(float(plan.network.bandwidth.max()))
-    silent = dataclasses.replace(transport, ack_bytes=0)
-    unmarked = dataclasses.replace(fabric, ecn_min=0.0, ecn_max=0.0)
-    whole = run_packets(plan, size, transport=transport, fabric=fabric).results[0]
-    silenced = [run_packets(plan, size, transport=silent, fabric=f).results[0] for f in (fabric, unmarked)]
+    silent = dataclasses.replace(how, ack_bytes=0)
+    unmarked = dataclasses.replace(silent, ecn=(0.0, 0.0))
+    whole, *silenced = (run_packets(plan, size, one).results[0] for one in (how, silent, unmarked))
     without = [result.time / flow - 1 for result in silenced]
     return Gap(*case, size, flow, whole.time, without[0], without[1], whole.counters["marks"])
 
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.write_data:
             write_data()
             return 0
-        total = len(NETWORKS) * len(CASES) * len(PRODUCTS) * len(TRANSPORTS)
+        total = len(NETWORKS) * len(CASES) * len(PRODUCTS) * len(PATHS)
         source = gaps()
         found = [next(source) for _ in progress(range(total), "packet_vs_flow")]
     except CommsimError as error:

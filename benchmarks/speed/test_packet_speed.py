@@ -18,8 +18,8 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.links.fabric import TRANSPORTS
 from commsim.engine.packet.messages import PacketRun, run_packets
+from commsim.engine.packet.transports.spraying import usual_path
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 
@@ -51,10 +51,8 @@ def where(n_hosts: int) -> Network:
 
 def simulate(plan: FlowPlan, size: float, name: str) -> PacketRun:
     """Run one case."""
-    transport = TRANSPORTS[name]()
-    fabric = transport.fabric(RATE)
-    lossy = dataclasses.replace(fabric, loss=LOSS)
-    return run_packets(plan, size, transport=transport, fabric=fabric if name == "window" else lossy)
+    how = usual_path(name, plan.network)
+    return run_packets(plan, size, how if name == "window" else dataclasses.replace(how, loss=LOSS))
 
 
 @pytest.mark.parametrize(("n_hosts", "collective", "transport", "size"), CASES)

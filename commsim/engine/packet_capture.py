@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 
+from .packet.aggregated.packet_job import AggregationJob
 from .packet.messages import PacketRun
-from .packet.packet_job import AggregationJob
 
 
 def worker_links(network: Network, jobs: Sequence[AggregationJob]) -> list[int]:

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.engine.packet import run_state as tables
-from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric
+from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
 from commsim.engine.packet.transports.transports import Constants, Transport, transport_of
 
 BALANCINGS = {
@@ -190,6 +191,11 @@ def over_path(
         window = max(1.0, window // framing.payload) * (framing.payload + framing.header)
     how = Spraying(transport, "path", 1, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
     return dataclasses.replace(in_packets(how, framing), window=window).with_fabric(fabric)
+
+
+def usual_path(transport: str, network: Network) -> Spraying:
+    """Return a transport over one path with the queues that it usually meets on a network."""
+    return over_path(transport, fabric=usual_queues(transport, float(network.bandwidth.max(initial=1.0))))
 
 
 def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
