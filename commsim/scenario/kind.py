@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Fields of Scenario and Wish that every kind honours.
 COMMON = frozenset(
     {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "engine", "iterations",
-     "framing", "transport", "fabric"}
+     "framing", "transport"}
 )  # fmt: skip
 __all__ = ["COMMON", "CollectivePlan", "Kind", "Outcome", "WorkPlan"]
 

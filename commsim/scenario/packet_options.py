@@ -6,7 +6,6 @@ says otherwise; with all others over many.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +127,7 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     InputError
         If the transport is unknown, or has no such parameter.
     """
-    from commsim.engine.packet.links.fabric import usual_queues
-    from commsim.engine.packet.transports.spraying import Spraying, over_path
+    from commsim.engine.packet.transports.spraying import Spraying, usual_path
 
     transport = given.get("transport", USUAL)
     name = transport.split(":")[0]
@@ -137,11 +135,8 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     if name == "dctcp" and "ack_every" in given:
         raise InputError("--ack-every: dctcp acknowledges every packet")
     if name in PATHS and not SPRAYING.keys() & given.keys():
-        usual = usual_queues(name, float(network.bandwidth.max(initial=1.0)))
-        return over_path(
-            transport, fabric=dataclasses.replace(usual, **fabric), window=given.get("window"),
-            ack_every=given.get("ack_every"),
-        )  # fmt: skip
+        sent = {key: given[key] for key in ("window", "ack_every") if key in given}
+        return usual_path(transport, network, **sent, **fabric)
     if "buffer" in fabric:
         fabric["queue"] = fabric.pop("buffer")
     if "ecn_min" in fabric or "ecn_max" in fabric:

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import process_time
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.jit import compile_all
-from commsim.core.network import FORWARDING, Network
+from commsim.core.network import Network
 from commsim.engine.packet import run_state as rows_of
-from commsim.engine.packet.aggregated.traffic_state import ADDED, RECEIVER_ROW, Jobs
+from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.hosts.host_kernel import MARGIN, begin_run
 from commsim.engine.packet.hosts.host_kernel import run as run_kernel
-from commsim.engine.packet.hosts.work import Work, work_of
+from commsim.engine.packet.hosts.work import work_of
 from commsim.engine.packet.links.flapping import Flapping
-from commsim.engine.packet.links.link_tables import check_room, job_tables, link_tables, more_records, with_packets
+from commsim.engine.packet.links.link_tables import more_records, with_packets
 from commsim.engine.packet.links.pauses import deadlocked, named
 from commsim.engine.packet.links.ways import Ways, ways_of
-from commsim.engine.packet.links.wheel_kernel import bucket_shift, schedule
+from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import (
     CHANGE,
     DONE,
-    ENDLESS,
     FULL,
-    LINK_ROW,
     NEVER,
     PS,
-    ROUTE_ROW,
-    STREAM_ROW,
-    TAP_ROW,
-    Row,
-    Rows,
-    event_queue,
-    on_lines,
-    zeros_on_lines,
 )
 from commsim.engine.packet.run_state import Fabric
-from commsim.engine.packet.transports.credit_kernel import INTERVAL
-from commsim.engine.packet.transports.rules import RULES_ROW, rules_of
-from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Messages, Spraying
+from commsim.engine.packet.tables import Tables, build, with_more_packets
+from commsim.engine.packet.transports.spraying import Messages, Spraying
 from commsim.routing.flaps import Flaps
 
 SAMPLES = 1024  # at first
@@ -171,13 +160,6 @@ class Stop(Protocol):
         """Do what is due."""
 
 
-class Tables(NamedTuple):
-    """All state of a run; changed in place."""
-
-    fabric: Fabric
-    jobs: Jobs
-
-
 def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.int64]) -> tuple[Tables, bool, float]:
     """Run to the end; tables that are full grow.
 
@@ -237,7 +219,7 @@ def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
                 f"{n} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
                 "windows are too large"
             )
-        fabric = _grown(fabric)
+        fabric = with_more_packets(fabric)
         jobs = with_packets(jobs, len(fabric.packet) - n)
     width = rows_of.N_COUNTED + 2 * len(fabric.watched)
     fabric = fabric._replace(
@@ -254,237 +236,6 @@ def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
     if np.isfinite(when):
         queue = fabric.events
         schedule(queue, len(queue.event) - 1, round(when * PS))
-
-
-def build(
-    network: Network,
-    ways: Ways,
-    work: Work,
-    spraying: Spraying,
-    of_jobs: Mapping[str, Any] | None = None,
-    *,
-    tapped: Sequence[int] = (),
-    flaps: bool = False,
-) -> Tables:
-    """Lay out all tables of a run.
-
-    Parameters
-    ----------
-    network, ways : Network, Ways
-        Network, and its equal-cost sets.
-    work : Work
-        Flows and their messages.
-    spraying : Spraying
-        Transport, load balancing and switches.
-    of_jobs : mapping of str to table, optional
-        Tables of jobs that switches aggregate, of
-        :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
-    tapped : sequence of int
-        Links whose packets are recorded.
-    flaps : bool
-        Whether links go down.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
-    of_jobs = of_jobs or {}
-    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
-    rules = rules_of(network, ways, spraying, flaps=flaps)
-    generator = np.random.default_rng(spraying.seed)
-    link, buffer = _links(network, ways, spraying, rules, of_jobs)
-    taps = np.isin(ways.links, tapped)
-    link["tapped"][: len(taps)] = taps
-    link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
-    flow, ring = _flows(work, spraying, rules, generator)
-    host = _hosts(n_hosts, rules, generator)
-    n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
-    state = np.zeros((), rows_of.STATE_ROW)
-    state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
-    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max()) + 1
-    state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
-    state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
-    firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
-    for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
-        state[name] = first
-    stream, route = _streams(ways, work, of_jobs)
-    n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
-    state["n_classes"] = n_classes
-    learns = spraying.balancing in ("bitmap", "reps", "mixed")
-    let = np.zeros(n_switches * rows_of.N_FLOWLETS if spraying.balancing == "flowlet" else 1, rows_of.FLOWLET_ROW)
-    let["link"] = -1
-    row = np.zeros((), RULES_ROW)
-    for name in RULES_ROW.names or ():
-        row[name] = rules.get(name, 0)  # what the transport does not have
-    every = round(PS * spraying.sample)
-    state["sample_every"], state["sample_at"] = every, every or NEVER
-    watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
-    width = rows_of.N_COUNTED + 2 * len(watched)
-    longest = float((link["latency"] + (spraying.payload + spraying.header) * link["ps_per_byte"]).max(initial=1.0))
-    events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
-    notes = int(rules["n_notes"])
-    noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
-    noted["link"] = -1
-    weight = np.array(spraying.class_weights, np.float64)
-    per_class = np.zeros((2, n_links * n_classes), np.int64)
-    fabric = Fabric(
-        _row(state), _row(row), link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
-        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
-        work.message, work.queue, *work.successors, work.adding,
-        np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
-        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
-        np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
-        np.zeros(n_flows * spraying.entropies, np.uint8),
-        np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
-        np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
-        stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
-        np.zeros(0, TAP_ROW),
-    )  # fmt: skip
-    fabric = _grown(fabric)
-    return Tables(fabric, with_packets(job_tables(of_jobs), len(fabric.packet)))
-
-
-def _links(
-    network: Network, ways: Ways, spraying: Spraying, rules: dict[str, float], of_jobs: Mapping[str, Any]
-) -> tuple[Rows, Rows]:
-    """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
-    laid, buffer = link_tables(network, spraying.fabric)
-    n, n_hosts = len(laid), len(ways.hosts)
-    unit = of_jobs.get("unit", laid[:0])
-    link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
-    link[:n], link[n:] = laid[ways.links], unit
-    link["to"][:n], link["to"][n:] = ways.to, n_hosts
-    room = network.buffer[ways.links].copy()
-    room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
-    link["room"][:n] = np.minimum(room, ENDLESS)
-    check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
-    link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
-    link["evented"][:n_hosts] = True  # hosts choose when they can send
-    marks = np.arange(n) >= n_hosts
-    if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
-        marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
-    for name in ("ecn_min", "ecn_max"):
-        link[name][:n] = np.where(marks, min(rules[name], ENDLESS), 0)
-    return link, buffer
-
-
-def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
-    """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
-    stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
-    if work.paths is not None:
-        there, back, n = work.paths.there, work.paths.back, len(work.src)
-        hops = np.concatenate((there.link, back.link)).astype(np.int64)
-        first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
-        stream = np.zeros(2 * n, STREAM_ROW)
-        stream["begin"], stream["end"], stream["owner"] = first[:-1], first[1:], np.tile(np.arange(n), 2)
-        stream["priority"] = np.tile(work.rank, 2)
-    more = np.array(of_jobs.get("stream", []), STREAM_ROW)
-    for name in ("begin", "end"):
-        more[name] += len(hops)
-    for row in ("up", "down", "down_end", "unit"):
-        for table in ("worker", "aggregator", "server"):
-            for one in of_jobs.get(table, ()):
-                if row in (one.dtype.names or ()) and one[row] >= 0:
-                    one[row] += len(stream)
-    stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
-    place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
-    place[ways.links] = np.arange(len(ways.links))
-    route = np.zeros(len(hops), ROUTE_ROW)
-    route["link"] = place[hops.astype(np.int64)]
-    route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
-    return stream, on_lines(route)
-
-
-def _row(table: NDArray[np.void]) -> Row:
-    """Take the one row of a table, which is not a copy of it."""
-    row: Row = table.reshape(1)[0]
-    return row
-
-
-def _grown(fabric: Fabric) -> Fabric:
-    """Double the packets' table; the new rows are free."""
-    old, state = fabric.packet, fabric.state
-    new = _in_lines(max(2 * len(old), 1024))
-    new[: len(old)] = old
-    new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
-    new["next"][-1] = state["first_free"]
-    state["first_free"] = len(old)
-    state["n_free"] += len(new) - len(old)
-    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), rows_of.NOTE_ROW)
-    note[: len(fabric.note)] = fabric.note
-    return fabric._replace(packet=new, note=note)
-
-
-def _in_lines(n: int) -> Rows:
-    """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
-    size = rows_of.PACKET_ROW.itemsize
-    room = np.zeros((n + 1) * size, np.uint8)
-    begin = -room.ctypes.data % size
-    return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
-
-
-def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: np.random.Generator) -> tuple[Rows, int]:
-    """Fill the flows' table; return it with the length of their rings in all."""
-    n = len(work.src)
-    flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
-    flow["message"], flow["end"] = work.of_flow[:-1], work.of_flow[1:]
-    count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
-    flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
-    flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
-    if work.paths is not None:
-        flow["local"] = np.diff(work.paths.there.first) == 0
-    flow["received_at"] = flow["finished_at"] = -1
-    flow["window"] = rules["window"]
-    if work.paths is not None:
-        flow["on_path"], flow["cap"] = True, np.where(np.isfinite(work.paths.cap), work.paths.cap, 0.0) / PS
-        if rules["transport"] == rows_of.WINDOW and spraying.window is None:
-            flow["window"] = work.paths.window * rules["mtu"]
-    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // rules["mtu"] + 1, 1), MOST_EARLY)
-    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
-    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
-    # windows of DCTCP and Swift grow as far as the network lets them
-    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (spraying.on_path and spraying.window)
-    flow["most"] = 1e15 if grows else np.maximum(flow["window"], rules["window"])
-    flow["credit"], flow["blind"] = rules["window"], True
-    flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
-    # HPCC's first window is that of a round trip
-    flow["rate"], flow["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
-    for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
-        flow[name] = NEVER
-    flow["decayed_at"] = flow["notified_at"] = -1
-    flow["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
-    flow["latest"], flow["rank"] = -1, work.rank
-    flow["turns"] = 1 if work.paths is None else work.paths.turns
-    for name in ("next_pull", "next_idle"):
-        flow[name] = -1
-    flow["flip"] = generator.integers(spraying.entropies, size=n)
-    flow["upper"] = generator.integers(MOST_ENTROPIES // spraying.entropies, size=n) * spraying.entropies
-    if spraying.balancing == "ecmp":
-        flow["upper"] += flow["flip"]
-    return flow, int(length.sum())
-
-
-def _receivers(work: Work) -> Rows:
-    """Fill the table of the flows' other ends."""
-    receiver = np.zeros(len(work.src), RECEIVER_ROW)
-    receiver["message"] = receiver["complete"] = work.of_flow[:-1]
-    receiver["end"], receiver["node"] = work.of_flow[1:], work.node
-    receiver["boundary"] = work.message["end"][work.queue[work.of_flow[:-1]]]
-    return receiver
-
-
-def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator) -> Rows:
-    """Fill the hosts' table."""
-    host = np.zeros(n_hosts, rows_of.HOST_ROW)
-    host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
-    for name in ("pull_head", "idle_head"):
-        host[name] = -1
-    host["pacer"] = host["rate_at"] = NEVER
-    host["rate"] = 1.0
-    if rules["least_rate"] < 1.0:
-        host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
-    return host
 
 
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -193,9 +194,22 @@ def over_path(
     return dataclasses.replace(in_packets(how, framing), window=window).with_fabric(fabric)
 
 
-def usual_path(transport: str, network: Network) -> Spraying:
-    """Return a transport over one path with the queues that it usually meets on a network."""
-    return over_path(transport, fabric=usual_queues(transport, float(network.bandwidth.max(initial=1.0))))
+def usual_path(
+    transport: str, network: Network, *, window: float | None = None, ack_every: int | None = None, **queues: Any
+) -> Spraying:
+    """Return a transport over one path with the queues that it usually meets on a network.
+
+    Parameters
+    ----------
+    transport, window, ack_every
+        Same as in :func:`over_path`.
+    network : Network
+        Network whose fastest link decides the usual marks.
+    **queues
+        What differs: fields of :class:`commsim.engine.packet.links.fabric.Fabric`.
+    """
+    usual = usual_queues(transport.split(":")[0], float(network.bandwidth.max(initial=1.0)))
+    return over_path(transport, fabric=dataclasses.replace(usual, **queues), window=window, ack_every=ack_every)
 
 
 def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
