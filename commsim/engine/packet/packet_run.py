@@ -36,11 +36,8 @@ from commsim.engine.packet.tables import Tables, build, with_more_packets
 from commsim.engine.packet.transports.spraying import Messages, Spraying
 from commsim.routing.flaps import Flaps
 
-SAMPLES = 1024  # at first
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
-MOST_NEEDED = 16  # packets that one event may make
-MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

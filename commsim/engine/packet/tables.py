@@ -35,8 +35,6 @@ from commsim.engine.packet.transports.rules_of_run import RULES_ROW, rules_of
 from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Spraying
 
 SAMPLES = 1024  # at first
-MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
-LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
 MOST_NEEDED = 16  # packets that one event may make
 MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 

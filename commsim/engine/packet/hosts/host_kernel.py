@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.aggregated.aggregator_kernel import on_contribution, on_result, on_server, on_unit
+from commsim.engine.packet.aggregated.taking_kernel import take
 from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, Jobs
-from commsim.engine.packet.aggregated.worker_kernel import on_worker_result, on_worker_timer
+from commsim.engine.packet.aggregated.worker_kernel import on_worker_timer
 from commsim.engine.packet.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
 from commsim.engine.packet.hosts.receiver_kernel import on_arrival
 from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, make_packet, may_send, on_answer
@@ -50,10 +50,6 @@ from commsim.engine.packet.packet_state import (
     REQUEST,
     RESENT,
     STUCK,
-    TO_AGGREGATOR,
-    TO_SERVER,
-    TO_UNIT,
-    TO_WORKER,
     TRIMMED,
 )
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
@@ -219,7 +215,7 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
         return _pass_on(fabric, fabric.route[one["hop"]]["link"], p, now)
     if one["kind"] < CONTRIBUTION:
         return _receive(fabric, p, now)
-    _aggregate(fabric, jobs, p)
+    take(fabric, jobs, p)
     return -1
 
 
@@ -264,23 +260,6 @@ def _pause(fabric: Fabric, i: int, now: int) -> int:
     if link["serving"] < 0:
         start(fabric, i, now)
     return -1
-
-
-@njit_norefcount
-def _aggregate(fabric: Fabric, jobs: Jobs, p: int) -> None:
-    """Handle a packet of an aggregation job at the end of its stream."""
-    target = fabric.stream[fabric.packet[p]["stream"]]["target"]
-    if target == TO_WORKER:
-        on_worker_result(fabric, jobs, p)
-    elif target == TO_AGGREGATOR:
-        if fabric.packet[p]["kind"] == CONTRIBUTION:
-            on_contribution(fabric, jobs, p)
-        else:
-            on_result(fabric, jobs, p)
-    elif target == TO_SERVER:
-        on_server(fabric, jobs, p)
-    elif target == TO_UNIT:
-        on_unit(fabric, jobs, p)
 
 
 @njit_norefcount
