@@ -20,6 +20,8 @@ from .cluster import Cluster
 from .link_classes import LinkClass, Scores
 from .link_use import link_uses
 
+# Nodes of a job that are shown.
+MAX_SHOWN = 6
 ITERATIONS = 60
 _SAME = 1e-3
 
@@ -162,10 +164,6 @@ def simulated(
         for job, seconds in zip(jobs, run.iteration_times, strict=True)
     }
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
-
-
-# Nodes of a job that are shown.
-MAX_SHOWN = 6
 
 
 def counted_names(nodes: Sequence[str]) -> str:

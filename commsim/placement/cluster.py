@@ -21,6 +21,7 @@ from commsim.scenario.inputs import load_network
 
 # Of one host.
 MAX_GPUS = 1024
+_EXAMPLE = 'spec = "star:n_hosts=8"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +72,6 @@ class Cluster(Value):
         return self.gpus - self.busy
 
 
-_EXAMPLE = 'spec = "star:n_hosts=8"'
 ClusterLike: TypeAlias = Cluster | str | PathLike[str] | Mapping[str, Any]
 
 

@@ -243,7 +243,8 @@ def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
     if len(names) != n_gpus:  # a node may have a name such as h2x4, so that counts are read only where they must be
         names = [name for text in names for name in _counted(text)]
     if len(names) != n_gpus:
-        fields.fail("placement", f"must name {n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, got {len(names)}")
+        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs"
+        fields.fail("placement", f"must name {wanted}, got {len(names)}")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""Policies that order a queue: FIFO and backfilling; Tiresias and Gandiva-fair (attained service); Chronus (deadlines)."""
+"""Policies that order a queue: FIFO, backfilling; Tiresias, Gandiva-fair (attained service); Chronus (deadlines)."""
 
 from __future__ import annotations
 
