@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,8 +28,7 @@ from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_text
 
-from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
-from .printed_rates import interval, ranks_of_rates
+from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count, interval, ranks_of_rates
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {

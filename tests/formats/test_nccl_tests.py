@@ -12,7 +12,7 @@ from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measurement
 from commsim.formats.measured import read_measured
-from commsim.formats.printed_rates import ranks_of_rates
+from commsim.formats.measurement import ranks_of_rates
 from commsim.report.table_of_run import Row, table_of
 
 HALF = "     time   algbw   busbw #wrong"
