@@ -44,7 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "training and placement": {
         "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
         "place": "rank placements of jobs on a cluster, with start and iteration times; answer schedulers over HTTP",
-        "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
+        "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI's shifts in time",
     },
     "many points and figures": {
         "sweep": "compute many points over any parameter, resumable; find the cheapest topology among them",
@@ -216,6 +216,7 @@ def _without_verb(argv: list[str]) -> int:
     )
     parser = Parser(
         prog="commsim",
+        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB]",
         description="Predict collectives on a network, then run the same schedule for real.",
         before_examples=f"{listing.strip()}\n\n`commsim help VERB` says more.",
     )

@@ -34,7 +34,9 @@ class RunConfig(WithJson):
     policy: str | None = flag(
         metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
     )
-    cassini: bool = switched(help="rank placements and shift jobs by CASSINI: --placing cassini")
+    cassini: bool = switched(
+        help="rank placements and shift the starts of jobs as CASSINI (NSDI 2024) does: --placing cassini"
+    )
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
         help="how jobs get GPUs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
