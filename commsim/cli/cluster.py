@@ -238,6 +238,6 @@ def trace(config: TraceConfig) -> Answer:
 COMMANDS = {
     "cluster run": Verb(RunConfig, run, "replay a trace of jobs under a policy"),
     "cluster policies": Verb(Flags, list_policies, "print the policies"),
-    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed of models"),
+    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed about models"),
     "cluster trace": Verb(TraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
 }

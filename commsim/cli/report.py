@@ -139,7 +139,7 @@ class PlotConfig(Data, Kind):
         default=(),
         nargs="*",
         metavar="RESULT",
-        help="further results, in the same figure; a colour for each file",
+        help="more results in the same figure; a colour for each file, or each algorithm of a file",
     )
     output: str | None = flag(
         "-o", metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it (default: KIND.svg)"

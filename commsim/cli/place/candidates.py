@@ -53,7 +53,7 @@ class Config(Scoring):
     )
     others: tuple[str, ...] = flag(
         "others", nargs="*", metavar="JOBS.json",
-        help="further files of the same jobs; where all jobs have placements, these are ranked",
+        help="more files with the same jobs, all of them placed: these placements are ranked",
     )  # fmt: skip
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
