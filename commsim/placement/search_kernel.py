@@ -1,7 +1,7 @@
 """Kernels that turn circles until little demand is left above the capacity.
 
 Demand is in small whole units of the capacity: sums of whole numbers are the same in any order, so that they can be
-formed many at a time, and equals are equal. Rows are added and copied in loops: an assignment to a row has Numba compile
+formed many at a time, and equals are equal. Rows are added and copied in loops: assigning to a row has Numba compile
 the text of a message about shapes.
 """
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+T = TypeVar("T", bound=np.generic)
+
 
 @kernel
-def grown(values: NDArray[Any], n: int) -> NDArray[Any]:
-    """Return a copy with room for more; a loop compiles in a tenth of the time of NumPy's concatenation.
+def grown(values: NDArray[T], n: int) -> NDArray[T]:
+    """Return a copy with room for more; compiling a loop takes less time than NumPy's concatenation.
 
     Parameters
     ----------
-    values : Any[m]
-        What is kept.
+    values : T[m]
+        Values, which the copy begins with.
     n : int
-        How many more there shall be room for.
+        Number of further values that it has room for.
     """
     larger = np.empty(values.shape[0] + n, values.dtype)
     for i in range(values.shape[0]):
