@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
@@ -261,6 +261,8 @@ def rank_placements(
     InputError
         If the jobs are not the same each time, one has no placement, or a placement is not one of the cluster.
     """
+    if not isinstance(placed, Mapping):
+        raise wrong_kind("placed", "a dict of jobs by name", placed)
     cluster, read = read_cluster(cluster), {name: read_jobs(jobs) for name, jobs in placed.items()}
     if not read:
         raise InputError("rank_placements needs at least one placement")
