@@ -38,8 +38,12 @@ NOT_SPRAYED = {
     "resume_at": "pause", "loss_burst": "loss-burst", "class_weights": "class-weights",
 }  # fmt: skip
 USUAL = "window"
+# Balancing by the name that routing has for it: each packet takes a path at random.
+BALANCING_NAMES = {"spray": "oblivious"}
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of"]
+__all__ = [
+    "ALL", "checked_packets", "framing_of", "is_sprayed", "name_of", "packet_notes", "packets_of", "told_transport",
+]  # fmt: skip
 
 
 # How values of each kind are checked.
@@ -158,6 +162,8 @@ def _sprayed(name: str, given: Mapping[str, Any]) -> Spraying:
         if key in given:
             raise InputError(f"--{flag} is of transports with one path; leave it out with {name} over many paths")
     more = {key: given[key] for key in ("balancing", "entropies", "flowlet_gap", "window", "loss") if key in given}
+    if "balancing" in more:
+        more["balancing"] = BALANCING_NAMES.get(more["balancing"], more["balancing"])
     if "buffer" in given:
         more["queue"] = given["buffer"]
     if "ecn_min" in given or "ecn_max" in given:
@@ -173,6 +179,15 @@ def is_sprayed(transport: Transport | Spraying | None) -> bool:
     from commsim.engine.fabric.spraying import Spraying
 
     return isinstance(transport, Spraying)
+
+
+def told_transport(transport: Transport | Spraying | None) -> str:
+    """Return how packets are sent, for the heading of a table: the transport, and the balancing over many paths."""
+    from commsim.engine.fabric.spraying import Spraying
+
+    if isinstance(transport, Spraying):
+        return f"transport {transport.transport}, balancing {transport.balancing}"
+    return f"transport {name_of(transport)}"
 
 
 def name_of(transport: Transport | Spraying | None) -> str:

@@ -312,11 +312,23 @@ def nccl_launch(
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
-    if setting is not None and setting.assumed:
-        notes.append(f"{name}: assumed: {'; '.join(one.what for one in setting.assumed)}")
+    assumed = [one.what for one in setting.assumed] if setting is not None else []
+    if setting is not None and (one_switch := _sharp_on_one_switch(network, len(machines))):
+        assumed.insert(0, one_switch)
+    if assumed:
+        notes.append(f"{name}: assumed: {'; '.join(assumed)}")
     if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
         notes.append(f"{name}: only links cost time, since {why}")
     return dataclasses.replace(found, notes=tuple(notes))
+
+
+def _sharp_on_one_switch(network: Network, n_machines: int) -> str:
+    """Say what SHARP's trees, which add in each rack first, would do better; empty where there is one switch."""
+    adds = np.flatnonzero(network.aggregates & (network.kind == SWITCH) & (network.machine < 0))
+    if len(adds) < 2 or n_machines < 2:
+        return ""
+    where = f"SHARP adds on {network.nodes[adds[-1]]} alone and not in each rack first"
+    return f"{where}, so that links between switches carry more than its trees send"
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
