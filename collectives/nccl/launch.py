@@ -131,6 +131,9 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     if asked.rings == "pairs":
         return _pairs(asked)
     if call.algorithm == "ring":
+        sizes = {len(unit) for unit in units}
+        if asked.cycles and any(sizes != {len(ring)} or {*ring} != {*range(len(ring))} for ring in asked.cycles):
+            raise InputError(f"{asked.name}: each of cycles must hold each place of a machine, from 0 on, exactly once")
         order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else ring_order
         return _rings(call, asked.parts(call), units, root, order)
     if call.algorithm in ("nvls", "nvls_tree"):

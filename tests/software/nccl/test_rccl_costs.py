@@ -73,6 +73,13 @@ def test_an_all_reduce_between_all_pairs_is_proved_and_is_no_other_operation():
             COLLECTIVES[name].build(4, rings="pairs", **given)
 
 
+@pytest.mark.parametrize("cycles", [((0, 1, 2),), ((0, 1, 2, 2),), ((0, 1, 2, 4),)])
+def test_rings_that_miss_a_place_of_a_machine_are_refused(cycles):
+    with pytest.raises(InputError, match="each of cycles must hold each place of a machine"):
+        COLLECTIVES["rccl_all_reduce"].build(4, cycles=cycles)
+    check(COLLECTIVES["rccl_all_reduce"].build(4, cycles=((0, 2, 1, 3), (3, 1, 2, 0))))
+
+
 def test_only_xgmi_and_nics_are_priced():
     network = load_network("mi355x@star:machines=2")
     after = priced(network, rccl_costs()["cdna4"], "simple")
