@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.nccl_tables import amd
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.rows import PEERS, Row, group, median_of, rows_of, summary, usable
 from benchmarks.nccl_tables.ways import print_compared
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if flags.page:
         from benchmarks.nccl_tables.left_out import left_out, page
 
-        left = page(left_out(tables, known))
+        left = page(left_out(tables, known)) + amd.page(Path(flags.data))
         Path(flags.page).write_text(_page(by_id, found, sums, unknown, left), encoding="utf-8")
     if flags.json:
         write_json(flags.json, {

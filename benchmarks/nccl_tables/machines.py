@@ -165,7 +165,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     """
     words = f"{line['machine']} {line['fabric']}".lower()
     if re.search(NOT_NVIDIA, words):
-        raise InputError(f"{line['machine']}: no constants of RCCL")
+        raise InputError(f"{line['machine']}: RCCL, see that section")
     gpu, is_pcie = next(((name, pcie) for pattern, name, pcie in GPUS if re.search(pattern, words)), ("", False))
     if not gpu:
         raise InputError(f"{line['machine']}: its GPU is not known")

@@ -26,7 +26,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}
+{root}{cycles}
 Returns
 -------
 Schedule
@@ -45,13 +45,17 @@ _NCCL = {
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
+    "cycles": "",
     "own": "version : str\n    Version of NCCL, 2.8 to 2.30; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
     "chooses": "Default: a ring.",
-    "protocol": "Simple by default, since RCCL's choice is not modelled",
+    "protocol": "LL for small arrays in ``commsim run``, else Simple",
     "channels": "Seven for each GPU of a mesh, 56 of eight MI300X",
-    "own": 'rings : {"mesh", "rails"}\n    Layout: over all links of a full mesh of GPUs, or through each machine.\n',
+    "cycles": "cycles : tuple of tuple of int, optional\n    With ``mesh``: rings in every machine, as places in it. "
+    "``commsim run`` takes\n    rings over direct links where GPUs form no full mesh.\n",
+    "own": 'rings : {"mesh", "rails", "pairs"}\n    Layout: over all links of a full mesh of GPUs, or through each '
+    "machine;\n    ``pairs`` is no ring, but an all-reduce in which all pairs of one machine send at once.\n",
 }
 
 
@@ -122,15 +126,21 @@ def rccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def build(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None,
+        cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings)
+        asked = Asked(
+            name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings, cycles
+        )
         return launch(asked)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
+        cycles: Machines | None = None,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings)
+        asked = Asked(
+            name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings, cycles
+        )
         return launch(asked, root)
 
     return _registered(rooted if text.root else build, name, operation, text.of("rccl"))

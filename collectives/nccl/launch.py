@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -25,7 +26,7 @@ from .trees import Tree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
 Choice = Literal["auto", "ll", "ll128", "simple"]
-Rings = Literal["mesh", "rails"]
+Rings = Literal["mesh", "rails", "pairs"]
 Machines = tuple[tuple[int, ...], ...]
 
 # Channels unless the network says how many: a communicator has at least two.
@@ -45,7 +46,7 @@ class Asked:
         Name and operation of the collective.
     n_ranks : int
         Ranks.
-    algorithm, protocol, channels, version, n_bytes, machines, rings
+    algorithm, protocol, channels, version, n_bytes, machines, rings, cycles
         Parameters of the collectives themselves; rings of NCCL go by rails.
     loops : int
         Loops of each channel that are built, all full; 0 for those of the call.
@@ -61,6 +62,7 @@ class Asked:
     n_bytes: int = SIZE
     machines: Machines | None = None
     rings: Rings = "rails"
+    cycles: Machines | None = None
     loops: int = 0
 
     @property
@@ -126,8 +128,14 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     call, units, n = asked.call(), asked.units, asked.n_ranks
     if n == 1:
         return Program(1, 1).build()
+    if asked.rings == "pairs":
+        return _pairs(asked)
     if call.algorithm == "ring":
-        return _rings(call, asked.parts(call), units, root, mesh_order if asked.rings == "mesh" else ring_order)
+        sizes = {len(unit) for unit in units}
+        if asked.cycles and any(sizes != {len(ring)} or {*ring} != {*range(len(ring))} for ring in asked.cycles):
+            raise InputError(f"{asked.name}: each of cycles must hold each place of a machine, from 0 on, exactly once")
+        order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else ring_order
+        return _rings(call, asked.parts(call), units, root, order)
     if call.algorithm in ("nvls", "nvls_tree"):
         return _nvls(asked.name, call, asked.parts(call), units)
     if call.algorithm == "pat":
@@ -140,6 +148,19 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     if call.algorithm == "collnet_direct" and call.operation in BY_RANK:
         raise InputError(f"{asked.name}: algorithm=collnet_direct is built for all_reduce only; take ring")
     return _trees(call, asked.parts(call), units)
+
+
+def _pairs(asked: Asked) -> Schedule:
+    """Each rank adds up its part, which all others send to it, and sends the sum to all."""
+    n = asked.n_ranks
+    if asked.operation != "all_reduce" or asked.algorithm not in ("auto", "ring") or len(asked.units) > 1:
+        raise InputError(f"{asked.name}: rings=pairs is for an all-reduce in one machine; take mesh or rails")
+    src, dst = np.nonzero(~np.eye(n, dtype=np.bool_))
+    p = Program(n, n)
+    p.reduce(dst, src=src, dst=dst)
+    p.fence()
+    p.copy(src, src=src, dst=dst)
+    return p.build()
 
 
 def _rings(

@@ -32,7 +32,9 @@ def mesh_cycles(n: int) -> tuple[tuple[int, ...], ...]:
     return (*rings, *(ring[::-1] for ring in rings))
 
 
-def mesh_order(machines: Sequence[Sequence[int]], channel: int) -> NDArray[np.int64]:
+def mesh_order(
+    machines: Sequence[Sequence[int]], channel: int, cycles: Sequence[Sequence[int]] | None = None
+) -> NDArray[np.int64]:
     """Ranks in the order of the ring of a channel, which leaves every machine and enters the next by one rail.
 
     Parameters
@@ -42,13 +44,15 @@ def mesh_order(machines: Sequence[Sequence[int]], channel: int) -> NDArray[np.in
     channel : int
         Number. With n ranks in a machine, n (n - 1) channels use all links and all rails
         equally: 56 of eight ranks.
+    cycles : sequence of sequence of int, optional
+        Rings inside every machine, as places in it; by default those of a full mesh.
     """
     order: list[int] = []
     for number, machine in enumerate(machines):
-        cycles = mesh_cycles(len(machine))
-        cycle = cycles[channel % len(cycles)]
+        inside = cycles or mesh_cycles(len(machine))
+        cycle = inside[channel % len(inside)]
         # By two places from one use of a cycle to the next: then rails are used equally at both ends of the path.
-        first = 2 + 2 * (channel // len(cycles))
+        first = 2 + 2 * (channel // len(inside))
         path = [machine[cycle[(first + i) % len(cycle)]] for i in range(len(cycle))]
         order += reversed(path) if number % 2 else path
     return np.array(order)

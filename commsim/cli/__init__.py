@@ -26,7 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
         "nccl": "print which algorithm and protocol NCCL chooses at which size, and why",
         "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
-        "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
+        "bound": "print a lower bound on the time of any schedule, and each algorithm's distance from it",
         "synthesize": "make the fastest schedule for a network, with a proven lower bound",
     },
     "compare with reality": {
@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "emulate": "run a program, unchanged, on a network that is not there",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
         "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
-        "reproduce": "figures of papers: theirs beside ours, with the error and what was assumed or fitted",
+        "reproduce": "print figures of papers beside predictions, with the error and what was assumed or fitted",
         "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
     },
     "in-network aggregation": {
@@ -44,7 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "training and placement": {
         "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
         "place": "rank placements of jobs on a cluster, with start and iteration times; answer schedulers over HTTP",
-        "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
+        "cluster": "replay a trace of jobs on a cluster under known schedulers, with CASSINI's time shifts or without",
     },
     "many points and figures": {
         "sweep": "compute many points over any parameter, resumable; find the cheapest topology among them",
@@ -216,6 +216,7 @@ def _without_verb(argv: list[str]) -> int:
     )
     parser = Parser(
         prog="commsim",
+        usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB]",
         description="Predict collectives on a network, then run the same schedule for real.",
         before_examples=f"{listing.strip()}\n\n`commsim help VERB` says more.",
     )

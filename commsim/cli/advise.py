@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_time, parse_size
+from commsim.core.units import format_time, parse_size, share
 from commsim.report.answer import Answer, Table, remarks
 from commsim.sparse.generate import PATTERNS
 
@@ -29,7 +29,7 @@ class Config(Faults, WithJson):
     )
     workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or the number of gradients)")
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
-    density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
+    density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
     gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
@@ -95,9 +95,9 @@ def advise_exchange(config: Config) -> Answer:
 
 def _densities(text: str | None) -> tuple[float, ...]:
     try:
-        return () if text is None else tuple(dict.fromkeys(float(part) for part in text.split(",")))
+        return () if text is None else tuple(dict.fromkeys(share(part) for part in text.split(",")))
     except ValueError:
-        raise InputError(f"--density takes shares such as 0.01 or 0.01,0.1, got {text!r}") from None
+        raise InputError(f"--density takes shares such as 0.01, 1% or 0.01,0.1, got {text!r}") from None
 
 
 COMMANDS = {"advise": Verb(Config, run)}

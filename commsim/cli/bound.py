@@ -1,4 +1,4 @@
-"""``commsim bound``: a lower bound on the time of any schedule, and the distance of each algorithm from it."""
+"""``commsim bound``: a print a lower bound on the time of any schedule, and each algorithm's distance from it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.render import tell
 
-from .flags import Verb, WithJson, flag, repeated
+from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ CASES = (
 )  # fmt: skip
 BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
 VALIDATED = [
-    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "low", "high", "error", "native(us)",
-    "#wrong", "note",
+    "collective", "size(B)", "measured", "p5", "p95", "predicted", "low", "high", "error", "native", "#wrong", "note",
 ]  # fmt: skip
+# Columns of the verbose table only; a launcher's output has no width, and is read on a terminal.
+INTERVALS = ("p5", "p95", "low", "high", "note")
 
 
 class Config(WithJson):
@@ -70,7 +71,7 @@ def _calibrate(config: Config) -> Answer:
 
         before = disturbances(transport)
         calibration = Calibration(transport)
-        calibration.run(config.passes, _progress(transport, "calibrate"))
+        calibration.run(config.passes, _progress(transport, "calibrate", f"{config.passes} or more"))
         network = calibration.network()
         if transport.rank:
             return Answer()
@@ -85,14 +86,14 @@ def _calibrate(config: Config) -> Answer:
         return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
 
-def _progress(transport: Transport, verb: str) -> Callable[[], None]:
-    """Return what rank 0 calls before each pass: from the second second on, it shows their number."""
+def _progress(transport: Transport, verb: str, of: str) -> Callable[[], None]:
+    """Return what rank 0 calls before each pass: from the second second on, it shows their number and the time."""
     began, numbers = time.monotonic(), itertools.count(1)
 
     def before_pass() -> None:
-        number = next(numbers)
-        if transport.rank == 0 and time.monotonic() - began >= 1:
-            tell(f"commsim {verb}: pass {number}")
+        number, took = next(numbers), time.monotonic() - began
+        if transport.rank == 0 and took >= 1:
+            tell(f"commsim {verb}: pass {number} of {of}, {took:.0f} s so far")
 
     return before_pass
 
@@ -166,6 +167,7 @@ class ValidateConfig(Sizes, WithJson):
         metavar="NAME[:key=value,...]|FILE.npz|all", help="algorithm (default: a selection); repeatable"
     )
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
+    verbose: bool = switched("-v", help="also print the intervals of measured and of predicted times")
 
 
 def validate(config: ValidateConfig) -> Answer:
@@ -180,13 +182,15 @@ def _validate(config: ValidateConfig) -> Answer:
         from commsim.real.calibrate import Calibration
         from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
         from commsim.real.measure import ITERATIONS
-        from commsim.real.validate import ROW_WARMUP, measure_rows
+        from commsim.real.validate import ROW_WARMUP, measure_rows, parts_of
 
         schedules = build_schedules(config.collective, transport.size)
         known = None if config.network is None else network_from(config.network, transport)
         before = disturbances(transport)
         calibration = Calibration(transport) if known is None and transport.size > 1 else None
-        progress = _progress(transport, "validate")
+        iterations = config.iters or ITERATIONS
+        n_passes = len(parts_of(iterations))
+        progress = _progress(transport, "validate", f"{n_passes}")
 
         def before_pass() -> None:
             progress()
@@ -203,26 +207,26 @@ def _validate(config: ValidateConfig) -> Answer:
             sizes,
             predictor(network),
             warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
-            iterations=config.iters or ITERATIONS,
+            iterations=iterations,
             before_pass=before_pass,
         )
         code = 1 if any(row.n_wrong for row in rows) else 0
         if transport.rank:
             return Answer(code=code)
-        parts = [*remarks(before), *_parts(rows, network(), transport)]
-        flags = config.flags() | {"n_ranks": transport.size}
+        parts = [*remarks(before), *_parts(rows, network(), transport, config.verbose)]
+        flags = config.flags("verbose") | {"n_ranks": transport.size}
         return Answer(parts, [row.json() for row in rows], flags, code=code)
 
 
-def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -> list[Part]:
+def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, verbose: bool) -> list[Part]:
     """Return the rows, a summary of their errors, and what marks them."""
     from commsim.real.calibrate import machine_name
     from commsim.real.validate import summary_of
 
     if network is None:
-        title = f"a single rank over {transport.name}, which sends nothing; there is nothing to predict"
+        title = f"a single rank over {transport.name}, which sends nothing: nothing to predict; times in us"
     else:
-        title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}"
+        title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}; times in us"
     said = summary_of(rows)
     if network is not None and network.curves is not None:
         here = machine_name(transport)
@@ -232,7 +236,17 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport) -
             said.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
     if rows and rows[0].oversubscribed:
         said.append("oversubscribed: more ranks than cores share this host; such rows are not counted")
-    return [Table(VALIDATED, [_text(row) for row in rows], title), *remarks(said)]
+    return [_table(rows, title, verbose), *remarks(said)]
+
+
+def _table(rows: Sequence[Row], title: str, verbose: bool) -> Table:
+    """Return the rows; intervals where they are asked for, and wrong results where there are some."""
+    cells = [_text(row) for row in rows]
+    kept = [
+        i for i, name in enumerate(VALIDATED)
+        if verbose or (name not in INTERVALS and (name != "#wrong" or any(row.n_wrong for row in rows)))
+    ]  # fmt: skip
+    return Table([VALIDATED[i] for i in kept], [[row[i] for i in kept] for row in cells], title)
 
 
 def _text(row: Row) -> list[str]:

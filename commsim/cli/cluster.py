@@ -34,7 +34,9 @@ class RunConfig(WithJson):
     policy: str | None = flag(
         metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
     )
-    cassini: bool = switched(help="rank placements and shift jobs by CASSINI: --placing cassini")
+    cassini: bool = switched(
+        help="rank placements and shift the starts of jobs as CASSINI (NSDI 2024) does: --placing cassini"
+    )
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
         help="how jobs get GPUs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
@@ -236,6 +238,6 @@ def trace(config: TraceConfig) -> Answer:
 COMMANDS = {
     "cluster run": Verb(RunConfig, run, "replay a trace of jobs under a policy"),
     "cluster policies": Verb(Flags, list_policies, "print the policies"),
-    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed of models"),
+    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed about models"),
     "cluster trace": Verb(TraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
 }

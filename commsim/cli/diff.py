@@ -101,7 +101,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         cells += [_times(one[side].get("busbw_Bps"), 1e-9) for side in ("a", "b")]
         rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
-    least = ["A busiest", "B busiest", "operation", "A(GB/s)", "B(GB/s)"]
+    least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
     table = Table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:

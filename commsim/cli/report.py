@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,10 +118,17 @@ def write_report(study: Study, path: str) -> list[str]:
     return [*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
 
 
+def figure_kind(text: str) -> str:
+    """Return the name of a figure; what looks like a file is refused with what was probably meant."""
+    if text not in KINDS and (Path(text).suffix or Path(text).is_dir()):
+        raise ArgumentTypeError(f"the kind of figure comes first, as in: commsim plot busbw {text} -o busbw.svg")
+    return text
+
+
 class Kind(Flags):
     """The figure to draw."""
 
-    kind: str = flag("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    kind: str = flag("kind", type=figure_kind, choices=KINDS, metavar="KIND", help=", ".join(KINDS))
 
 
 class PlotConfig(Data, Kind):
@@ -131,9 +139,11 @@ class PlotConfig(Data, Kind):
         default=(),
         nargs="*",
         metavar="RESULT",
-        help="further results, in the same figure; a colour for each file",
+        help="more results in the same figure; a colour for each file, or each algorithm of a file",
     )
-    output: str = flag("-o", required=True, metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it")
+    output: str | None = flag(
+        "-o", metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it (default: KIND.svg)"
+    )
     width: str = flag(default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches")
     label: tuple[str, ...] = repeated(
         metavar="AXIS=TEXT", help="name of an axis: x, y or value, in place of the column's; repeatable"
@@ -146,7 +156,8 @@ def plot(config: PlotConfig) -> Answer:
     from commsim.report.plots.plot import check_plot, write_plot
     from commsim.report.plots.plot_axes import read_width
 
-    check_plot(config.output)
+    output = config.output or f"{config.kind}.svg"
+    check_plot(output)
     width = read_width(config.width)
     from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
     from commsim.report.figure import NothingToDraw
@@ -160,9 +171,9 @@ def plot(config: PlotConfig) -> Answer:
     except NothingToDraw as why:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
-    csv = write_plot(figure, config.output, width, {**study.provenance, "figure": config.kind})
+    csv = write_plot(figure, output, width, {**study.provenance, "figure": config.kind})
     mixed = [] if of_rows is None else _mixed(study, figure)
-    return Answer(remarks((*notes, f"{config.output}: drawn; the numbers: {csv}", *study.remarks, *mixed)))
+    return Answer(remarks((*notes, f"{output}: drawn; the numbers: {csv}", *study.remarks, *mixed)))
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
@@ -191,8 +202,19 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
     how = "collective" in shown
     own = "collective." if how else None
     names = [name for name in study.parameters if name not in shown and not (own and name.startswith(own))]
+    points = [column for role, column in figure.roles.items() if role not in ("y", "value") and column in study.rows]
+    if figure.kind != "cdf":  # of which each row is a point
+        names = [name for name in names if _varies(study.rows, name, points)]
     what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
     return [f"{what} {', '.join(names)}"] if names else []
+
+
+def _varies(rows: Table, name: str, points: Sequence[str]) -> bool:
+    """Whether a column has several values among rows that have the same ones in others."""
+    import numpy as np
+
+    both = np.column_stack([rows[column].values for column in (*points, name)])
+    return len(np.unique(both, axis=0)) > len(np.unique(both[:, :-1], axis=0))
 
 
 def _chosen(study: Study, name: str | None) -> SimulatedRun:

@@ -29,6 +29,12 @@ ABOUT_PARAMETERS = (
 )
 
 
+class ListConfig(WithJson):
+    """All flags of ``commsim topo list``."""
+
+    name: str | None = flag("name", nargs="?", metavar="NAME", help="only this topology (default: all)")
+
+
 class OneConfig(Flags):
     """The network that a verb is about."""
 
@@ -59,12 +65,12 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-def list_topologies(_: WithJson) -> Answer:
-    """Return the topologies and their parameters."""
+def list_topologies(config: ListConfig) -> Answer:
+    """Return the topologies, or one, and their parameters."""
     from topologies import TOPOLOGIES
 
     rows = []
-    for name in TOPOLOGIES:
+    for name in TOPOLOGIES if config.name is None else [config.name]:
         entry = TOPOLOGIES[name]
         needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
         row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
@@ -254,7 +260,7 @@ def _preset_row(preset: Preset) -> dict[str, Any]:
 
 
 COMMANDS = {
-    "topo list": Verb(WithJson, list_topologies, "print the topologies, with their parameters"),
+    "topo list": Verb(ListConfig, list_topologies, "print the topologies, with their parameters"),
     "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
     "topo check": Verb(CheckConfig, check, "check a network: errors with their line, bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),

@@ -44,7 +44,7 @@ class Config(WithJson):
     balancing: str = flag(
         default="mixed",
         metavar="NAME",
-        help="ecmp, oblivious, bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
+        help="ecmp, spray (oblivious), bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
     )
     entropies: int = flag(default=128, metavar="E", help="paths that a message tries, a power of two")
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
@@ -80,6 +80,8 @@ def run(config: Config) -> Answer:
     from commsim.engine.packet.transports.spraying import Spraying
     from commsim.engine.traffic.slowdown import busiest_host, cost_of_flaps, cumulative, slowdowns
     from commsim.scenario.inputs import load_network
+    from commsim.scenario.packet_options import BALANCING_NAMES, told_transport
+    from commsim.scenario.packet_presets import DEEP
 
     network = load_network(config.topology)
     size = parse_size(config.size, "--size")
@@ -98,7 +100,8 @@ def run(config: Config) -> Answer:
     flaps = _flaps(config, network)
     messages = _messages(config, len(ways_of(network).hosts), int(size))
     spraying = Spraying(
-        config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
+        config.transport, BALANCING_NAMES.get(config.balancing, config.balancing), config.entropies,
+        queue=_bytes(config.queue, "--queue"),
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
         flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
     )  # fmt: skip
@@ -112,16 +115,17 @@ def run(config: Config) -> Answer:
     counters = found.counters
     cells = [f"{len(times)}", *(microseconds(t) for t in shown)]
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
-    title = f"{config.pattern} of {config.size} on {network.name}, {spraying.transport}"
+    title = f"{config.pattern} of {config.size} on {network.name}, {told_transport(spraying)}"
     slower = slowdowns(network, messages, spraying, found)
     points = cumulative(slower)
     rules = found.rules
     # a sender with a rate has no window
     window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
+    queue = f"queue {format_size(rules['queue'])}" if rules["queue"] < DEEP else "queues without limit"
     said = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
         f"most {points['1']:.3f}",
-        f"{window}, queue {format_size(rules['queue'])}, marks from {format_size(rules['ecn_min'])} to "
+        f"{window}, {queue}, marks from {format_size(rules['ecn_min'])} to "
         f"{format_size(rules['ecn_max'])}, round trip {microseconds(rules['rtt'])} us",
         "bound: bytes of the busiest host, with headers, over its rate; completion is the last acknowledgement at the "
         "sender",

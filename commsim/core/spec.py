@@ -168,7 +168,8 @@ def _convert(text: str, hint: Any, name: str) -> Any:
     if hint is int:
         return _number(int, text, name, "a whole number")
     if hint is float:
-        return _number(float, text, name, "a number")
+        value = _number(float, text.removesuffix("%"), name, "a number")
+        return value / 100 if text.endswith("%") else value
     if typing.get_origin(hint) is tuple:
         kind, wanted = (
             (float, "numbers such as 1.5x2") if float in typing.get_args(hint) else (int, "whole numbers such as 4x4x4")

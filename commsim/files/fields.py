@@ -294,6 +294,11 @@ class Fields:
         if self._get("schema", None if required else 1) != 1 or isinstance(self._tree.get("schema"), bool):
             self.refuse("schema", "1, the version of the format")
 
+    def only(self, *keys: str) -> None:
+        """Refuse fields other than these, before they are read: a wrong name is a better message than a missing one."""
+        self._asked.update(keys)
+        self.finish()
+
     def finish(self) -> None:
         """Refuse the fields that were not asked for."""
         for key in self._tree:

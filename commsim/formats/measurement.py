@@ -6,7 +6,10 @@ Each reader of a tool's files returns a list of them.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from commsim.core.errors import InputError
@@ -18,6 +21,9 @@ MAX_BYTES = 256 * 2**20
 MAX_LOG_BYTES = 64 * 2**20
 # Most rows of one source; benchmarks print hundreds, sweeps tens of thousands.
 MAX_ROWS = 250_000
+_PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
+# Above this the printed digits cannot tell two numbers of ranks apart.
+MAX_RANKS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +115,40 @@ def check_count(path: Path, n_rows: int) -> None:
     """Refuse more rows than are read: none is left out without a word."""
     if n_rows > MAX_ROWS:
         raise InputError(f"{path}: more than {MAX_ROWS} rows")
+
+
+def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
+    """Find the one number of ranks for which all rates are right as they are rounded; None if there is not just one.
+
+    Parameters
+    ----------
+    name : str
+        The operation.
+    rates : sequence of (str, str)
+        Algbw and busbw of each row, as printed.
+    """
+    low, high = 0.0, math.inf
+    for algbw, busbw in rates:
+        (a_low, a_high), (b_low, b_high) = interval(algbw), interval(busbw)
+        if a_low > 0:
+            low, high = max(low, float(b_low / a_high)), min(high, float(b_high / a_low))
+    factor = known_operation(name).busbw_factor
+    if not low or factor(2) == factor(3):
+        return None
+    fitting = [n for n in range(2, MAX_RANKS + 1) if low <= factor(n) <= high]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def interval(text: str) -> tuple[Fraction, Fraction]:
+    """Return the least and the largest number that is printed so; 0 and 0 of what is no number.
+
+    Parameters
+    ----------
+    text : str
+        Number as printed, such as ``23.66``.
+    """
+    if not _PRINTED.fullmatch(text):
+        return Fraction(0), Fraction(0)
+    value = Fraction(text)
+    half = Fraction(1, 2 * 10 ** len(text.partition(".")[2]))
+    return max(Fraction(0), value - half), value + half

@@ -15,23 +15,20 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.operations import operation
 from commsim.core.units import counted
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_text
 
-from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count
+from .measurement import MAX_LOG_BYTES, Asked, Measured, check_count, interval, ranks_of_rates
 
 # Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {
@@ -46,9 +43,6 @@ NCCL_FUNCTIONS = {
     "Broadcast": "broadcast", "Reduce": "reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all",
     "Gather": "gather", "Scatter": "scatter", "SendRecv": "send_recv", "Send": "send_recv", "Recv": "send_recv",
 }  # fmt: skip
-_PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
-# Above this the printed digits cannot tell two numbers of ranks apart.
-MAX_RANKS = 4096
 
 _PREFIX = re.compile(
     r"""\s*
@@ -66,7 +60,7 @@ _PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))
 # What the name of a file calls an operation, as in all_reduce_h100.log.
 _FILE_NAMES = NCCL_TESTS | {name: name for name in NCCL_TESTS.values()}
 _IN_FILE_NAME = re.compile(rf"(?<![a-z])({'|'.join(sorted(_FILE_NAMES, key=len, reverse=True))})(?![a-z])")
-_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
+_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine ([^\s,]+)(?:, .*)?\s*$")
 _RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _UNIT = re.compile(r"\(.*\)$")
@@ -87,8 +81,13 @@ def require_operation(path: Path, asked: Asked) -> str:
     InputError
         If neither does.
     """
+    return _named(path, asked) or _unknown(path)
+
+
+def _named(path: Path, asked: Asked) -> str:
+    """Return the operation that the user, or the name of the file, says; empty if neither does."""
     found = _IN_FILE_NAME.search(path.name)
-    return asked.operation or (_FILE_NAMES[found[1]] if found else "") or _unknown(path)
+    return asked.operation or (_FILE_NAMES[found[1]] if found else "")
 
 
 def _unknown(path: Path) -> NoReturn:
@@ -96,37 +95,6 @@ def _unknown(path: Path) -> NoReturn:
         f"{path}: the measured operation is unknown; give it, as in --operation all_reduce, or in the file's name,"
         f" as in all_reduce.txt"
     )
-
-
-def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
-    """Find the one number of ranks for which all rates are right as they are rounded; None if there is not just one.
-
-    Parameters
-    ----------
-    name : str
-        The operation.
-    rates : sequence of (str, str)
-        Algbw and busbw of each row, as printed.
-    """
-    low, high = 0.0, math.inf
-    for algbw, busbw in rates:
-        (a_low, a_high), (b_low, b_high) = _interval(algbw), _interval(busbw)
-        if a_low > 0:
-            low, high = max(low, float(b_low / a_high)), min(high, float(b_high / a_low))
-    factor = operation(name).busbw_factor
-    if not low or factor(2) == factor(3):
-        return None
-    fitting = [n for n in range(2, MAX_RANKS + 1) if low <= factor(n) <= high]
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _interval(text: str) -> tuple[Fraction, Fraction]:
-    """Between what a printed number was before it was rounded."""
-    if not _PRINTED.fullmatch(text):
-        return Fraction(0), Fraction(0)
-    value = Fraction(text)
-    half = Fraction(1, 2 * 10 ** len(text.partition(".")[2]))
-    return max(Fraction(0), value - half), value + half
 
 
 def without_prefix(line: str) -> str:
@@ -137,8 +105,9 @@ def without_prefix(line: str) -> str:
 
 @dataclass(slots=True)
 class _State:
-    """What the lines before a row have said."""
+    """What the lines before a row have said; `usual` is the operation where no line names one."""
 
+    usual: str = ""
     operation: str = ""
     algorithm: str = ""
     n_ranks: int | None = None
@@ -162,7 +131,8 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         If nothing says which operation was measured.
     """
     text = io.StringIO(read_text(path, MAX_LOG_BYTES))
-    state, rows, broken, wrong = _State(), list[Measured](), list[int](), list[int]()
+    state = _State(usual=_named(path, asked))
+    rows, broken, wrong = list[Measured](), list[int](), list[int]()
     rates: dict[str, list[tuple[str, str]]] = {}
     for number, raw in enumerate(text, 1):
         if raw.isspace():
@@ -172,7 +142,10 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
         else:
-            halves, n_wrong = _row(state, cells, number, path, asked)
+            if not (state.operation or state.usual):
+                state.usual = _operation_by_columns(text.getvalue()) or _unknown(path)
+                asked.notes.append(f"{path}: {state.usual}, as its columns redop and root, and busbw over algbw say")
+            halves, n_wrong = _row(state, cells, number, path)
             rows += halves
             check_count(path, len(rows))
             wrong += [number] if n_wrong else []
@@ -192,6 +165,26 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
         for row in rows
     ]
+
+
+def _operation_by_columns(text: str) -> str:
+    """Return the only operation with such columns redop and root and such rates; empty if several have them."""
+    columns, kinds, higher = list[str](), set[tuple[str, str]](), set[bool]()
+    for line in map(without_prefix, text.splitlines()):
+        names = [_UNIT.sub("", cell) for cell in line.split() if cell != "#"]
+        if names[:1] == ["size"] and _halves(names):
+            columns = names
+        elif columns and names[:1] and names[0].isdecimal() and len(names) >= _halves(columns)[0] + 3:
+            row = dict(zip(columns, names, strict=False))
+            kinds.add((row.get("redop", "none"), row.get("root", "")))
+            (a_low, a_high), (b_low, b_high) = (interval(rate) for rate in _rates(columns, names))
+            higher |= {True} if b_low >= a_high > 0 else {False} if b_high <= a_low else set()
+    if len(kinds) != 1 or (kind := next(iter(kinds)))[0] == "none":
+        return ""
+    if kind[1] != "-1":
+        return "reduce" if kind[1].isdecimal() else ""
+    # busbw over algbw is 2 (n - 1) / n, 1 or more, or (n - 1) / n, less than 1; equal rates say neither
+    return "all_reduce" if higher == {True} else "reduce_scatter" if higher == {False} else ""
 
 
 def _is_part(row: Measured, implied: Mapping[str, int | None]) -> bool:
@@ -225,7 +218,7 @@ def _operation_of(spec: str) -> str:
     return str(known[name].metadata["operation"]) if name in known else ""
 
 
-def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:
+def _row(state: _State, cells: list[str], number: int, path: Path) -> tuple[list[Measured], int]:
     """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
     halves, n_wrong = [], 0
     for half, i in enumerate(_halves(state.columns)):
@@ -238,7 +231,7 @@ def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked)
             n_wrong += 1
             continue
         halves.append(Measured(
-            state.operation or require_operation(path, asked), float(cells[0]), float(f"{cells[i]}e-6"),
+            state.operation or state.usual, float(cells[0]), float(f"{cells[i]}e-6"),
             state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
         ))  # fmt: skip
     return halves, n_wrong

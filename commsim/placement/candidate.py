@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from .cluster import Cluster
 from .link_classes import LinkClass, Scores
 from .link_use import link_uses
 
+# Nodes of a job that are shown.
+MAX_SHOWN = 6
 ITERATIONS = 60
 _SAME = 1e-3
 
@@ -161,6 +164,13 @@ def simulated(
         for job, seconds in zip(jobs, run.iteration_times, strict=True)
     }
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
+
+
+def counted_names(nodes: Sequence[str]) -> str:
+    """Return names of nodes with how often each comes, in order, shortened: ``h0x4 h1x4``."""
+    counts = Counter(nodes)  # in the order of first use
+    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:MAX_SHOWN]]
+    return " ".join(shown) + (" ..." if len(counts) > MAX_SHOWN else "")
 
 
 def slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:

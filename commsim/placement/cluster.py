@@ -21,6 +21,7 @@ from commsim.scenario.inputs import load_network
 
 # Of one host.
 MAX_GPUS = 1024
+_EXAMPLE = 'spec = "star:n_hosts=8"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +94,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
         raise wrong_kind("cluster", "a Cluster, the path of its file, or its tables as a dict", path)
     tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_tree(Path(path)), Path(path))
     top = Fields(tree, path)
+    top.only("topology", "hosts")
     network = _read_topology(top, Path(path))
     hosts = top.table("hosts")
     gpus = np.zeros(network.n_nodes, np.int64)
@@ -107,7 +109,6 @@ def read_cluster(path: ClusterLike) -> Cluster:
     busy = np.zeros(network.n_nodes, np.int64)
     _fill(busy, hosts.table("busy"), network)
     hosts.finish()
-    top.finish()
     with located(path):
         return Cluster(network, gpus, busy)
 
@@ -116,7 +117,7 @@ def _read_topology(top: Fields, path: Path) -> Network:
     fields = top.table("topology")
     ways = [key for key in ("name", "spec", "file") if key in fields]
     if len(ways) != 1:
-        fields.fail(None, f"needs one of name, spec and file, got {' and '.join(ways) or 'none'}")
+        fields.fail(None, f"needs one of name, spec and file, as in {_EXAMPLE}, got {' and '.join(ways) or 'none'}")
     text = fields.text(ways[0])
     if ways[0] == "name":
         given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]

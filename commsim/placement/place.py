@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, disagreements, estimate, simulated
+from .candidate import Candidate, ContendedLink, counted_names, disagreements, estimate, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -164,10 +164,22 @@ class Ranking:
     discarded: tuple[Candidate, ...]
     notes: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Return a line for each candidate: its rank, scores and placement."""
+        lines = [
+            f"{rank}: score {one.score_mean:.4f} (least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
+            for rank, one in enumerate(self.candidates, 1)
+        ]
+        return "\n".join([*lines, *(f"# {note}" for note in self.notes)]) or "no candidates"
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
         return frame_of(rows, library)
+
+
+def _places(candidate: Candidate) -> str:
+    return ", ".join(f"{job} on {counted_names(nodes)}" for job, nodes in candidate.placement.items())
 
 
 def place_jobs(
@@ -215,10 +227,66 @@ def place_jobs(
         If a name is unknown, or the cluster has no room.
     """
     cluster, jobs = read_cluster(cluster), read_jobs(jobs)
-    if rank_by not in RANKINGS:
-        raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     settings = settings or Settings()
     placed = _in_turn(cluster, jobs, generators, n, settings.seed)
+    return _ranked(cluster, jobs, placed, loops, rank_by, check, settings)
+
+
+def rank_placements(
+    cluster: ClusterLike,
+    placed: Mapping[str, JobsLike],
+    *,
+    loops: str = "merged",
+    rank_by: str = "mean",
+    check: bool = False,
+    settings: Settings | None = None,
+) -> Ranking:
+    """Rank placements of your own, such as those that a scheduler considers.
+
+    Parameters
+    ----------
+    cluster : Cluster, path or dict
+        Cluster on which the jobs are placed, as :func:`commsim.read_cluster` takes it.
+    placed : mapping of str to jobs
+        By name, which the ranking shows as the generator: the same jobs each time, all with a placement.
+    loops, rank_by, check, settings
+        Same as in :func:`place_jobs`.
+
+    Returns
+    -------
+    Ranking
+
+    Raises
+    ------
+    InputError
+        If the jobs are not the same each time, one has no placement, or a placement is not one of the cluster.
+    """
+    if not isinstance(placed, Mapping):
+        raise wrong_kind("placed", "a dict of jobs by name", placed)
+    cluster, read = read_cluster(cluster), {name: read_jobs(jobs) for name, jobs in placed.items()}
+    if not read:
+        raise InputError("rank_placements needs at least one placement")
+    first, jobs = next(iter(read.items()))
+    for name, others in read.items():
+        if [replace(job, placement=None) for job in others] != [replace(job, placement=None) for job in jobs]:
+            raise InputError(f"{name}: its jobs must be those of {first}, but for their placements")
+        unplaced = [job.name for job in others if job.placement is None]
+        if unplaced:
+            raise InputError(f"{name}: job {unplaced[0]} needs a placement, to be compared with others")
+    return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or Settings())
+
+
+def _ranked(
+    cluster: Cluster,
+    jobs: tuple[PeriodicJob, ...],
+    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
+    loops: str,
+    rank_by: str,
+    check: bool,
+    settings: Settings,
+) -> Ranking:
+    if rank_by not in RANKINGS:
+        raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scored = evaluate_all(cluster, placed, loops=loops, settings=settings)
     ranked = [c for c in scored if not (loops == "literal" and c.has_loop)]
     if check:

@@ -1,7 +1,8 @@
 """Kernels that turn circles until little demand is left above the capacity.
 
 Demand is in small whole units of the capacity: sums of whole numbers are the same in any order, so that they can be
-formed many at a time, and equals are equal.
+formed many at a time, and equals are equal. Rows are added and copied in loops: assigning to a row has Numba compile
+the text of a message about shapes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,20 @@ def excess(total: NDArray[np.int64], demand: NDArray[np.int64]) -> int:
     for a in range(total.shape[0]):
         found += max(total[a] + demand[a], 0)
     return found
+
+
+@kernel
+def add(total: NDArray[np.int64], demand: NDArray[np.int64], times: int) -> None:
+    """Add a multiple of one row to another."""
+    for a in range(total.shape[0]):
+        total[a] += times * demand[a]
+
+
+@kernel
+def copy(source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
+    """Copy a row."""
+    for i in range(target.shape[0]):
+        target[i] = source[i]
 
 
 @kernel
@@ -56,12 +71,13 @@ def search_all(
         found = excess(total[level], turned)
         if found < best:  # or else what is still to be added cannot help
             if level < n_jobs - 1:
-                total[level + 1] = total[level] + turned
+                copy(total[level], total[level + 1])
+                add(total[level + 1], turned, 1)
                 level += 1
                 at[level] = 0
                 continue
             best = found
-            best_at[:] = at
+            copy(at, best_at)
             if best <= enough:
                 break
         at[level] += 1
@@ -112,16 +128,17 @@ def search_in_turn(
     for s in range(starts.shape[0]):
         at = starts[s].copy()
         for k in range(n_links):
-            total[k] = -link[0, k]
+            for a in range(n):
+                total[k, a] = -link[0, k]
         for j in range(n_jobs):
             for p in range(first[j], first[j + 1]):
-                total[on[p]] += demand[p, reach - at[j] : reach - at[j] + n]
+                add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], 1)
         moved, rounds = True, 0
         while moved and rounds < MAX_ROUNDS:
             moved, rounds = False, rounds + 1
             for j in range(1, n_jobs):
                 for p in range(first[j], first[j + 1]):
-                    total[on[p]] -= demand[p, reach - at[j] : reach - at[j] + n]
+                    add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], -1)
                 least, least_at = np.iinfo(np.int64).max, at[j]
                 for k in range(-1, positions[j]):
                     position, cost = k, 0
@@ -138,13 +155,13 @@ def search_in_turn(
                 moved = moved or least_at != at[j]
                 at[j] = least_at
                 for p in range(first[j], first[j + 1]):
-                    total[on[p]] += demand[p, reach - at[j] : reach - at[j] + n]
+                    add(total[on[p]], demand[p, reach - at[j] : reach - at[j] + n], 1)
         cost = 0
         for k in range(n_links):
             cost += link[1, k] * excess(total[k], nothing)
         if cost < best:
             best = cost
-            best_at[:] = at
+            copy(at, best_at)
             if best <= enough:
                 break
     return best, best_at

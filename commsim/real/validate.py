@@ -123,7 +123,7 @@ def measure_rows(
     """
     wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
     passes, busy = [], []
-    for part in _split(iterations):
+    for part in parts_of(iterations):
         before_pass()
         meter = Busy(transport)
         for again in range(SHORT_TIMES):
@@ -181,8 +181,19 @@ def merge(results: Sequence[Result]) -> Result:
     return dataclasses.replace(results[0], time=middle, time_from_last_start=middle, samples=samples, counters=counters)
 
 
-def _split(iterations: int) -> list[int]:
-    """Share the iterations among passes over all rows: what disturbs the machine for a moment must not spoil a row."""
+def parts_of(iterations: int) -> list[int]:
+    """Share the iterations among passes over all rows: what disturbs the machine for a moment must not spoil a row.
+
+    Parameters
+    ----------
+    iterations : int
+        Iterations of each row.
+
+    Returns
+    -------
+    list of int
+        Iterations in each pass.
+    """
     n_passes = min(PASSES, iterations)
     return [iterations * (i + 1) // n_passes - iterations * i // n_passes for i in range(n_passes)]
 

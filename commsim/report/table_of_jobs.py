@@ -30,7 +30,10 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
 def parts_of_jobs(solution: Solution) -> list[Part]:
     """Return the table of jobs and that of background messages, between what was derived and remarks."""
     shared, rows = solution.details, rows_of_jobs(solution)
-    engine = solution.scenario.wish.engine
+    from commsim.scenario.packet_options import told_transport
+
+    wish = solution.scenario.wish
+    engine = f"packet, {told_transport(wish.transport)}" if wish.engine == "packet" else wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
     title = f"{what} on {solution.plan.network.name}, engine {engine}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from commsim.core.schedule import Schedule
     from commsim.scenario.solve import Solution
 
+# Links that a verbose table lists.
+MAX_LINKS = 10
 # Bytes of an element of the types of nccl-tests.
 DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -126,6 +130,11 @@ def parts_of(
     results, plan = solution.results, solution.plan
     rows = rows_of(solution, datatype, groups)
     engines = "/".join(dict.fromkeys(r.engine for r in results))
+    wish = solution.scenario.wish
+    if engines == "packet":
+        from commsim.scenario.packet_options import told_transport
+
+        engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     parts = [
         *remarks(solution.derived),
@@ -138,9 +147,23 @@ def parts_of(
             from commsim.engine.ways.catalog import named
 
             ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
-            framed = solution.scenario.wish.framing is not None
+            framed = wish.framing is not None
+            parts += _busiest_links(rows[-1])
             said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]
+
+
+def _busiest_links(row: Row) -> list[Part]:
+    """Return the links that need longest for their bytes, at the last size."""
+    result, network = row.result, row.network
+    links = np.argsort(-result.link_bytes / network.bandwidth, kind="stable")[:MAX_LINKS]
+    cells = [
+        [network.link_name(link), f"{result.link_bytes[link]:.0f}", rate_cell(network.bandwidth[link]),
+         f"{result.link_bytes[link] / network.bandwidth[link] / result.time:.1%}"]
+        for link in links.tolist() if result.time and result.link_bytes[link]
+    ]  # fmt: skip
+    title = f"the links that need longest for their bytes, {result.size:.0f} B; busy: share of the time at full rate"
+    return [Table(["link", "bytes(B)", "rate(GB/s)", "busy"], cells, title)] if cells else []
 
 
 def json_row(row: Row) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def ratio(time: float, best: float) -> float:
     return time / best if best else 1.0
 
 
-def table_of_advice(advice: Advice, title: str) -> Table:
+def table_of_advice(advice: Advice, title: str, density: float | None = None) -> Table:
     """Return the ranked ways of an advice.
 
     Parameters
@@ -83,12 +83,15 @@ def table_of_advice(advice: Advice, title: str) -> Table:
         Advice.
     title : str
         Comment above the table.
+    density : float, optional
+        Only ways with data of this density, and those that send all. Default: all ways.
     """
-    before, best = advice.whole, advice.ranked[0].result.time
+    ways = [row for row in advice.ranked if density is None or row.candidate.density in (None, density)]
+    before, best = advice.whole, ways[0].result.time
     rows = [
         [
             f"{i}",
-            row.candidate.label,
+            row.candidate.label if density is None else row.candidate.way_to_run,
             row.candidate.way,
             "yes" if row.candidate.exact else "no",
             microseconds(row.result.time),
@@ -98,7 +101,7 @@ def table_of_advice(advice: Advice, title: str) -> Table:
             row.bound.phrase,
             *_cost_of_faults(row.result.time, before, row.candidate.label),
         ]
-        for i, row in enumerate(advice.ranked, 1)
+        for i, row in enumerate(ways, 1)
     ]
     return Table(ADVICE + ([] if before is None else FAULTS), rows, title, LEAST_OF_ADVICE)
 
@@ -107,11 +110,15 @@ def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     question = advice.question
     workers = counted(question.n_workers, "worker")
-    title = f"{format_size(question.size)} on {advice.network.name}, {workers}, engine flow"
-    return [
-        *remarks((*advice.notes, *skipped(advice.left_out))), table_of_advice(advice, title),
-        *remarks(advice.assumed),
-    ]  # fmt: skip
+    where = f"on {advice.network.name}, {workers}, engine flow"
+    if len(question.densities) > 1 and question.gradients is None:
+        tables = [
+            table_of_advice(advice, f"{format_size(question.size)}, density {density:g}, {where}", density)
+            for density in question.densities
+        ]
+    else:
+        tables = [table_of_advice(advice, f"{format_size(question.size)} {where}")]
+    return [*remarks((*advice.notes, *skipped(advice.left_out))), *tables, *remarks(advice.assumed)]
 
 
 def _cost_of_faults(time: float, before: Mapping[str, float] | None, label: str) -> list[str]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+from .growing_kernel import grown
 from .link_rows import Rows
 from .ports_kernel import Ports
 from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed, largest
@@ -90,7 +91,7 @@ def walk_forest(
             continue
         inside = out[4][leave + 1] - out[4][leave] + back[4][enter + 1] - back[4][enter]
         if m + inside + 2 * deepest + 4 >= link.shape[0]:
-            link = np.concatenate((link, np.empty(link.shape[0] + inside, np.int32)))
+            link = grown(link, link.shape[0] + inside)
         for k in range(out[4][leave], out[4][leave + 1]):
             link[m] = out[5][k]
             m += 1

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+from .growing_kernel import grown
 from .link_rows import Rows
 
 # Of each endpoint its first port; of each port its link, its distance, whether there is one shortest path to it, the
@@ -69,7 +70,7 @@ def find_ports(
                 ):
                     distance[there] = total
                     if tail == queue.shape[0]:
-                        queue = np.concatenate((queue, np.empty(tail, np.int32)))
+                        queue = grown(queue, tail)
                     queue[tail] = there
                     tail += 1
         for q in range(tail):
@@ -80,10 +81,10 @@ def find_ports(
                 if not fabric[away[2][k]]:
                     continue
                 if n_ports == link.shape[0]:
-                    link = np.concatenate((link, np.empty(n_ports, np.int32)))
-                    cost = np.concatenate((cost, np.empty(n_ports, np.int64)))
-                    single = np.concatenate((single, np.empty(n_ports, np.bool_)))
-                    begin = np.concatenate((begin, np.empty(n_ports, np.int64)))
+                    link = grown(link, n_ports)
+                    cost = grown(cost, n_ports)
+                    single = grown(single, n_ports)
+                    begin = grown(begin, n_ports)
                 link[n_ports], cost[n_ports] = away[1][k], distance[node] + metric[away[1][k]]
                 single[n_ports] = True
                 at = node
@@ -103,11 +104,14 @@ def find_ports(
                     if n_before == 0:
                         break  # cannot be; never loop
                     if n_path == path.shape[0]:
-                        path = np.concatenate((path, np.empty(n_path, np.int32)))
+                        path = grown(path, n_path)
                     path[n_path] = over
                     n_path += 1
                     at = previous
-                path[begin[n_ports] : n_path] = path[begin[n_ports] : n_path][::-1].copy()
+                low, high = begin[n_ports], n_path - 1
+                while low < high:  # found from the far end
+                    path[low], path[high] = path[high], path[low]
+                    low, high = low + 1, high - 1
                 n_ports += 1
                 begin[n_ports] = n_path
             distance[node] = -2 - distance[node]  # its ports are taken

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+from .growing_kernel import grown
 from .link_rows import Rows as Rows
 from .search_kernel import ANY, Graph, distance_from, is_allowed, new_search, start_search
 from .search_kernel import hops_to as hops_to
@@ -145,8 +146,8 @@ def walk_routes(
                 lowest = _hashed(n_choices, key, node, choice)
             highest = n_choices if choice == ALL else lowest + 1
             if m + n_choices >= link.shape[0]:
-                link = np.concatenate((link, np.empty(link.shape[0] + n_choices, np.int32)))
-                share = np.concatenate((share, np.empty(share.shape[0] + n_choices)))
+                link = grown(link, link.shape[0] + n_choices)
+                share = grown(share, share.shape[0] + n_choices)
             for taken in choices[lowest:highest]:
                 there = end[taken]
                 link[m] = taken

@@ -31,8 +31,10 @@ FABRIC = {
 SPRAYING = {"balancing": "text", "entropies": "whole", "flowlet_gap": "time", "trimming": "truth"}
 ALL = {"preset": "text"} | TRANSPORT | SPRAYING | FABRIC
 USUAL = "window"
+# Balancing by the name that routing has for it: each packet takes a path at random.
+BALANCING_NAMES = {"spray": "oblivious"}
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of"]
+__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "told_transport"]
 
 
 # How values of each kind are checked.
@@ -145,9 +147,17 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     if "flowlet_gap" in given and given.get("balancing") != "flowlet":
         raise InputError("flowlet_gap changes nothing without the balancing flowlet")
     keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every")
-    return Spraying(
-        transport, trims=given.get("trimming", True), **{key: given[key] for key in keys if key in given}, **fabric
-    )
+    sent = {key: given[key] for key in keys if key in given}
+    if "balancing" in sent:
+        sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
+    return Spraying(transport, trims=given.get("trimming", True), **sent, **fabric)
+
+
+def told_transport(transport: Spraying | None) -> str:
+    """Return how packets are sent, for the heading of a table: the transport, and the balancing over many paths."""
+    if transport is None or transport.on_path:
+        return f"transport {name_of(transport)}"
+    return f"transport {transport.transport}, balancing {transport.balancing}"
 
 
 def name_of(transport: Spraying | None) -> str:

@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 _UE, _DCQCN, _SWIFT = "Ultra Ethernet Specification 1.0", "Zhu et al., SIGCOMM 2015", "Kumar et al., SIGCOMM 2020"
 # What options of one path are where hosts can only spray: queues of a preset that pauses, or has no end, do not fill.
 _ONE_PATH = {"balancing": "ecmp", "trimming": False}
-_DEEP = 1e11
+DEEP = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def sprayed_preset(name: str) -> dict[str, Any]:
     """
     chosen = preset_options(name)
     if chosen.keys() == {"transport"}:
-        return chosen | _ONE_PATH | {"buffer": _DEEP}
+        return chosen | _ONE_PATH | {"buffer": DEEP}
     return chosen
 
 

@@ -30,6 +30,10 @@ IN_TIME = {"flap": "text", "detection": "time", "rto": "time"}
 LATE = frozenset((
     "collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS), *(f"topology.{key}" for key in IN_TIME),
 ))  # fmt: skip
+# Keys that are no parameters of a table, and what sets them.
+_ELSEWHERE = {"seed": "seeds are drawn by repeats and seed of [sweep]", "routing": "did you mean topology.routing?",
+              "fail": "did you mean topology.fail?", "scale": "did you mean topology.scale?",
+              "flap": "did you mean topology.flap?"}  # fmt: skip
 NOT_IN_SPEC = {
     "topology": ("name", "routing", "fail", "scale", *IN_TIME),
     "collective": ("name", "ranks", "size", "compressor"),
@@ -132,6 +136,16 @@ def check_specs(config: Config) -> None:
             raise InputError(f"{config.path}: {where}{error}") from None
 
 
+def _hint(name: str, inside: list[str], known: Iterable[str]) -> str:
+    """Return what was probably meant: the same key in another table, or a similar one in this."""
+    key = name.partition(".")[2]
+    if key in _ELSEWHERE:
+        return f"{_ELSEWHERE[key]}{'' if _ELSEWHERE[key].endswith('?') else ';'} "
+    same = [other for other in known if other.partition(".")[2] == key]
+    close = same or difflib.get_close_matches(name, inside, n=1)
+    return f"did you mean {close[0]}? " if close else ""
+
+
 def _check_case(case: Case, config: Config) -> None:
     from .compute import KINDS as WORKLOAD_KINDS
 
@@ -141,8 +155,7 @@ def _check_case(case: Case, config: Config) -> None:
         known = {**KINDS, **WORKLOAD_KINDS}
         if name not in known and table not in ("topology", "collective"):
             inside = [key for key in known if key.startswith(f"{table}.")]
-            close = difflib.get_close_matches(name, inside, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
+            hint = _hint(name, inside, known)
             raise InputError(f"no parameter {name}; {hint}known: {', '.join(inside)}")
         wanted = known.get(name)
         if wanted is not None and axis.kind not in (wanted, "whole" if wanted == "number" else wanted):

@@ -202,7 +202,7 @@ class Maker:
         names = tuple(self.network.nodes[int(whole.node[i])] for i in busy)
         proved = exchange.per_unit <= float(exchange.bound_per_unit) * NEAR_ENOUGH and not whole.rounded
         fraction = exchange.bound_per_unit * Fraction(10**9) / whole.unit
-        self.certificate = Certificate(fraction, "size / n_ranks", exchange.n_parts, names, proved)
+        self.certificate = Certificate(fraction, "size / n_ranks", exchange.n_parts, names, 0, proved)
         self._per_byte = float(exchange.bound_per_unit / whole.unit) / whole.n_ranks
 
     def bound(self, size: int) -> float:

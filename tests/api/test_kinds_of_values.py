@@ -15,7 +15,8 @@ MORE = {
     "predict": (STAR, "1MiB"), "rank": (STAR, "1MiB"), "scenario_of": (STAR,), "place": (3,),
     "load_placement": (STAR, 4),
     "over_bound": (STAR, "1MiB"), "lower_bound": (STAR,), "synthesize": (STAR, "1MiB"), "evaluate": ([],),
-    "place_jobs": ([],), "score_link": ("50Gbps",), "advise_for": (STAR,), "compare_with": (STAR,),
+    "place_jobs": ([],), "rank_placements": ({"a": []},),
+    "score_link": ("50Gbps",), "advise_for": (STAR,), "compare_with": (STAR,),
     "write_report": ("x.html",), "prepare": (STAR,), "run_sweep": ("d",), "estimate": ("1MiB", 4, STAR),
     "emulate": (STAR, 4), "save": ("x.json",), "read_placement": (STAR,), "compressed_sum": ([],),
     "training_step": ("h100",),
@@ -55,6 +56,19 @@ def test_jobs_and_clusters_may_be_paths_values_or_dicts(files):
     assert all(one.candidates == rankings[0].candidates for one in rankings)
     frame = rankings[0].to_frame("pandas")
     assert list(frame["rank"]) == list(range(1, len(rankings[0].candidates) + 1))
+
+
+def test_placements_of_ones_own_are_ranked_and_printed_in_a_line_each(files):
+    near, far = (
+        [{**job, "placement": nodes} for job, nodes in zip(JOBS, places, strict=True)]
+        for places in ((["h0", "h1"], ["h2", "h3"]), (["h0", "h2"], ["h1", "h3"]))
+    )
+    (files / "far.json").write_text(json.dumps(far))
+    ranking = cs.rank_placements(CLUSTER, {"far": files / "far.json", "near": near})
+    assert [one.generator for one in ranking.candidates] == ["near", "far"]
+    assert str(ranking).splitlines()[0] == "1: score 1.0000 (least 1.0000), by near: a on h0 h1, b on h2 h3"
+    with pytest.raises(cs.CommsimError, match="placed must be a dict of jobs by name"):
+        cs.rank_placements(CLUSTER, [near, far])
 
 
 def test_networks_may_be_names_paths_values_or_builders(tmp_path):

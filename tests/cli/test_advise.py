@@ -125,7 +125,7 @@ def test_many_workers_are_answered_in_seconds_and_what_was_made_smaller_is_said(
     [
         (["--density", "1.5"], "density must be above 0 and at most 1, got 1.5"),
         (["--density", "0"], "density must be above 0 and at most 1, got 0"),
-        (["--density", "few"], "--density takes shares such as 0.01 or 0.01,0.1, got 'few'"),
+        (["--density", "few"], "--density takes shares such as 0.01, 1% or 0.01,0.1, got 'few'"),
         (["--density", "1e-9"], "an empty bitmap"),
         (["--servers", "9"], "servers must be 0..8, got 9"),
         (["--workers", "17"], "workers must be 1..16"),
@@ -179,3 +179,20 @@ def test_faults_are_set_beside_the_network_without_them(commsim):
     assert ring["whole_s"] == whole["ring_all_reduce"]["time_s"]
     assert ring["time_s"] == pytest.approx(2 * ring["whole_s"])
     assert "whole_s" not in whole["ring_all_reduce"]
+
+
+def test_several_densities_are_ranked_one_by_one(commsim):
+    small = ("advise", "--topology", "star:n_hosts=4", "--workers", "4", "--size", "256KiB")
+    tree = commsim.results(*small, "--density", "1%,0.5")
+    tables = commsim.out.split("# 256 KiB, density ")[1:]
+    assert [table.split(",")[0] for table in tables] == ["0.01", "0.5"]
+    for table, density in zip(tables, (0.01, 0.5), strict=True):
+        rows = [line.split() for line in table.splitlines()[1:] if line.strip()[:1].isdecimal()]
+        assert [row[0] for row in rows] == [f"{i}" for i in range(1, len(rows) + 1)]
+        assert rows[0][5] == "1.00x"
+        assert not any("density" in row[1] for row in rows)
+        of_data = [row["collective"] for row in tree["results"] if row["density"] == density]
+        assert sorted(row[1].split(":")[0] for row in rows if row[2] == "sparse") == sorted(of_data)
+        assert "ring_all_reduce" in {row[1] for row in rows}
+    assert {row["density"] for row in tree["results"]} == {0.01, 0.5, None}
+    assert "takes shares such as 0.01, 1% or 0.01,0.1" in commsim.refuses(*small, "--density", "some")

@@ -3,12 +3,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
+from commsim.cli import calibrate
 from commsim.core.program import Program
+from commsim.core.result import Result
 from commsim.files.store import read_network, save
+from commsim.real.validate import Row
 
 
 @pytest.mark.mpi
@@ -124,3 +128,39 @@ def test_an_mpirun_of_another_mpi_is_recognised() -> None:
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "mpirun started 4 processes, but the MPI that mpi4py has loaded sees only 1" in done.stderr
+
+
+def rows_of(*names: str, n_wrong: int = 0) -> list[Row]:
+    found = []
+    for name in names:
+        samples = [4102.9e-6, 4200e-6]
+        ours = Result(
+            name, "all_reduce", "mpi", 2, 2**24, 4151e-6, 4151e-6, samples=samples, counters={"wrong": n_wrong}
+        )
+        predicted = Result(name, "all_reduce", "flow", 2, 2**24, 3954e-6, 3954e-6, interval=(3000e-6, 4000e-6))
+        found.append(Row(ours, ours, predicted, oversubscribed=False))
+    return found
+
+
+def test_the_table_of_validate_fits_80_columns_and_shows_intervals_where_they_are_asked_for() -> None:
+    rows = rows_of("halving_doubling_all_reduce", "ring_all_reduce")
+    usual, verbose = (calibrate._table(rows, "", verbose) for verbose in (False, True))
+    assert usual.columns == ["collective", "size(B)", "measured", "predicted", "error", "native"]
+    assert verbose.columns == calibrate.VALIDATED
+    lines = [usual.columns, *usual.rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(usual.columns))]
+    assert sum(widths) + 2 * (len(widths) - 1) <= 80
+    wrong = calibrate._table(rows_of("ring_all_reduce", n_wrong=3), "", verbose=False)
+    assert wrong.columns[-1] == "#wrong"
+    assert wrong.rows[0][-1] == "3"
+
+
+def test_progress_says_of_how_many_passes_and_for_how_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([100.0, 100.2, 112.0])
+    monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
+    before_pass = calibrate._progress(SimpleNamespace(rank=0), "validate", "10")
+    before_pass()
+    before_pass()
+    assert capsys.readouterr().err == "commsim validate: pass 2 of 10, 12 s so far\n"

@@ -105,6 +105,10 @@ def test_help_is_a_verb_too(commsim, asked, same):
     assert commsim.code == 0
 
 
+def test_the_first_usage_has_the_verb_help(commsim):
+    assert "usage: commsim [-h] [--version] VERB ...\n       commsim help [VERB]\n" in commsim("--help").out
+
+
 def test_help_of_what_is_no_verb_is_refused(commsim):
     assert "did you mean run?" in commsim.refuses("help", "rum")
 

@@ -47,6 +47,11 @@ def shown(command, monkeypatch, tmp_path):
     return out.getvalue().splitlines(), tables, pieces
 
 
+def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
+    lines, _, _ = shown("place score --capacity 50Gbps inputs/jobs.json --check", monkeypatch, tmp_path)
+    assert any(line.split()[:1] == ["score"] for line in lines)
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_at_80_columns(line, monkeypatch, tmp_path):
     command, _, wanted = line.partition(" |")

@@ -33,3 +33,31 @@ def test_an_unknown_preset_is_one_line(commsim, verb):
     words = ("--collective", "ring_all_reduce", "--engine", "packet") if verb == "run" else ()
     said = commsim.refuses(verb, "--topology", NETWORK, "--preset", "roc", *words)
     assert "preset must be one of uec, uec-credit, roce, roce-adaptive, swift, ideal, got 'roc'" in said
+
+
+def test_the_heading_says_how_packets_are_sent(commsim):
+    run = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K")
+    assert commsim(*run, "--engine", "packet", "--transport", "dctcp").code == 0
+    assert "4 ranks, engine packet, transport dctcp\n" in commsim.out
+    assert commsim(*run, "--engine", "packet", "--preset", "uec").code == 0
+    assert "4 ranks, engine packet, transport nscc, balancing mixed\n" in commsim.out
+    assert "--preset needs engine packet, got engine flow: add --engine packet" in commsim.refuses(
+        *run, "--preset", "uec"
+    )
+
+
+def test_spraying_goes_by_the_name_that_routing_has_for_it(commsim):
+    fabric = ("--topology", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2")
+    traffic = ("traffic", *fabric, "--size", "64KiB", "--balancing")
+    assert commsim.results(*traffic, "spray")["results"] == commsim.results(*traffic, "oblivious")["results"]
+    assert "transport nscc, balancing oblivious\n" in commsim.out
+    run = ("run", "direct_all_to_all", *fabric, "--engine", "packet", "-b", "64K", "-e", "64K", "--balancing")
+    assert commsim.results(*run, "spray")["results"] == commsim.results(*run, "oblivious")["results"]
+
+
+def test_queues_of_a_fabric_that_pauses_have_no_limit(commsim):
+    fabric = ("--topology", "star:n_hosts=4", "--size", "64KiB")
+    assert commsim("traffic", *fabric, "--preset", "roce").code == 0
+    assert "no window, queues without limit, marks from" in commsim.out
+    assert commsim("traffic", *fabric, "--queue", "1MiB").code == 0
+    assert "queue 1 MiB, marks from" in commsim.out

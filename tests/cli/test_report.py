@@ -229,6 +229,32 @@ def test_several_results_are_one_figure(commsim, tmp_path):
     )
 
 
+def test_several_results_of_several_algorithms_have_a_curve_each(commsim, tmp_path):
+    pytest.importorskip("matplotlib")
+    run = ("run", "ring_all_reduce", "double_tree_all_reduce", "-b", "1M", "-e", "2M", "--topology")
+    names = [tmp_path / f"{name}.json" for name in "ab"]
+    for n_hosts, name in zip((4, 8), names, strict=True):
+        assert commsim(*run, f"star:n_hosts={n_hosts}", "--json", name).code == 0
+    assert commsim("plot", "busbw", *names, "-o", tmp_path / "ab.svg").code == 0, commsim.err
+    assert "median" not in commsim.out
+    lines = [line.split(",") for line in (tmp_path / "ab.csv").read_text().splitlines() if line[:2] in ("a ", "b ")]
+    assert len({line[0] for line in lines}) == 4
+    assert [line[-1] for line in lines] == ["1"] * 8  # rows of each point
+    assert commsim("plot", "busbw", *names, "--by", "n_ranks", "-o", tmp_path / "c.svg").code == 0
+    assert "each point is the median over collective, result\n" in commsim.out
+
+
+def test_a_plot_without_a_kind_or_a_file_to_write(commsim, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert commsim(*RUN, "--json", "a.json").code == 0
+    assert "comes first, as in: commsim plot busbw a.json -o busbw.svg" in commsim.refuses("plot", "a.json")
+    assert "comes first" in commsim.refuses("plot", "a.json", "-o", "x.svg")
+    assert "invalid choice: 'buswb'" in commsim.refuses("plot", "buswb", "a.json")
+    pytest.importorskip("matplotlib")
+    assert commsim("plot", "time", "a.json").code == 0
+    assert (tmp_path / "time.svg").exists()
+
+
 def test_a_plot_shows_the_rows_names_and_remarks_that_are_asked_for(commsim, tmp_path):
     line = [
         "run",

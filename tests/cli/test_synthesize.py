@@ -17,14 +17,25 @@ def test_results_have_the_certificate(commsim):
         "results"
     ]
     assert row["certificate"] == {
-        "fraction": "3", "per": "size / n_ranks", "k": 1, "cut": row["certificate"]["cut"], "proved": True
+        "fraction": "3", "per": "size / n_ranks", "k": 1, "cut": row["certificate"]["cut"], "n_cuts": 1, "proved": True
     }  # fmt: skip
     assert len(row["certificate"]["cut"]) == 4  # three hosts and the switch
     assert row["bound_s"] == pytest.approx(2**26 / 4 * 3 / 1e9)
     assert row["bound_s"] * (1 - 1e-9) <= row["time_s"] <= 1.01 * row["bound_s"]
     assert row["chosen"] in {one["method"] for one in row["tried"]}
     assert "optimum: 3 s/GB times size / n_ranks" in commsim.out
-    assert "attained; cut around" in commsim.out
+    assert "attained; limited by the cut around" in commsim.out
+
+
+def test_a_bound_names_one_cut_only_where_one_proves_it(commsim):
+    """On a torus no one cut needs that long: the ways in and out of all ranks bound it together."""
+    torus = ("--topology", "torus:dims=3x3,bandwidth=8Gbps", "-b", "1M", "-e", "1M")
+    (row,) = commsim.results("synthesize", *torus, "--operation", "all_reduce")["results"]
+    assert row["certificate"]["n_cuts"] == 18  # of each rank the way in and the way out
+    assert "limited by 18 cuts together, the heaviest around h" in commsim.out
+    (row,) = commsim.results("synthesize", *torus, "--operation", "all_to_all")["results"]
+    assert row["certificate"]["n_cuts"] == 0
+    assert "; limited by the links of h0, h1, h2, h3, h4, h5 and 3 others together" in commsim.out
 
 
 def test_a_slow_link_is_repaired_around(commsim):

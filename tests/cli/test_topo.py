@@ -132,3 +132,9 @@ def test_a_preset_is_named_wherever_a_network_is(commsim):
     assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0
     assert "16 GPUs" in commsim.out
     assert "2 machines" in commsim.out
+
+
+def test_list_takes_one_name(commsim):
+    rows = commsim.results("topo", "list", "rail_optimized")["results"]
+    assert [row["topology"] for row in rows] == ["rail_optimized"]
+    assert "unknown topology 'rail'; did you mean rail_optimized?" in commsim.refuses("topo", "list", "rail")

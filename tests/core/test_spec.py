@@ -135,6 +135,15 @@ def test_from_python_the_types_are_checked_too(key, value, message):
         check_arguments(example, {key: value})
 
 
+def test_a_number_may_be_in_percent():
+    def build(density: float) -> None:
+        pass
+
+    assert read_arguments(build, {"density": "1%"}) == {"density": 0.01}
+    with pytest.raises(InputError, match="density must be a number, got '1 '"):
+        read_arguments(build, {"density": "1 %"})
+
+
 def test_from_python_numpy_numbers_and_none_for_an_optional_are_taken():
     np = pytest.importorskip("numpy")
     check_arguments(example, {"n_hosts": np.int32(4), "ratio": np.float64(2), "buffer": None, "latency": 0})

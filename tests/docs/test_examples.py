@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import commsim
+from commsim.cli import main
 
 ROOT = Path(commsim.__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -29,6 +30,14 @@ def test_examples_print_what_the_page_says(page):
             code, printed = examples.run(command)
             assert (code != 0) == expected.startswith("commsim "), printed
             assert examples.matches(expected, printed), f"{page.name}: $ {command}\n{printed}"
+
+
+def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path, monkeypatch):
+    (command,) = [one for one, _ in commands(ROOT / "README.md") if "--draw" in one]
+    name = command.split("--draw ")[1].split()[0]
+    monkeypatch.chdir(tmp_path)
+    assert main(command.replace("\\\n", " ").split()[1:]) == 0
+    assert (tmp_path / name).read_text() == (DOCS / name).read_text()
 
 
 def test_there_are_examples_to_run():

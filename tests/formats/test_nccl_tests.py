@@ -12,7 +12,7 @@ from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measurement
 from commsim.formats.measured import read_measured
-from commsim.formats.nccl_tests import ranks_of_rates
+from commsim.formats.measurement import ranks_of_rates
 from commsim.report.table_of_run import Row, table_of
 
 HALF = "     time   algbw   busbw #wrong"
@@ -111,7 +111,30 @@ def test_the_operation_is_that_of_the_program_of_the_file_or_of_the_user(tmp_pat
     with pytest.raises(
         InputError, match=r"give it, as in --operation all_reduce, or in the file's name, as in all_red"
     ):
-        read(tmp_path, plain)
+        read(tmp_path, plain.replace("  sum ", " none "))
+
+
+@pytest.mark.parametrize(
+    ("redop", "root", "algbw", "busbw", "name"),
+    [
+        ("sum", "-1", "23.66", "41.41", "all_reduce"),
+        ("sum", "-1", "23.66", "20.70", "reduce_scatter"),
+        ("max", "3", "23.66", "23.66", "reduce"),
+        ("sum", "-1", "23.66", "23.66", ""),  # an all-reduce of 2 ranks, or rates that are rounded
+        ("none", "-1", "23.66", "20.70", ""),  # an all-gather or an all-to-all
+        ("none", "0", "23.66", "23.66", ""),
+    ],
+)
+def test_columns_and_rates_name_the_operation_where_only_one_has_them(tmp_path, redop, root, algbw, busbw, name):
+    row = f"1048576 262144 float {redop} {root} 44.31 {algbw} {busbw} 0 44.31 {algbw} {busbw} 0"
+    notes = []
+    if name:
+        assert {one.operation for one in read(tmp_path, f"{HEADER}\n{row}\n", n_ranks=8, notes=notes)} == {name}
+        assert f"log.txt: {name}, as its columns" in notes[0]
+        assert read(tmp_path, f"{HEADER}\n{row}\n", "gather.log", n_ranks=8)[0].operation == "gather"
+    else:
+        with pytest.raises(InputError, match="the measured operation is unknown"):
+            read(tmp_path, f"{HEADER}\n{row}\n", n_ranks=8)
 
 
 def test_several_runs_in_one_log_are_told_apart(tmp_path):
@@ -174,7 +197,8 @@ def test_what_run_prints_is_read_back(tmp_path_factory, name, n_ranks, runs):
     schedule = namedtuple("Schedule", "root")(0)
     table = table_of([Row(result, _Network(), schedule) for result in results], "")
     cells = table.rows
-    lines = [f"# {name} on star:n_hosts={n_ranks}, {n_ranks} ranks, engine flow", "  ".join(table.columns)]
+    engine = "packet, transport nscc, balancing mixed" if n_ranks % 2 else "flow"
+    lines = [f"# {name} on star:n_hosts={n_ranks}, {n_ranks} ranks, engine {engine}", "  ".join(table.columns)]
     path = tmp_path_factory.mktemp("printed") / "run.txt"
     path.write_text("\n".join([*lines, *("  ".join(row) for row in cells), "# Avg bus bandwidth    : 1.0"]) + "\n")
     rows = read_measured(path)

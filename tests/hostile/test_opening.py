@@ -26,6 +26,7 @@ OWN_FILES = {
     "commsim/limits.py",
     "commsim/software/experts/kernels.py",
     "commsim/software/nccl/gpu_costs.py",
+    "commsim/software/nccl/rccl_costs.py",
     "commsim/report/page/write.py",
     "commsim/report/papers/paper.py",
     "commsim/scenario/auto/known_error.py",

@@ -61,7 +61,8 @@ def test_gpus_that_are_nodes_count_as_one_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[hosts]\ngpus = 8\n", "topology needs one of name, spec and file, got none"),
+        ("[hosts]\ngpus = 8\n", 'needs one of name, spec and file, as in spec = "star:n_hosts=8", got none'),
+        ("[cluster]\nx = 1\n", "cluster.toml, line 1: cluster is not a field here; known: hosts, topology"),
         (TOPOLOGY + 'file = "x.toml"\n', "got name and file"),
         (TOPOLOGY, "hosts.gpus is missing: a whole number 0..1024"),
         (TOPOLOGY + "[hosts]\ngpus = -1\n", "line 7: hosts.gpus must be a whole number 0..1024, got -1"),

@@ -19,7 +19,13 @@ _CUBE = {
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1, (3, 7): 1,
     (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2,
 }  # fmt: skip
-_CUBE_LINKS = 6
+# The eight dies of four MI250X: four xGMI links between the two dies of a package, one or two between packages.
+_DIES = {
+    (0, 1): 4, (2, 3): 4, (4, 5): 4, (6, 7): 4, (0, 6): 2, (2, 4): 2, (0, 2): 1, (1, 3): 1, (1, 5): 1, (3, 7): 1,
+    (4, 6): 1, (5, 7): 1,
+}  # fmt: skip
+# Layouts of eight in which GPUs forward: pairs with their links, and the links of a GPU.
+_EIGHT = {"cube": (_CUBE, 6), "dies": (_DIES, 7)}
 
 
 @host_type
@@ -28,7 +34,7 @@ def mesh_host(
     n_nics: int = 4,
     n_pcie_switches: int = 0,
     n_cpus: int = 2,
-    layout: Literal["full", "pairs", "cube"] = "full",
+    layout: Literal["full", "pairs", "cube", "dies"] = "full",
     nvlink: Bandwidth = 450e9,
     pcie: Bandwidth = 63e9,
     nic: Bandwidth = 25e9,
@@ -43,9 +49,10 @@ def mesh_host(
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
         Number of GPUs, at least 1; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a
         multiple of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
-    layout : {"full", "pairs", "cube"}
+    layout : {"full", "pairs", "cube", "dies"}
         Pairs of GPUs that are joined: all; neighbours 0-1, 2-3 and so on (a bridge); or eight as in the hybrid cube
-        mesh, where some pairs have twice the links of others, and GPUs forward for each other.
+        mesh, where some pairs have twice the links of others, and GPUs forward for each other; or the eight dies of
+        four MI250X, likewise.
     nvlink : float, bytes/s
         Bandwidth of all such links of one GPU together, one way; a full mesh deals it equally to the other GPUs.
     pcie : float, bytes/s
@@ -71,7 +78,8 @@ def mesh_host(
 
     References
     ----------
-    Li et al., "Evaluating modern GPU interconnect", IEEE TPDS 2020, section 2: the hybrid cube mesh of DGX-1.
+    Li et al., "Evaluating modern GPU interconnect", IEEE TPDS 2020, section 2: the hybrid cube mesh of DGX-1. Pearson,
+    "Interconnect bandwidth heterogeneity on AMD MI250x and Infinity Fabric", arXiv 2302.14827: the dies.
     """
     require_at_least("mesh_host", 1, n_gpus=n_gpus)
     parts = Parts()
@@ -81,16 +89,17 @@ def mesh_host(
     )  # fmt: skip
     rate = {(gpus[a], gpus[b]): share * nvlink for (a, b), share in _shares(layout, n_gpus).items()}
     # Over two bridged GPUs no third one is reached, so that forwarding would only let traffic of NICs through.
-    parts.mesh(rate, gpus if layout == "cube" else (), nvlink_latency)
+    parts.mesh(rate, gpus if layout in _EIGHT else (), nvlink_latency)
     return parts.build("mesh_host")
 
 
 def _shares(layout: str, n_gpus: int) -> dict[tuple[int, int], float]:
     """Part of a GPU's links that joins each pair."""
-    if layout == "cube":
+    if layout in _EIGHT:
         if n_gpus != 8:
-            raise InputError(f"mesh_host: layout=cube joins 8 GPUs, got n_gpus={n_gpus}")
-        return {pair: links / _CUBE_LINKS for pair, links in _CUBE.items()}
+            raise InputError(f"mesh_host: layout={layout} joins 8 GPUs, got n_gpus={n_gpus}")
+        pairs, most = _EIGHT[layout]
+        return {pair: links / most for pair, links in pairs.items()}
     if layout == "pairs":
         if n_gpus % 2:
             raise InputError(f"mesh_host: layout=pairs needs an even number of GPUs, got n_gpus={n_gpus}")

@@ -43,8 +43,8 @@ class Config(WithJson, Faults, Costs):
     )
     compute: str = flag(
         default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
-        help="time that computing takes: the rank's processor time; or that of a GPU by its peaks or by a trace of "
-        "Kineto, for which one process stands for all ranks, without data",
+        help="time of computation: the rank's processor time, or that of a GPU by its peak rates or by a trace of "
+        "Kineto; then one process stands for all ranks, without data",
     )  # fmt: skip
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
@@ -62,10 +62,10 @@ class Config(WithJson, Faults, Costs):
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
     phases: str | None = flag(
         metavar="FILE.json",
-        help="with --compute roofline: write the last step as a job for `commsim place`: its phases",
+        help="with --compute roofline: write the phases of the last step as a job for `commsim place`",
     )
     timeline: str | None = flag(
-        metavar="FILE.json", help="write what each rank called when, or what its streams do, for Perfetto"
+        metavar="FILE.json", help="write a timeline for Perfetto: the calls of each rank, or the work on its streams"
     )
 
 

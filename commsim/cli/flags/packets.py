@@ -23,7 +23,7 @@ class Spraying(Flags):
     TITLE: ClassVar[str] = "packets"
     balancing: str | None = flag(
         metavar="NAME",
-        help="ecmp, oblivious, bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
+        help="ecmp, spray (oblivious), bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
     )
     entropies: int | None = flag(metavar="E", help="paths that a message tries, a power of two (default: 128)")
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
@@ -89,7 +89,8 @@ def packet_values(config: Packets) -> dict[str, Any]:
     if config.engine != "packet":  # auto is compared with one transport
         given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
         if given:
-            raise InputError(f"{given[0]} needs engine packet, got engine {config.engine or 'flow'}")
+            engine = config.engine or "flow"
+            raise InputError(f"{given[0]} needs engine packet, got engine {engine}: add --engine packet")
     plain = ("preset", "transport", "balancing", "entropies", "flowlet_gap", "ack_every", "loss", "loss_burst")
     values: dict[str, Any] = {name: getattr(config, name) for name in plain}
     if config.no_trimming:

@@ -20,6 +20,6 @@ COMMANDS = {
         order.Config, order.run, "order the ranks of a job so that its rings and trees cross racks least"
     ),
     "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
-    "place import": Verb(import_.Config, import_.run, "make a network or a cluster of other tools' files"),
+    "place import": Verb(import_.Config, import_.run, "make a network or a cluster from other tools' files"),
     "place export": Verb(export.Config, export.run, "write a cluster's network in files that schedulers read"),
 }

@@ -6,8 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
+from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
-from commsim.report.answer import Answer, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
 if TYPE_CHECKING:
     from commsim.placement.candidate import Candidate
@@ -50,6 +51,10 @@ class Config(Scoring):
     jobs: str = flag(
         "jobs", metavar="JOBS.json", help="jobs with their phases; jobs with a placement stay where they are"
     )
+    others: tuple[str, ...] = flag(
+        "others", nargs="*", metavar="JOBS.json",
+        help="more files with the same jobs, all of them placed: these placements are ranked",
+    )  # fmt: skip
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
         default="packed,spread,random", metavar="NAME[,NAME...]",
@@ -82,21 +87,19 @@ def run(config: Config) -> Answer:
     from commsim.core.own_files import resolve
     from commsim.core.placement import STRATEGIES
     from commsim.placement.cluster import read_cluster
-    from commsim.placement.place import place_jobs
+    from commsim.placement.place import place_jobs, rank_placements
     from commsim.workload.sharing.periodic import read_jobs
 
-    settings = settings_of(config, config.seed)
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
-    ranking = place_jobs(
-        cluster,
-        jobs,
-        n=config.candidates,
-        generators=[resolve(STRATEGIES, text.strip())[0].name for text in config.generator.split(",")],
-        loops=config.loops,
-        rank_by=config.rank_by,
-        check=config.check,
-        settings=settings,
-    )
+    how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
+    how["settings"] = settings_of(config, config.seed)
+    if config.others:
+        if given := config.given("candidates", "generator"):
+            raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
+        ranking = rank_placements(cluster, {path: read_jobs(path) for path in (config.jobs, *config.others)}, **how)
+    else:
+        generators = [resolve(STRATEGIES, text.strip())[0].name for text in config.generator.split(",")]
+        ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators, **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
@@ -127,7 +130,7 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import slowdown
+    from commsim.placement.candidate import counted_names, slowdown
 
     rows = []
     for i, c in enumerate(ranking.candidates):
@@ -146,18 +149,11 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
             f"{best.shifts[job.name] * 1e3:.3f}",
             f"{job.period * 1e3:.3f}",
             f"{best.predicted[job.name] * 1e3:.3f}",
-            _places(best.placement[job.name]),
+            counted_names(best.placement[job.name]),
         ]
         for job in jobs
     ]
     return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:")]
-
-
-def _places(nodes: tuple[str, ...]) -> str:
-    """Names of nodes with how often each comes, in order, shortened."""
-    counts = {name: nodes.count(name) for name in dict.fromkeys(nodes)}
-    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:_MAX_NAMES]]
-    return " ".join(shown) + (" ..." if len(counts) > _MAX_NAMES else "")
 
 
 def score(config: ScoreConfig) -> Answer:
@@ -174,10 +170,10 @@ def score(config: ScoreConfig) -> Answer:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
-    values = [f"{key}: {value}" for key, value in tree.items() if not isinstance(value, dict)]
+    values = {key: f"{value}" for key, value in tree.items() if not isinstance(value, dict)}
     columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
     table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
-    return Answer([Remarks(values), table], [tree], more=tree, key=None)
+    return Answer([Facts(values), table], [tree], more=tree, key=None)

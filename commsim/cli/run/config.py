@@ -108,7 +108,7 @@ class Outputs(WithJson):
 
     TITLE: ClassVar[str] = "output"
     RARE: ClassVar[Mapping[str, str]] = {"osu": ""}
-    verbose: bool = switched("-v", help="also print how the flow engine computed the times")
+    verbose: bool = switched("-v", help="also print the busiest links, and how the flow engine computed the times")
     draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     osu: str | None = flag(metavar="FILE", help="also write the table that an OSU micro-benchmark would print")
     report: str | None = flag(

@@ -270,9 +270,9 @@ COMMANDS = {
     ),
     "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
     "sweep cheapest": Verb(
-        cheapest.Config, cheapest.run, "find the cheapest topology that keeps a goal, by its tables [cost] and [goal]"
+        cheapest.Config, cheapest.run, "find the cheapest topology that meets a goal, by its tables [cost] and [goal]"
     ),
-    "sweep merge": Verb(MergeConfig, merge, "put the parts of a sweep together that were run apart"),
+    "sweep merge": Verb(MergeConfig, merge, "merge the parts of a sweep that were run separately"),
     "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
     "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),
     "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),

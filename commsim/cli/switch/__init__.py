@@ -15,10 +15,10 @@ COMMANDS = {
     "switch budget": Verb(
         budget.Config, budget.run, "print whether a pool fits into a programmable switch, and what would fit"
     ),
-    "switch serve": Verb(serve.Config, serve.run, "be a switch that real workers talk to over UDP"),
-    "switch all-reduce": Verb(all_reduce.Config, all_reduce.run, "be a worker of a switch that serves"),
+    "switch serve": Verb(serve.Config, serve.run, "serve real workers over UDP, as a switch"),
+    "switch all-reduce": Verb(all_reduce.Config, all_reduce.run, "sum tensors as a worker of a running switch"),
     "switch status": Verb(
-        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a switch that serves"
+        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
     ),
     "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, losses and repetitions from a capture"),
 }

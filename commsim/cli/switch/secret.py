@@ -19,8 +19,8 @@ class WithSecret(Flags):
 
     secret_file: str | None = flag(
         metavar="FILE",
-        help="secret that switch and workers have; every packet then carries a tag. A line is a secret for all jobs, "
-        "or the name of a job and its secret",
+        help="file with the secret that switch and workers share, so that each packet carries a tag; each line is a "
+        "secret for all jobs, or the name of a job and its secret",
     )
 
     def secrets(self) -> Secrets | None:

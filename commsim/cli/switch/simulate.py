@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from commsim.cli.flags import WithJson, flag, repeated, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time, share
-from commsim.report.answer import Answer, Table
+from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
+from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
+
+from .simulated_rows import cells, row, table_of, why_slow
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -26,9 +28,6 @@ LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "los
 MAX_TENSORS = 1_000_000
 MAX_JOBS = 4096  # each of which gets a tree
 MAX_SAMPLE_EVERY = 1e6  # seconds
-COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
-LEAST = ("pool", "M elem/s", "drops", "loss", "size", "workers")
-SERVER = "at server"  # a column more, where a system has a server
 
 
 class Config(WithJson):
@@ -51,8 +50,8 @@ class Config(WithJson):
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker repeats a packet")
     loss: str = flag(default="0", metavar="P[,P...]", help="probability that a link loses a packet, such as 1%%")
-    loss_up: float | None = flag(type=share, metavar="P", help="the same on links from hosts, in place of --loss")
-    loss_down: float | None = flag(type=share, metavar="P", help="the same on links to hosts, in place of --loss")
+    loss_up: float | None = flag(type=share, metavar="P", help="probability on links from hosts, in place of --loss")
+    loss_down: float | None = flag(type=share, metavar="P", help="probability on links to hosts, in place of --loss")
     loss_burst: float = flag(default=1.0, metavar="N", help="mean length of a burst of losses, in packets")
     buffer: str | None = flag(metavar="SIZE", help="capacity of each queue (default: infinite)")
     ecn: str | None = flag(metavar="SIZE", help="queued bytes from which packets are marked")
@@ -87,33 +86,23 @@ def run(config: Config) -> Answer:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
     results, rows, series = [], [], None
     for point in progress(points, "simulating"):
-        of_jobs, series = _simulate(config, point)
+        system, network, of_jobs, series = _simulate(config, point)
         for result in of_jobs:
-            results.append(row(result, point))
-            rows.append(_text(result, point))
-    columns = COLUMNS if len(rows[0]) == len(COLUMNS) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+            rto = None if system.lossless else system.rto
+            results.append(row(result, point) | {"network": network.name, "rto_s": rto})
+            rows.append(cells(result, point))
     if config.draw:
         from commsim.report.fabric.aggregation_picture import draw_aggregation
         from commsim.report.pictures.paint import write_picture
 
         write_picture(draw_aggregation(results, series), config.draw)
-    return Answer(
-        [Table(columns, rows, "switch simulate", LEAST)], results, more={} if series is None else {"series": series}
-    )
+    parts = [table_of(rows, results, config.size), *remarks(why_slow(config.rto, results))]
+    return Answer(parts, results, more={} if series is None else {"series": series})
 
 
-def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON row of the contract of `commsim switch simulate`."""
-    counters = dict(result.counters)
-    exact = bool(counters["exact"]) if "exact" in counters else None
-    contract = {name: int(counters[name]) for name in ("elements", "retransmissions", "duplicates", "drops", "events")}
-    rates = {name: counters[name] for name in ("elements_per_s", "line_rate_elements_per_s", "cpu_s")}
-    more = {"exact": exact, "packet_hops": int(counters["packet_hops"])}
-    more |= {name: int(counters[name]) for name in ("server_bytes",) if name in counters}
-    return result.row() | point | contract | rates | more
-
-
-def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list[dict[str, float]] | None]:
+def _simulate(
+    config: Config, point: dict[str, Any]
+) -> tuple[System, Network, list[Result], list[dict[str, float]] | None]:
     import dataclasses
 
     system, blocks = _system(config, point)
@@ -121,7 +110,7 @@ def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list
     slowest = min(float(network.bandwidth[link]) for job in jobs for link in job.tree_links)
     results, series = _run_engine(config, point, network, jobs)
     more = {"line_rate_elements_per_s": system.line_rate(slowest)}
-    return [dataclasses.replace(r, counters={**r.counters, **more}) for r in results], series
+    return system, network, [dataclasses.replace(r, counters={**r.counters, **more}) for r in results], series
 
 
 def _run_engine(
@@ -272,25 +261,6 @@ def _numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> list[An
     except ValueError:
         flag = "--" + name.replace("_", "-")
         raise InputError(f"{flag} is a number, or several with commas between, got {text!r}") from None
-
-
-def _text(result: Result, point: dict[str, Any]) -> tuple[str, ...]:
-    c = result.counters
-    exact = {None: "-", 0.0: "NO", 1.0: "yes"}[c.get("exact")]
-    return (
-        result.collective,
-        str(result.n_ranks),
-        str(point["pool_size"] or "-"),
-        f"{point['loss']:g}",
-        f"{result.size:.0f}",
-        f"{result.time * 1e3:.4f} ms",
-        f"{c['elements_per_s'] / 1e6:.1f}",
-        f"{c['line_rate_elements_per_s'] / 1e6:.1f}",
-        f"{c['retransmissions']:.0f}",
-        f"{c['drops']:.0f}",
-        *((format_size(c["server_bytes"]),) if "server_bytes" in c else ()),
-        exact,
-    )
 
 
 def drawn(density: float = 1.0, pattern: str = "random", seed: int = 0, exponent: float = 1.0) -> dict[str, Any]:

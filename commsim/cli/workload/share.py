@@ -43,7 +43,7 @@ class Config(WithJson):
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
-    adjust: float | None = flag(metavar="X", help="a job out of step by this part of its iteration waits")
+    adjust: float | None = flag(metavar="X", help="let a job wait that is out of step by this part of its iteration")
     seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 

@@ -32,7 +32,7 @@ class KvConfig(Transfer):
     """All flags of ``commsim workload kv``."""
 
     model: str | None = flag(metavar="NAME", help="transformer, such as llama3-70b, in place of layers and heads")
-    layers: int | None = flag(metavar="N", help="layers")
+    layers: int | None = flag(metavar="N", help="number of layers")
     kv_heads: int | None = flag(metavar="N", help="heads of keys and values")
     head_dim: int | None = flag(metavar="N", help="elements of a head (default: 128)")
     value_bytes: int = flag(default=2, metavar="N", help="bytes of an element")

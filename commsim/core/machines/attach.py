@@ -48,7 +48,8 @@ def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None =
     foreign = np.flatnonzero(np.isin(fabric.kind, (HOST, 1), invert=True))
     if foreign.size:
         raise InputError(f"{fabric.name} is no fabric for machines: {fabric.nodes[foreign[0]]} is a "
-                         f"{KINDS[fabric.kind[foreign[0]]]}, not a host or a switch")  # fmt: skip
+                         f"{KINDS[fabric.kind[foreign[0]]]}, not a host or a switch; machines on rails are "
+                         "rail_optimized:n_hosts=16,preset=dgx-h100")  # fmt: skip
     if not nics.size:
         raise InputError(f"{machine.name} has no NIC and cannot be attached to {fabric.name}")
     if ports is None and len(hosts) % len(nics):

@@ -13,6 +13,7 @@ from commsim.core.errors import InputError
 GPU_MAKERS = {
     "volta": "nvidia", "turing": "nvidia", "ampere": "nvidia", "ada": "nvidia", "hopper": "nvidia",
     "blackwell": "nvidia", "cdna2": "amd", "cdna3": "amd",
+    "cdna4": "amd",
 }  # fmt: skip
 # What each fact may be. "net" is the transport below the library: its latency is software's and no cable's. "sharp" is
 # whether the fabric's switches reduce, and the library's plugin for that is enabled.

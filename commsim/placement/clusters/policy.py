@@ -22,7 +22,9 @@ from .state import JobState, Work
 
 # Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
 Order = Literal["packed", "fragments", "demand"]
-POLICIES: Registry[list[Grant]] = Registry("policy", "commsim.placement.clusters.policies")
+POLICIES: Registry[list[Grant]] = Registry(
+    "policy", "commsim.placement.clusters.policies", listed="commsim cluster policies"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from commsim.report.palette import SERIES as COLOURS
 from commsim.report.pictures.picture import Point
 from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE
 
-# Inches of a chart, and of a bar and what is around the bars of a case.
-WIDTH, HEIGHT, BAR, AROUND = 6.7, 3.6, 0.14, 0.1
+# Inches of a chart, of a bar, of what is around the bars of a case, and of a name in a legend.
+WIDTH, HEIGHT, BAR, AROUND, NAME = 6.7, 3.6, 0.14, 0.1, 0.15
 # Of a line with more points none is marked.
 MAX_MARKED = 200
 
@@ -64,8 +64,8 @@ class Lines:
 
     @property
     def height(self) -> float:
-        """Inches that it takes."""
-        return HEIGHT
+        """Inches that it takes: more where the legend has many names."""
+        return max(HEIGHT, 0.5 + NAME * len({one.name for one in self.series if one.name}))
 
     def draw(self, axes: Any) -> None:
         """Draw it on axes of matplotlib."""

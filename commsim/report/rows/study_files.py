@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,7 @@ def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, di
 
 
 def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
-    """Read the rows of several results, with the name of its file in column ``result`` of each.
+    """Read the rows of several results; column ``result`` has its file, and the algorithm if there are several.
 
     Parameters
     ----------
@@ -80,15 +81,20 @@ def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
     names = [Path(path).stem for path in paths]
     if len(set(names)) < len(names):
         names = list(paths)
-    rows, remarks = list[dict[str, Any]](), dict[str, None]()
+    of_file, remarks = list[list[dict[str, Any]]](), dict[str, None]()
     for path, name in zip(paths, names, strict=True):
         if Path(path).suffix != ".json":
             raise InputError(f"{path}: several results are .json files that `commsim run --json` wrote")
         tree = read_tree(path)
-        rows += [{**row, "result": name} for row in results_of(tree, Path(path))[1]]
+        read = results_of(tree, Path(path))[1]
+        of_file.append([{**row, "result": name} for row in read])
         said = tree.get("remarks")
         remarks |= {one: None for one in said if isinstance(one, str)} if isinstance(said, list) else {}
+    if any(len({str(row.get("collective")) for row in read}) > 1 for read in of_file):
+        for row in itertools.chain.from_iterable(of_file):  # a curve for each algorithm, not the median over them
+            row["result"] = f"{row['result']} {row.get('collective', '')}".rstrip()
     chosen = dataclasses.replace(choice, by=choice.by or "result")
+    rows = list(itertools.chain.from_iterable(of_file))
     return study_of_rows(" and ".join(names), rows, {}, chosen, list(remarks))
 
 

@@ -60,6 +60,7 @@ class Ranked:
         """Return the JSON row: that of ``commsim run``, with the way to name it there, and what it is bound by."""
         return self.result.row() | {
             "spec": self.candidate.spec,
+            "density": self.candidate.density,
             "way": self.candidate.way,
             "exact": self.candidate.exact,
             "bound_by": self.bound.phrase,

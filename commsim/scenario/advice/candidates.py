@@ -192,6 +192,17 @@ class Candidate:
     exact: bool
     reduced: bool
 
+    @property
+    def density(self) -> float | None:
+        """Density of its data where several are asked about, or a way keeps a share; None of all other ways."""
+        return float(self.group[1].removeprefix("density=")) if self.group[1] else None
+
+    @property
+    def way_to_run(self) -> str:
+        """Label without the density."""
+        density = self.group[1]
+        return self.label.removesuffix(f",{density}").removesuffix(f":{density}") if density else self.label
+
 
 def candidates(question: Question, network: Network) -> tuple[list[Candidate], dict[str, str]]:
     """List what is to be compared.

@@ -18,6 +18,7 @@ from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
+from commsim.software.nccl.rccl_costs import priced
 
 __all__ = ["NcclPlan", "plan_nccl"]
 
@@ -48,7 +49,12 @@ class NcclPlan(Plan):
             placement = launch.placed(schedule, parameters)
             costs, framing = launch.costs(size, parameters), launch.framing(parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
-            paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
+            links, before = self.network, 0.0 if costs is None else costs.launch
+            if (rccl := launch.rccl) is not None:
+                protocol = parameters.get("protocol", "simple")
+                links, before = priced(self.network, rccl, protocol), rccl.before(protocol)
+                job = dataclasses.replace(job, rate_cap=rccl.channel)
+            paths = FlowPaths(links, job, self.paths.routing, self.paths.seed)
             if costs is not None:
                 job = dataclasses.replace(job, rate_cap=costs.rate_cap)
                 loops = launch.loops(schedule, parameters, job)
@@ -56,7 +62,7 @@ class NcclPlan(Plan):
                 paths = ClosedFormPaths(costs.network, job, paths.routing, paths.seed, known=known)
             self._at[key] = dataclasses.replace(
                 self, schedule=schedule, parameters=parameters, placement=placement, paths=paths, framing=framing,
-                before=0.0 if costs is None else costs.launch, spread=(1.0, 1.0) if costs is None else costs.spread,
+                before=before, spread=(1.0, 1.0) if costs is None else costs.spread,
             )  # fmt: skip
         plan: NcclPlan = self._at[key]
         return plan

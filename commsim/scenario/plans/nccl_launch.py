@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from collectives.nccl.call import ALLOWED, ANY, NEWEST, PROTOCOLS, max_channels, nvls_channels, release_of
+from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
 from collectives.nccl.launch import SIZE, VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut, loops_of
@@ -26,11 +25,13 @@ from commsim.core.units import format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.plans.nccl_files import Decided
+from commsim.scenario.plans.rccl_rings import rings_of_rccl
 from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.of_network import Given, setting_of
 from commsim.software.nccl.prediction import EXCHANGES, Site, over_releases, usable_protocols
+from commsim.software.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
 
@@ -89,6 +90,11 @@ class NcclLaunch:
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
 
     @property
+    def rccl(self) -> RcclCosts | None:
+        """What RCCL's calls cost on the GPUs; None for NCCL, and where that is not known."""
+        return costs_of(self.network.hardware) if self.build.__name__.startswith("rccl") else None
+
+    @property
     def is_known(self) -> bool:
         """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
         return self.setting is not None and maker_of(self.network.hardware) == "nvidia"
@@ -104,6 +110,14 @@ class NcclLaunch:
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
+        if self.rccl is not None and self.operation in ALLOWED:
+            is_eight = (
+                [*map(len, self.machines)] == [8] and self.rings.get("rings") == "mesh" and "cycles" not in self.rings
+            )
+            free = not {"rings", "algorithm"} & self.given.keys()
+            if free and self.operation == "all_reduce":
+                chosen |= self.rccl.schedule(size, len(self.machines), is_mesh_of_eight=is_eight)
+            chosen["protocol"] = self.rccl.protocol(size)
         known = inspect.signature(self.build).parameters
         return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
 
@@ -288,7 +302,7 @@ def nccl_launch(
     rings: dict[str, Any] = {}
     if name.startswith("rccl"):
         if operation in ALLOWED:
-            rings, note = _rings_of_rccl(network, placement, machines)
+            rings, note = rings_of_rccl(network, placement, machines)
             notes.append(f"{name}: {note}")
     elif n_ranks > 1:
         try:
@@ -298,26 +312,23 @@ def nccl_launch(
     found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
-    if setting is not None and setting.assumed:
-        notes.append(f"{name}: assumed: {'; '.join(one.what for one in setting.assumed)}")
+    assumed = [one.what for one in setting.assumed] if setting is not None else []
+    if setting is not None and (one_switch := _sharp_on_one_switch(network, len(machines))):
+        assumed.insert(0, one_switch)
+    if assumed:
+        notes.append(f"{name}: assumed: {'; '.join(assumed)}")
     if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
         notes.append(f"{name}: only links cost time, since {why}")
     return dataclasses.replace(found, notes=tuple(notes))
 
 
-def _rings_of_rccl(
-    network: Network, placement: Placement, machines: tuple[tuple[int, ...], ...]
-) -> tuple[dict[str, Any], str]:
-    """Return RCCL's rings and channels, and what to say of them: those of a full mesh where GPUs are joined so."""
-    protocol = "Simple by default, since RCCL's choice is not modelled; only links cost time"
-    n = min(len(machine) for machine in machines)
-    linked = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
-    nodes = placement.nodes.tolist()
-    pairs = ((nodes[a], nodes[b]) for machine in machines for a, b in itertools.permutations(machine, 2))
-    if n < 3 or not all(pair in linked for pair in pairs):
-        return {"rings": "rails"}, f"rings through each machine in order; {protocol}"
-    channels = min(n * (n - 1), max_channels(NEWEST))
-    return {"rings": "mesh", "channels": channels}, f"{channels} channels, rings over all links of the mesh; {protocol}"
+def _sharp_on_one_switch(network: Network, n_machines: int) -> str:
+    """Say what SHARP's trees, which add in each rack first, would do better; empty where there is one switch."""
+    adds = np.flatnonzero(network.aggregates & (network.kind == SWITCH) & (network.machine < 0))
+    if len(adds) < 2 or n_machines < 2:
+        return ""
+    where = f"SHARP adds on {network.nodes[adds[-1]]} alone and not in each rack first"
+    return f"{where}, so that links between switches carry more than its trees send"
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:

@@ -49,7 +49,11 @@ class Certificate:
     k : int
         Unit trees per rank, the largest of all ranks, that attain it.
     cut : tuple of str
-        Nodes that data leaves or enters, where it cannot get faster.
+        Nodes that data leaves or enters, where it cannot get faster: of several cuts the heaviest; without a cut the
+        ends of the links that bound it together.
+    n_cuts : int
+        Number of cuts that the bound adds up: one of copies or sums, often several of an all-reduce, whose trees share
+        the capacity of the links; 0 of an exchange, which links bound together, each with its weight.
     proved : bool
         Whether the bound is exact and there are trees that attain it.
     """
@@ -58,21 +62,24 @@ class Certificate:
     per: str
     k: int
     cut: tuple[str, ...]
+    n_cuts: int
     proved: bool
 
     @property
     def sentence(self) -> str:
         """The certificate in one line."""
         proved = "attained" if self.proved else "not proved to be attained"
-        return (
-            f"optimum: {self.fraction} s/GB times {self.per}, k = {self.k}, {proved}; "
-            f"cut around {first_of(self.cut, MAX_NAMES, 'others')}"
-        )
+        nodes = first_of(self.cut, MAX_NAMES, "others")
+        ways = {0: f"the links of {nodes} together", 1: f"the cut around {nodes}"}
+        why = ways.get(self.n_cuts, f"{self.n_cuts} cuts together, the heaviest around {nodes}")
+        return f"optimum: {self.fraction} s/GB times {self.per}, k = {self.k}, {proved}; limited by {why}"
 
     def row(self) -> dict[str, Any]:
         """Return the JSON object."""
-        fraction = str(self.fraction)
-        return {"fraction": fraction, "per": self.per, "k": self.k, "cut": list(self.cut), "proved": self.proved}
+        return {
+            "fraction": str(self.fraction), "per": self.per, "k": self.k, "cut": list(self.cut), "n_cuts": self.n_cuts,
+            "proved": self.proved,
+        }  # fmt: skip
 
 
 def weights_of(operation: str, n_ranks: int, root: int) -> Numbers:
@@ -102,6 +109,7 @@ def untrimmed(whole: WholeNetwork, weight: Numbers, up: bool, trimmed: Certifica
         trimmed.per,
         trimmed.k,
         tuple(whole.names(best.inside)),
+        1,
         fraction == trimmed.fraction and not whole.rounded,
     )
 
@@ -176,18 +184,18 @@ class Grower:
             exact = plan.rate == plan.bound
             self._rated = [("up", plan.up, plan.roots, None), ("down", plan.down, plan.roots, None)]
             self._per_unit, self.bound_per_unit = 1 / plan.rate, 1 / plan.bound
-            names = tuple(whole.names(plan.cuts[0])) if plan.cuts else ()
+            names, n_cuts = tuple(whole.names(plan.cuts[0])) if plan.cuts else (), len(plan.cuts)
             k, share = int(plan.roots.max()), 1
         else:
             half = whole.reversed() if up else whole
             best = optimum(half, self._weight)
             self._rated = [("up" if up else "down", half, self._weight, best)]
-            exact, names, k = True, tuple(whole.names(best.inside)), int(best.roots.max())
+            exact, names, n_cuts, k = True, tuple(whole.names(best.inside)), 1, int(best.roots.max())
             share = 1 if rooted else n
             self._per_unit = self.bound_per_unit = best.per_unit
         self._share = share
         self.certificate = Certificate(
-            self.bound_per_unit * per_gb, "size" if share == 1 else "size / n_ranks", k, names, exact and proved
+            self.bound_per_unit * per_gb, "size" if share == 1 else "size / n_ranks", k, names, n_cuts, exact and proved
         )
         self.bound_per_byte = float(self.bound_per_unit / whole.unit) / share
         self.per_byte = float(self._per_unit / whole.unit) / share  # of trees that attain the optimum

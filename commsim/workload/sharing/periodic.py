@@ -12,6 +12,7 @@ of a single job, which repeat as long as its hyper-parameters do not change.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -238,10 +239,19 @@ def _phase(table: Fields) -> Phase:
 def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
     if fields.raw("placement") is None:
         return None
-    names: list[Any] = fields.items("placement", str, "the name of a node")
+    names: list[str] = fields.items("placement", str, "the name of a node")
+    if len(names) != n_gpus:  # a node may have a name such as h2x4, so that counts are read only where they must be
+        names = [name for text in names for name in _counted(text)]
     if len(names) != n_gpus:
-        fields.fail("placement", f"must name {n_gpus} nodes, one per GPU, got {len(names)}")
+        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs"
+        fields.fail("placement", f"must name {wanted}, got {len(names)}")
     return tuple(names)
+
+
+def _counted(text: str) -> list[str]:
+    """Return the name of a node as often as it counts: ``h2x4`` is ``h2`` four times."""
+    match = re.fullmatch(r"(.+)x([1-9]\d{0,4})", text)
+    return [match[1]] * int(match[2]) if match else [text]
 
 
 def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | None:

@@ -55,6 +55,25 @@ def test_candidates_of_the_shipped_example_come_best_first(commsim):
     assert "vgg19" in commsim.out
 
 
+def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
+    placements = {"apart.json": (["h4x2"], ["h8x2"]), "crossing.json": (["h4", "h8"], ["h4", "h8"])}
+    for name, (first, second) in placements.items():
+        jobs = [{**FORTY, "gpus": 2, "placement": first}, {**SIXTY, "gpus": 2, "placement": second}]
+        (tmp_path / name).write_text(json.dumps(jobs))
+    files = [tmp_path / name for name in placements]
+    tree = commsim.results("place", EXAMPLES / "cluster.toml", *files[::-1])
+    assert [Path(one["generator"]).name for one in tree["candidates"]] == ["apart.json", "crossing.json"]
+    assert tree["candidates"][0]["placement"] == {"j1": ["h4", "h4"], "j2": ["h8", "h8"]}
+    assert tree["candidates"][1]["links"]
+    unplaced = tmp_path / "unplaced.json"
+    unplaced.write_text(json.dumps([{**FORTY, "gpus": 2}, {**SIXTY, "gpus": 2}]))
+    cluster = EXAMPLES / "cluster.toml"
+    assert "job j1 needs a placement" in commsim.refuses("place", cluster, files[0], unplaced)
+    assert "--candidates has no effect" in commsim.refuses("place", cluster, *files, "--candidates", "3")
+    unplaced.write_text(json.dumps([{**FORTY, "gpus": 2, "placement": ["h4x2"]}]))
+    assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
+
+
 def test_json_without_a_name_goes_to_standard_output(commsim, jobs):
     assert commsim("place", "score", "--capacity", "50Gbps", jobs, "--json").code == 0
     assert json.loads(commsim.out)["score"] == 1.0

@@ -439,3 +439,16 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     assert f"# {collective}: one rank has nothing to send, so there is no rate" in commsim.out
     header, row = (line.split() for line in commsim.out.splitlines() if not line.startswith("#"))
     assert row[header.index("algbw(GB/s)")] == "-"
+
+
+def test_verbose_lists_the_links_that_need_longest(commsim):
+    fabric = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=100Gbps,latency=0us"
+    run = ("run", "direct_all_to_all", "--topology", fabric, "-b", "4M", "-e", "4M")
+    assert commsim(*run, "-v").code == 0
+    rows = [line.split() for line in commsim.out.splitlines() if line.endswith("%")]
+    assert [row[0] for row in rows[:2]] == ["leaf0:spine0", "leaf1:spine0"]
+    # two hosts send half of what they have, a quarter of 4 MiB each, to the other rack: 4 messages of 1 MiB
+    assert rows[0][1:] == ["4194304", "12.500", "100.0%"]
+    assert len(rows) == 10
+    assert commsim(*run).code == 0
+    assert "busy" not in commsim.out

@@ -263,3 +263,20 @@ def test_a_run_that_never_ends_since_a_rule_was_left_out_is_refused_by_that_rule
     assert main(["switch", "simulate", *SMALL, "--versions", "1"]) == 2
     assert "--versions 1: a packet was lost" in capsys.readouterr().err
     assert main(["switch", "simulate", *SMALL]) == 1
+
+
+def test_what_a_loss_rests_on_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = simulate(tmp_path, "--loss", "0.01", "--rto", "100us")["results"][0]
+    out = capsys.readouterr().out
+    assert (row["rto_s"], row["network"]) == (1e-4, "star:n_hosts=4,bandwidth=100Gbps,latency=1us")
+    assert "# packets of 256KiB on star:n_hosts=4,bandwidth=100Gbps,latency=1us\n" in out
+    assert "is sent again after 100 us: --rto\n" in out
+    share = row["elements_per_s"] / row["line_rate_elements_per_s"]
+    assert f" {share:.2%} " in out
+    assert main(["switch", "simulate", "--workers", "4", "--size", "256KiB", "--loss", "0.01"]) == 0
+    assert "is sent again after 1 ms: the system's own; --rto changes it" in capsys.readouterr().out
+    assert "again" not in (simulate(tmp_path), capsys.readouterr().out)[1]
+    assert (
+        main(["switch", "simulate", "--system", "sharp", "--size", "256KiB", "--json", str(tmp_path / "s.json")]) == 0
+    )
+    assert json.loads((tmp_path / "s.json").read_text())["results"][0]["rto_s"] is None

@@ -39,7 +39,7 @@ def test_two_gpus_of_different_pairs_go_over_pcie():
     [
         ({"n_gpus": 4, "layout": "cube"}, "layout=cube joins 8 GPUs, got n_gpus=4"),
         ({"n_gpus": 3, "n_cpus": 1, "layout": "pairs"}, "needs an even number of GPUs, got n_gpus=3"),
-        ({"layout": "ring"}, "layout must be one of full, pairs, cube, got 'ring'"),
+        ({"layout": "ring"}, "layout must be one of full, pairs, cube, dies, got 'ring'"),
     ],
 )
 def test_a_layout_for_another_number_of_gpus_is_refused(arguments, message):

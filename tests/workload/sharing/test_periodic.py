@@ -90,7 +90,7 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((0, 10, 1), (9, 10, 1)), r"phases\[1\].offset_ms must be at or after the end of the phase before"),
         (with_phases((20, 10, 1), (0, 10, 1)), r"phases\[1\].offset_ms must be at or after the end"),
         (with_phases((10, 10, 1), (200, 66, 1)), r"phases\[1\].dur_ms must be such that it ends before the first"),
-        ([ROW | {"placement": ["h0"]}], r"\[0\].placement must name 2 nodes, one per GPU, got 1"),
+        ([ROW | {"placement": ["h0"]}], r"\[0\].placement must name 2 nodes, one per GPU, such as h0 .*, got 1"),
         ([ROW | {"placement": ["h0", 1]}], r"\[0\].placement\[1\] must be the name of a node, got 1"),
         ([ROW | {"placement": "h0"}], r"\[0\].placement must be a list"),
     ],
@@ -133,3 +133,12 @@ def test_a_job_made_by_hand_is_checked_as_well(change, message):
     assert PeriodicJob(**good).n_bytes == 0
     with pytest.raises(InputError, match=message):
         PeriodicJob(**(good | change))
+
+
+def test_a_placement_may_say_how_many_gpus_of_a_node():
+    row = {"job": "a", "gpus": 4, "iter_time_ms": 40, "phases": [], "placement": ["h0x3", "h1"]}
+    assert parse_jobs([row])[0].placement == ("h0", "h0", "h0", "h1")
+    named = {**row, "gpus": 2, "placement": ["h0x3", "h1"]}  # one name for each GPU: a node may be called h0x3
+    assert parse_jobs([named])[0].placement == ("h0x3", "h1")
+    with pytest.raises(InputError, match=r"must name 4 nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, got 3"):
+        parse_jobs([{**row, "placement": ["h0x2", "h1"]}])

@@ -1,4 +1,4 @@
-"""Policies that order a queue: FIFO; Tiresias and Gandiva-fair (attained service); Chronus (deadlines)."""
+"""Policies that order a queue: FIFO, backfilling; Tiresias, Gandiva-fair (attained service); Chronus (deadlines)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,33 @@ THRESHOLDS = (3600.0, 36000.0)
 def fifo(view: View) -> list[Grant]:
     """In order of submission, without overtaking and without preemption."""
     return fill(view, view.states, strict=True)[0]
+
+
+@policy(paper="Lifka, JSSPP 1995: EASY; durations are known, and run without slow-downs")
+def backfill(view: View) -> list[Grant]:
+    """In order of submission; a later job may overtake where it does not delay the first one that waits."""
+    grants, free = fill(view, view.states, strict=True)
+    served = {id(grant.state) for grant in grants}
+    waiting = [state for state in view.states if id(state) not in served]
+    if not waiting:
+        return grants
+    begins, spare = _reservation(view, grants, free, waiting[0].job.gpus)
+    for state in waiting[1:]:
+        gpus, ends_before = state.job.gpus, view.remaining(state) <= begins
+        if gpus <= free and (ends_before or gpus <= spare):
+            grants.append(Grant(state, gpus))
+            free -= gpus
+            spare -= 0 if ends_before else gpus
+    return grants
+
+
+def _reservation(view: View, grants: list[Grant], free: int, wanted: int) -> tuple[float, int]:
+    """Return after how many seconds so many GPUs are free at once, and how many others are free then."""
+    for left, gpus in sorted((view.remaining(grant.state), grant.gpus) for grant in grants):
+        free += gpus
+        if free >= wanted:
+            return left, free - wanted
+    return 0.0, 0
 
 
 @policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")

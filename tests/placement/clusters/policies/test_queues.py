@@ -9,6 +9,19 @@ def test_nobody_overtakes_a_job_that_does_not_fit(replay):
     assert (jobs["b"].start_s, jobs["c"].start_s) == (100.0, 150.0)
 
 
+def test_backfilling_lets_only_those_overtake_that_delay_nobody(replay):
+    trace = [
+        replay.job("a", 20, 100.0),
+        replay.job("b", 28, 50.0, submit=1.0),  # the first that waits; 4 GPUs are left beside it
+        replay.job("short", 12, 90.0, submit=2.0),  # ends before b can begin
+        replay.job("long", 8, 500.0, submit=3.0),  # no room beside b
+        replay.job("small", 4, 500.0, submit=95.0),  # room beside b
+    ]
+    jobs, _ = replay("backfill", trace)
+    starts = {name: job.start_s for name, job in jobs.items()}
+    assert starts == pytest.approx({"a": 0.0, "b": 100.0, "short": 2.0, "long": 150.0, "small": 95.0})
+
+
 def test_the_job_with_least_service_goes_first(replay):
     trace = [replay.job("long", 32, 10_000.0), replay.job("short", 32, 100.0, submit=400.0)]
     jobs, _ = replay("tiresias", trace)
