@@ -310,12 +310,14 @@ def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
 def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
     """Simulate packets and queues; packets have the rates of links, and no cap of their job."""
     from commsim.engine.packet.messages import simulate_packets
+    from commsim.scenario.packet_work import expect_packets
 
     if np.isfinite(paths.job.rate_cap):
         job = dataclasses.replace(paths.job, rate_cap=np.inf)
         paths = FlowPaths(paths.network, job, paths.routing, paths.seed)
 
     def simulate(size: float, **options: Any) -> Result:
+        expect_packets(paths.plan, size, wish.transport)
         return simulate_packets(
             paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, trace=wish.trace,
             **options,

@@ -234,8 +234,11 @@ class SharedRun:
     def _in_packets(self, sized: Sized, slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
         from commsim.engine.packet.messages import run_beside, simulate_packets
+        from commsim.scenario.packet_work import expect_packets
 
         several = len(self.entries) > 1 or sized.plan is not None  # sums of a job by itself are proved elsewhere
+        if sized.plan is not None:
+            expect_packets(sized.plan, sized.sizes, wish.transport)
         given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
         if slots or sized.plan is None:
             given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
