@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time
+from commsim.limits import EXPECTED
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
 from ..flags import Verb, WithJson, flag, repeated
@@ -78,6 +80,7 @@ def run(config: Config) -> Answer:
     if not program:
         raise InputError("a program is needed after --, such as -- python prog.py")
     _check_files(config)
+    EXPECTED.is_shown = sys.stdout.isatty()  # then the program's own lines show progress, and none is among them
     if config.compute.partition(":")[0] not in ("none", "measured"):
         return _alike(config, program)
     if config.phases is not None:

@@ -1,0 +1,33 @@
+"""On a terminal the lines of an emulated program are its progress: no line of ours is among them."""
+
+import os
+import pty
+import sys
+
+PROGRAM = """
+import time
+from mpi4py import MPI
+time.sleep(3.5)
+if MPI.COMM_WORLD.rank == 0:
+    print("half", end="", flush=True)
+    time.sleep(0.3)
+    print(" done", flush=True)
+"""
+
+
+def test_no_progress_is_glued_to_what_a_program_prints(tmp_path):
+    program = tmp_path / "slow.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "commsim", "emulate", "-n", "2", "--topology", "star:n_hosts=2", "--",
+               sys.executable, str(program)]  # fmt: skip
+    shown = bytearray()
+
+    def keep(fd):
+        data = os.read(fd, 4096)
+        shown.extend(data)
+        return data
+
+    status = pty.spawn(command, keep, lambda fd: b"")
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert b"half done" in shown
+    assert b"so far" not in shown
