@@ -169,6 +169,8 @@ def serve(fabric: Fabric, i: int, until: int) -> None:
             _mark(fabric, i, p)
         depart(fabric, i, p)
         start(fabric, i, link["done"])
+        if link["evented"]:  # what goes next has an event of its own, also if it takes no time
+            return
 
 
 @njit_norefcount
