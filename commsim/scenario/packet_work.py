@@ -1,17 +1,127 @@
-"""How much a simulation of messages packet by packet has to do, estimated before it begins, and refused if too much."""
+"""How much a simulation packet by packet has to do, estimated before it begins, and refused if too much."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.network_queries import partners
+from commsim.core.units import format_time
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.transports.spraying import Spraying, over_path
-from commsim.limits import expect
+from commsim.limits import expect, expect_bytes
+from switch_model.slot_sequence import LOG_ROW
 
-# Seconds per packet and link, its answer among them, on one core of a machine of 2024: 1.1 to 1.6 were measured.
-PER_HOP = 1.5e-7
+# Seconds per packet and link on one core of a machine of 2024: 0.7 to 1.3 were measured.
+PER_HOP = 1e-7
+# The same for packets of messages and their answers: 1.1 to 1.6 were measured.
+PER_ANSWERED_HOP = 1.5e-7
+# Packets on their way at once that no sensible run has; the simulation itself would end at twice as many.
+MAX_AT_ONCE = 2**24
+
+
+def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, values: bool) -> None:
+    """Declare the work of simulating jobs, or refuse it.
+
+    Parameters
+    ----------
+    network : Network
+        Network that carries the messages.
+    jobs : sequence of AggregationJob
+        Jobs, at least one.
+    values : bool
+        Whether real tensors are summed, from a log of what switches did.
+
+    Raises
+    ------
+    InputError
+        If packets are repeated so early that they pile up, or if the run would take too long, or too much memory.
+    """
+    hops = records = 0.0
+    for job in jobs:
+        _check_buffers(network, job)
+        _check_timeout(network, job)
+        first_sent = packet_hops(job)
+        records += first_sent
+        hops += first_sent * times_sent(network, job)
+    if values:
+        expect_bytes(records * LOG_ROW.itemsize, f"the log of {_rounded(records)} packets",
+                     "a smaller --size, or --no-values")  # fmt: skip
+    what = f"simulating {_rounded(hops)} packets, counted on each link,"
+    expect(hops * PER_HOP, what, "a smaller --size, fewer losses or fewer jobs")
+
+
+def _rounded(number: float) -> str:
+    return f"{float(f'{number:.2g}'):g}"
+
+
+def packet_hops(job: AggregationJob) -> float:
+    """Count the packets that all links together carry for a job where none is repeated."""
+    tree, per_message = job.trees[0], job.system.packets_per_message
+    n_links = 2 * (sum(map(len, tree.worker_up)) + sum(map(len, tree.up)))
+    return float(sum(-(-int(count) // per_message) * per_message for count in job.chunks()) * n_links)
+
+
+def times_sent(network: Network, job: AggregationJob) -> float:
+    """Estimate how often each packet is sent where links lose some.
+
+    A worker repeats a message until the messages of all workers have arrived and the result has come back: with the
+    chance q that all packets of a message arrive, one of n workers succeeds last, after about H(n) / q messages, and
+    the answer comes after 1 / (q_up q_down).
+    """
+    system, tree, n = job.system, job.trees[0], len(job.workers)
+    kept, back = np.log1p(-network.loss), partners(network)
+    harmonic = math.log(n) + 0.58
+    sends = 0.0
+    for worker, leaf in zip(tree.worker_up, tree.leaf, strict=True):
+        up, node = list(worker), leaf
+        while tree.parent[node] >= 0:
+            up += tree.up[node]
+            node = tree.parent[node]
+        q_up, q_down = (system.packets_per_message * float(kept[links].sum()) for links in (up, back[up]))
+        sends += 1.0 if q_up + q_down == 0 else harmonic * _inverse(q_up) + _inverse(q_up + q_down)
+    return sends / n
+
+
+def _inverse(log_chance: float) -> float:
+    """How often something of this chance is tried; its logarithm may be far below what a number can be."""
+    return math.exp(min(-log_chance, 700.0))
+
+
+def _check_buffers(network: Network, job: AggregationJob) -> None:
+    """Refuse queues into which the packets of a message, sent together, never fit: it would be repeated for ever."""
+    system = job.system
+    together = system.message_bytes - system.packet_bytes(0)  # one packet is being sent
+    least = float(network.buffer[list(job.tree_links)].min(initial=math.inf))
+    if system.packet_bytes(0) <= least < together:  # less is refused by the packet
+        raise InputError(f"{system.name}: every buffer must hold a message of {system.packets_per_message} packets, "
+                         f"{system.message_bytes} bytes, got {least:g}")  # fmt: skip
+
+
+def _check_timeout(network: Network, job: AggregationJob) -> None:
+    """Refuse timeouts by which packets pile up: with each window, those that wait grow by as much as it is repeated."""
+    system = job.system
+    if system.lossless or system.ecn_window:  # which never repeat, and which send less when packets wait
+        return
+    slowest = float(network.bandwidth[list(job.tree_links)].min(initial=math.inf))
+    window = job.window * system.message_bytes / slowest
+    n_windows = float(sum(job.messages())) / job.window
+    if window <= system.rto or n_windows < 1:
+        return
+    at_once = math.log2(job.window * system.packets_per_message * len(job.workers))
+    if at_once + n_windows * math.log2(window / system.rto) > math.log2(MAX_AT_ONCE):
+        raise InputError(
+            f"{system.name}: an rto of {format_time(system.rto)} repeats packets faster than links send them, a window "
+            f"of {job.window * system.packets_per_message} packets takes {format_time(window)}: a longer --rto, or a "
+            "smaller window"
+        )
 
 
 def expect_packets(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> None:
@@ -34,4 +144,8 @@ def expect_packets(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> No
     how = how or over_path()
     packets = np.ceil(payload(plan, sizes) / how.payload)
     hops = 2 * float((packets * np.diff(plan.routes.first)[plan.connection_of]).sum())  # with their answers
-    expect(hops * PER_HOP, f"simulating {hops:.2g} packets, counted on each link,", "a smaller size, or engine flow")
+    expect(
+        hops * PER_ANSWERED_HOP,
+        f"simulating {hops:.2g} packets, counted on each link,",
+        "a smaller size, or engine flow",
+    )

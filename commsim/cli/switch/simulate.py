@@ -120,7 +120,7 @@ def _run_engine(
     from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.messages import simulate_aggregation
     from commsim.engine.packet_capture import worker_links, write_tapped
-    from commsim.scenario.aggregation_work import expect_aggregation
+    from commsim.scenario.packet_work import expect_aggregation
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0
     fabric = Fabric(ecn_min=mark, ecn_max=mark, loss_burst=config.loss_burst)

@@ -92,7 +92,7 @@ def build(
     n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
     state = np.zeros((), rows_of.STATE_ROW)
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
-    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max()) + 1
+    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
     firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])

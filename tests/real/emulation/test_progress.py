@@ -27,7 +27,7 @@ def test_no_progress_is_glued_to_what_a_program_prints(tmp_path):
         shown.extend(data)
         return data
 
-    status = pty.spawn(command, keep, lambda fd: b"")
+    status = pty.spawn(command, keep, lambda _: b"")
     assert os.waitstatus_to_exitcode(status) == 0
     assert b"half done" in shown
     assert b"so far" not in shown

@@ -88,10 +88,11 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     flaps : bool
         Whether links go down, so that packets are lost.
     """
-    slowest = float(network.bandwidth[ways.links[: len(ways.hosts)]].min())
+    rates = network.bandwidth[ways.links[: len(ways.hosts)]]
+    slowest = float(rates.min()) if len(rates) else 1.0  # a host by itself has no link
     mtu = spraying.payload + spraying.header
     wire = PS / slowest
-    rtt = ways.n_hops * (2 * float(network.latency[ways.links].max()) * PS + (mtu + spraying.header) * wire)
+    rtt = ways.n_hops * (2 * float(network.latency[ways.links].max(initial=0.0)) * PS + (mtu + spraying.header) * wire)
     product = rtt / wire
     one, constants = spraying.settled
     least = max(product, one.depth * PS / wire)
