@@ -16,7 +16,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test floor lint docs fuzz lock audit sbom bench clean
+.PHONY: setup run test floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -64,6 +64,10 @@ docs: setup
 fuzz: setup
 	COMMSIM_FUZZ=$(or $(TIMES),100) COMMSIM_FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' tests/hostile \
 	  tests/switch_model/live/test_fuzz.py tests/placement/service/test_security.py
+
+# Seeded mutations of the code that tests should notice: make mutants AREA=routing TIMES=20 SEED=7
+mutants: setup
+	$(BIN)/python -m benchmarks.mutants $(AREA) --times $(or $(TIMES),13) --seed $(or $(SEED),1)
 
 # Versions and hashes of all that `make setup` installs but torch, for this Python and system, in requirements.lock.
 lock: setup

@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.core.units import counted
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
 from commsim.report.pictures.paint import check_chart, write_picture
 
@@ -74,8 +75,14 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
     errors = errors_of(rows)
     if errors.n_counted:
         shown = len(rows) - errors.n_counted
+        decided = (
+            f"{100 * errors.by_paper:.1f} %: median over {counted(errors.n_papers, 'paper')} of each one's median"
+            if errors.n_papers
+            else "no number of an engine: formulas, counts and searches only"
+        )
         parts.append(Facts({
             "median error": f"{100 * errors.median:.1f} % of {errors.n_counted} numbers whose set-up is known",
+            "an engine decides": decided,
             "largest": f"{100 * errors.largest:.1f} %",
             "shown only": f"{shown} that a constant was fitted to, or whose set-up is assumed or that are recalled",
         }))  # fmt: skip

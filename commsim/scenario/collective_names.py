@@ -190,7 +190,10 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     if not is_own_file(text):
         name, raw = split_spec(text)
         if name not in COLLECTIVES:
-            _refuse_operation(name)
+            from .systems import every_collective  # which registers those of switch systems
+
+            if name not in every_collective():
+                _refuse_operation(name)
         return COLLECTIVES[name], raw
     entry, raw = own_entry(COLLECTIVES, text)
     if next(iter(entry.parameters), None) != "n_ranks":

@@ -144,8 +144,5 @@ def expect_packets(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> No
     how = how or over_path()
     packets = np.ceil(payload(plan, sizes) / how.payload)
     hops = 2 * float((packets * np.diff(plan.routes.first)[plan.connection_of]).sum())  # with their answers
-    expect(
-        hops * PER_ANSWERED_HOP,
-        f"simulating {hops:.2g} packets, counted on each link,",
-        "a smaller size, or engine flow",
-    )
+    what = f"simulating {_rounded(hops)} packets, counted on each link,"
+    expect(hops * PER_ANSWERED_HOP, what, "a smaller size, or engine flow")

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 
 def test_rows_are_printed_and_written_with_their_errors(commsim):
@@ -31,3 +33,16 @@ def test_figures_are_drawn(commsim, tmp_path):
     assert "crux: example 1, GPUs busy" in (tmp_path / "crux.svg").read_text()
     assert "name a paper, or give --all" in commsim.refuses("reproduce", "--plot", tmp_path / "x.svg")
     assert "ends with .svg or .png" in commsim.refuses("reproduce", "crux", "--plot", tmp_path / "x.pdf")
+
+
+def test_a_paper_of_a_switch_system_is_computed_in_a_process_that_has_imported_nothing_else():
+    """`reproduce iswitch`, and so `--all`, knew no collective of that name: nothing had registered the systems."""
+    done = subprocess.run([sys.executable, "-m", "commsim", "reproduce", "iswitch"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_median_over_what_an_engine_decides_is_printed(commsim):
+    commsim.results("reproduce", "switchml")
+    assert "1 paper" in commsim.out
+    commsim.results("reproduce", "chimera")
+    assert "no number of an engine" in commsim.out

@@ -134,12 +134,16 @@ def test_the_same_input_gives_the_same_answer() -> None:
     assert score_link(jobs, LINK) == score_link(jobs, LINK)
 
 
-def test_several_links_at_once_take_what_suits_the_heavier_ones() -> None:
-    """Three jobs, each pair on a link of its own: half an iteration apart suits a pair, but not all three."""
+@pytest.mark.parametrize("times", [1, 2**20, 2**40])
+def test_several_links_at_once_take_what_suits_the_heavier_ones(times: int) -> None:
+    """Three jobs, each pair on a link of its own: half an iteration apart suits a pair, but not all three.
+
+    Weights of 43 bits leave fewer for the excess: no sum may overflow.
+    """
     circle = unify([job("a", 12, (0, 6, 50))] * 3, step=1e-3)
     part = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]) / LINK
     starts = different_rotations(circle.n_positions)
-    rotations = search_together(circle, part, np.array([5, 5, 1]), starts)
+    rotations = search_together(circle, part, times * np.array([5, 5, 1]), starts)
     scores = score_at(circle, part, circle.seconds(rotations))
     assert scores == pytest.approx([1.0, 1.0, 0.5])
 

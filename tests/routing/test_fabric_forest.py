@@ -47,6 +47,17 @@ def test_routes_are_those_that_a_search_finds(spec, routing, monkeypatch):
         assert np.array_equal(getattr(searched, column), getattr(known, column)), column
 
 
+def test_tiers_of_different_metrics_are_a_forest(monkeypatch):
+    network = load_network("fat_tree:k=4")
+    metric = network.metric.copy()
+    at_core = np.char.startswith(network.nodes, "core")
+    metric[at_core[network.src]], metric[at_core[network.dst]] = 3, 5
+    uneven = dataclasses.replace(network, metric=metric)
+    assert fabric_forest(uneven) is not None
+    searched, known = both(uneven, "ecmp", monkeypatch)
+    assert np.array_equal(searched.link, known.link)
+
+
 @pytest.mark.parametrize("spec", OTHERS)
 def test_other_networks_are_searched(spec, monkeypatch):
     network = load_network(spec)

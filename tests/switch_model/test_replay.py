@@ -93,6 +93,42 @@ def test_blocks_give_what_single_elements_give_and_nonsense_is_refused_where_it_
     assert done.missing_elements == sum(missing)
 
 
+MAKES = row(OVERWRITE | READ, 0, 0, 0, -1, 0)  # message 0 from a worker's chunk
+
+
+# Each is wrong in one field only.
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (row(0, 0, 0), "needs OVERWRITE or ADD"),
+        (row(-1, 0, 0), "needs OVERWRITE or ADD"),
+        (row(OVERWRITE | ADD, 0, 0), "needs OVERWRITE or ADD"),
+        (row(RECEIVE | ADD, 0, 0), "needs OVERWRITE or ADD"),
+        (row(ADD, -1, 0), "register"),
+        (row(ADD, N_REGISTERS, 0), "register"),
+        (row(ADD, 0, 0, 0, 0), "and not both"),
+        (row(ADD, 0, -1, 0, -1), "and not both"),
+        (row(RECEIVE, -1, -1, 0, 0), "and not both"),
+        (row(RECEIVE, -1, 0, 0, -1), "and not both"),
+        (row(READ, 0, -1, 0, 0, 1), "and not both"),
+        (row(ADD, 0, 3, 0), "names a worker"),
+        (row(ADD, 0, 2, 2), "names a worker"),
+        (row(ADD, 0, 2, -1), "names a worker"),
+        (row(ADD, 0, -1, 0, 1), "message"),
+        (row(ADD, 0, -1, 0, N_MESSAGES), "message"),
+        (row(ADD | READ, 0, 0, 0, -1, 0), "makes a message"),
+        (row(ADD | READ, 0, 0, 0, -1, N_MESSAGES), "makes a message"),
+        (row(ADD | READ, 0, 0, 0, -1, -1), "makes a message"),
+    ],
+)
+def test_a_row_that_is_wrong_in_one_field_is_refused_for_it(wrong: tuple[int, ...], why: str) -> None:
+    payload = payload_of(WRAP, 0)
+    replay(log_of(MAKES), payload, WRAP, N_REGISTERS, N_MESSAGES)
+    with pytest.raises(InputError, match=f"row 1 of the log.*{why}"):
+        replay(log_of(MAKES, wrong), payload, WRAP, N_REGISTERS, N_MESSAGES)
+
+
 def sum_of(n_workers: int, receivers: int) -> Any:
     """Log of one chunk, summed once and received by some."""
     rows = [row(ADD, 0, w, 0) for w in range(n_workers)]

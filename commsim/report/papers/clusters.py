@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .measures import measure
+from .measures import simulated
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _KNOWN: dict[str, Mapping[str, Any]] = {}
 
 
-@measure
+@simulated
 def cluster_gain(
     trace: str,
     policy: str,

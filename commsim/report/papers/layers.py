@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .measures import GBPS, measure, seconds
+from .measures import GBPS, measure, seconds, simulated
 
 # Of each layer from the front: weights, and multiplications for one image of 224 x 224.
 Layers = list[tuple[float, float]]
@@ -111,7 +111,7 @@ def server_iteration(
     return simulate_graph(Graph(tuple(tasks)), lambda task: task.duration).iteration_time
 
 
-@measure
+@simulated
 def server_images(
     model: str, gpus: int, alone: float, gbps: float, batch: float = 32, scheduled: bool = False, machine: int = 8
 ) -> float:
@@ -134,7 +134,7 @@ def server_images(
     return gpus * batch / server_iteration(layers, batch / alone, bandwidth, partition, priority=scheduled)
 
 
-@measure
+@simulated
 def greatest_gain(model: str, colocated: bool = False) -> float:
     """How many times faster P3's slices are than whole layers, on the network on which this is most.
 
@@ -149,7 +149,7 @@ def greatest_gain(model: str, colocated: bool = False) -> float:
     return max(gains)
 
 
-@measure
+@simulated
 def overlapped(model: str, forward: float, backward: float, communication: float) -> float:
     """Time of an iteration of PyTorch's DDP, whose parts are given: shares of what they take one after the other.
 
@@ -181,7 +181,7 @@ def resharding_gain(receivers: int, chunks: int = 64) -> float:
     return each / chain
 
 
-@measure
+@simulated
 def expert_gain(
     layers: int, ranks: int, all_to_all: float, share: float, slowed: float = 1.83, gbps: float = 100.0
 ) -> float:
@@ -233,7 +233,7 @@ def inference_gain(experts: int, skew: float, all_to_all: float) -> float:
     return 1 / (1 - waiting + waiting * busiest)
 
 
-@measure
+@simulated
 def overlapped_gain(
     before: str, after: str, network: str, size: float, ranks: int, backward: float, software: str
 ) -> float:

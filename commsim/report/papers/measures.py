@@ -15,6 +15,7 @@ LATENCY = 1e-6  # of each link, one way
 
 Measure = Callable[..., float]
 MEASURES: dict[str, Measure] = {}
+SIMULATED: set[str] = set()
 
 
 def measure(function: Measure) -> Measure:
@@ -23,7 +24,16 @@ def measure(function: Measure) -> Measure:
     return function
 
 
-@measure
+def simulated(function: Measure) -> Measure:
+    """Register a measure whose number an engine decides: that of flows, packets, tasks, shared links or clusters.
+
+    The others are formulas, counts of bytes, searches, and bubbles of pipelines, which have a published closed form.
+    """
+    SIMULATED.add(function.__name__)
+    return measure(function)
+
+
+@simulated
 def seconds(collective: str, network: str, size: float, ranks: int | None = None, software: str | None = None) -> float:
     """Seconds of a collective, with the fixed cost of the software."""
     from commsim.scenario import prepare, with_costs
@@ -35,7 +45,7 @@ def seconds(collective: str, network: str, size: float, ranks: int | None = None
     return prepare(collective, slowed, n_ranks=ranks).predict(size).time + fixed
 
 
-@measure
+@simulated
 def milliseconds(
     collective: str, network: str, size: float, ranks: int | None = None, software: str | None = None
 ) -> float:
@@ -51,13 +61,13 @@ def omnireduce_protocol(density: float, workers: int, size: int = 104857600, blo
     return 1e3 * direct_time(Case(size // 4, block, density, workers))
 
 
-@measure
+@simulated
 def goodput(collective: str, network: str, size: float, ranks: int | None = None, software: str | None = None) -> float:
     """Size of the array over the time of the collective, in Gb/s."""
     return size / seconds(collective, network, size, ranks, software) / GBPS
 
 
-@measure
+@simulated
 def elements(
     collective: str, network: str, size: float, ranks: int | None = None, software: str | None = None
 ) -> float:
@@ -65,7 +75,7 @@ def elements(
     return size / 4e6 / seconds(collective, network, size, ranks, software)
 
 
-@measure
+@simulated
 def exchange_gain(before: str, after: str, network: str, share: float, size: float, ranks: int) -> float:
     """How many times faster training is when one collective takes the place of another, with nothing hidden.
 
@@ -97,7 +107,7 @@ def carried(collective: str, network: str, links: list[str], size: float = 8e8) 
     return max(float(loads[names.index(link)]) for link in links) / size
 
 
-@measure
+@simulated
 def switch_rate(system: str, gbps: float, workers: int) -> float:
     """Millions of elements a second that a switch adds in the packet engine, in steady state."""
     from commsim.core.spec import read_arguments, split_spec
@@ -136,14 +146,14 @@ def simulated_rate(system: object, bandwidth: Bandwidth, n_workers: int) -> floa
     return (sizes[1] - sizes[0]) / (times[1] - times[0])
 
 
-@measure
+@simulated
 def switch_speed_up(system: str, gbps: float, workers: int, software: str) -> float:
     """How many times faster a switch is than the ring of a library on the same machines."""
     network = f"star:n_hosts={workers},bandwidth={gbps}Gbps,latency=1us"
     return switch_rate(system, gbps, workers) / elements("ring_all_reduce", network, 1e9, software=software)
 
 
-@measure
+@simulated
 def training_speed_up(
     communication: float, gbps: float, workers: int, software: str, measured_with: str, gpu: float = 1.0
 ) -> float:
@@ -166,13 +176,13 @@ def training_speed_up(
     return (compute + sent * theirs) / (compute + sent)
 
 
-@measure
+@simulated
 def sharp_latency(size: int, hosts: int = 128) -> float:
     """Microseconds of SHARP's all-reduce on hosts of 16 to a leaf."""
     return 1e6 * _sharp(size, hosts, "low_latency")
 
 
-@measure
+@simulated
 def sharp_stream(size: int, hosts: int = 128) -> float:
     """Share of a link of 100 Gb/s that SHARP's streams reach."""
     return size / _sharp(size, hosts, "streaming") / (100 * GBPS)

@@ -16,7 +16,7 @@ from commsim.core.errors import InputError
 from commsim.opening import read_regular
 
 from . import clusters, layers, training  # each registers its measures
-from .measures import MEASURES
+from .measures import MEASURES, SIMULATED
 
 assert all((clusters, layers, training))  # imported for what they register
 
@@ -47,6 +47,8 @@ class Row:
         Whether the number was not read at its source.
     note : str
         What is assumed, and why it misses.
+    simulated : bool
+        Whether an engine decides ours, not a formula, a count or a search.
     swept : mapping of str to value
         What differs between the rows of the figure.
     """
@@ -62,6 +64,7 @@ class Row:
     fitted: bool
     recalled: bool
     note: str
+    simulated: bool
     swept: Mapping[str, Any]
 
     @property
@@ -85,17 +88,31 @@ class Errors:
         Rows whose set-up is known and that no constant was fitted to.
     median, largest : float
         Median and largest of their errors; 0 where no row counts.
+    n_papers : int
+        Papers with rows that count and that an engine decides.
+    by_paper : float
+        Median over these papers of the median over those rows: each paper has one vote. 0 without such a paper.
     """
 
     n_counted: int
     median: float = 0.0
     largest: float = 0.0
+    n_papers: int = 0
+    by_paper: float = 0.0
 
 
 def errors_of(rows: Sequence[Row]) -> Errors:
     """Return the errors of the rows that count."""
     counted = [abs(row.error) for row in rows if row.counts]
-    return Errors(len(counted), statistics.median(counted), max(counted)) if counted else Errors(0)
+    if not counted:
+        return Errors(0)
+    of_paper: dict[str, list[float]] = {}
+    for row in rows:
+        if row.counts and row.simulated:
+            of_paper.setdefault(row.paper, []).append(abs(row.error))
+    votes = [statistics.median(errors) for errors in of_paper.values()]
+    by_paper = statistics.median(votes) if votes else 0.0
+    return Errors(len(counted), statistics.median(counted), max(counted), len(votes), by_paper)
 
 
 def order_of(rows: Sequence[Row]) -> tuple[int, list[tuple[Row, Row]]]:
@@ -155,7 +172,8 @@ class Figure:
             given |= {name: value for name, value in values.items() if name in taken}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
             yield Row(paper, self.name, case, float(theirs), MEASURES[self.measure](**given), self.unit, self.source,
-                      self.setup, i in self.fitted, i in self.recalled, self.note, values)  # fmt: skip
+                      self.setup, i in self.fitted, i in self.recalled, self.note, self.measure in SIMULATED,
+                      values)  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

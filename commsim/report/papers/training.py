@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .measures import GBPS, LATENCY, measure
+from .measures import GBPS, LATENCY, measure, simulated
 
 if TYPE_CHECKING:
     from commsim.workload.setting import Setting
@@ -71,7 +71,7 @@ def correction_factor() -> float:
     return float(correction(CruxJob("J2", 10, 5.0, 1.0, 1.0), CruxJob("J1", 10, 10.0, 2.0, 2.0), 12.0))
 
 
-@measure
+@simulated
 def slowed_all_to_all(ranks: int = 4, size: float = 5e8) -> float:
     """How many times longer an all-to-all takes beside an all-reduce that does not end before it."""
     from collectives import COLLECTIVES
@@ -87,7 +87,7 @@ def slowed_all_to_all(ranks: int = 4, size: float = 5e8) -> float:
     return simulate_flows(plan_flows(network, jobs), [size, 100 * size])[0].time / alone
 
 
-@measure
+@simulated
 def delay(bound: int, jitter: float, workers: int = 16) -> float:
     """Time of an iteration over what of it is computed, where workers may be so many iterations apart."""
     from commsim.workload.staleness import draw_compute, run_workers
@@ -95,7 +95,7 @@ def delay(bound: int, jitter: float, workers: int = 16) -> float:
     return workers / run_workers(draw_compute(workers, 150, 1.0, jitter, seed=1), bound=bound).throughput
 
 
-@measure
+@simulated
 def scaling(
     size: float, tensors: int, backward: float, batch: float, workers: int, gbps: float, policy: str = "horovod"
 ) -> float:
@@ -129,7 +129,7 @@ def _even(
     return Setting(trace, workers, closed_form_costs(0.0, bandwidth))
 
 
-@measure
+@simulated
 def shared_link(
     jobs: list[list[float]], job: int, shifts: list[float], gbps: float = 50.0, starts: list[float] | None = None
 ) -> float:
@@ -150,7 +150,7 @@ def shared_link(
     return float(together[100:].mean() / apart[100:].mean())
 
 
-@measure
+@simulated
 def shared_rate(jobs: list[list[float]], gbps: float = 50.0) -> float:
     """Gb/s that the first job gets of a link when all jobs start together."""
     period, _, length, rate = jobs[0]
@@ -158,7 +158,7 @@ def shared_rate(jobs: list[list[float]], gbps: float = 50.0) -> float:
     return float(rate * length * 1e-3 / _times(jobs, [0.0] * len(jobs), gbps)[1][0].mean())
 
 
-@measure
+@simulated
 def shared_tail(jobs: list[list[float]], shifts: list[float], gbps: float = 50.0) -> float:
     """How many times shorter the first job's 90th percentile of iteration times is with shifts."""
     together, apart = (_times(jobs, at, gbps)[0][0] for at in ([0.0] * len(jobs), shifts))
@@ -210,7 +210,7 @@ def group_milliseconds(parts: list[float]) -> float:
     return float(group_time([tuple(parts)]))
 
 
-@measure
+@simulated
 def marks_avoided(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float = 50.0) -> float:
     """Percent of ECN marks that jobs no longer get with shifts, against starting together.
 

@@ -70,6 +70,17 @@ def test_a_body_that_announces_too_much_is_refused(service):
         assert status_of(read_all(listener)) == 413
 
 
+def test_without_a_limit_of_ones_own_a_body_has_8_mib():
+    length = 8 * 2**20
+    with running() as service:
+        with service.connect() as listener:
+            listener.sendall(POST + b"Content-Length: %d\r\n\r\n" % length + b" " * length)
+            assert status_of(read_all(listener)) == 400  # read to its end: no JSON
+        with service.connect() as listener:
+            listener.sendall(POST + b"Content-Length: %d\r\n\r\n" % (length + 1))
+            assert status_of(read_all(listener)) == 413
+
+
 def test_a_body_in_chunks_that_grows_too_large_is_refused(service):
     with service.connect() as listener:
         listener.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -105,7 +116,8 @@ def test_bodies_that_are_too_many_together_are_refused_and_their_memory_is_given
                 listener.sendall(head + b"x" * (BODY - 1))  # whose last byte never comes
             answers = [status_of(read_all(listener)) for listener in held]
         assert set(answers) == {408, 503}
-        assert answers.count(408) <= HELD_BODIES
+        assert HELD_BODIES == 8
+        assert answers.count(408) == HELD_BODIES
         assert service.ask("POST", "/jobs", {"jobs": [row(gpus=2, placement=["h0", "h1"])]})[0] == 200
 
 

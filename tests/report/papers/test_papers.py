@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.papers.measures import MEASURES
-from commsim.report.papers.paper import load_paper, order_of, paper_names
+from commsim.report.papers.paper import Row, errors_of, load_paper, order_of, paper_names
 from commsim.report.papers.training import marks_avoided
 
 PAPER = """
@@ -176,3 +176,23 @@ def test_what_there_is_not_is_refused():
         load_paper("omni")
     with pytest.raises(InputError, match="crux has no figure 'x'; known: example 1"):
         rows("crux", "x")
+
+
+def row_of(paper, error, simulated=True, setup="known", fitted=False):
+    return Row(paper, "figure 1", "", 1.0, 1.0 + error, "s", "a text", setup, fitted, False, "", simulated, {})
+
+
+def test_a_paper_has_one_vote_and_only_where_an_engine_decides():
+    rows = [row_of("many", 0.01 * i) for i in range(1, 10)]  # median 5 %
+    rows += [row_of("one", 0.2), row_of("one", 0.0, simulated=False), row_of("formulas", 0.0, simulated=False)]
+    rows += [row_of("two", -0.1), row_of("two", 0.9, fitted=True), row_of("assumed", 0.9, setup="assumed")]
+    errors = errors_of(rows)
+    assert (errors.n_counted, errors.n_papers) == (13, 3)
+    assert errors.by_paper == pytest.approx(0.1)
+    assert errors.median == pytest.approx(0.05)
+    assert errors_of(rows[10:12]).n_papers == 0
+
+
+def test_published_closed_forms_and_counts_are_decided_by_no_engine():
+    for paper, decided in (("chimera", False), ("zero", False), ("sharp", True)):
+        assert {row.simulated for row in load_paper(paper).rows()} == {decided}

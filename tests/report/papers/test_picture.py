@@ -4,7 +4,7 @@ from commsim.report.papers.paper import Row
 from commsim.report.papers.picture import draw_rows
 from commsim.report.plots.chart import Bars, Lines
 
-ROW = Row("own", "figure 1", "n=2", 10.0, 8.0, "Gb/s", "a text", "known", False, False, "", {"n": 2})
+ROW = Row("own", "figure 1", "n=2", 10.0, 8.0, "Gb/s", "a text", "known", False, False, "", True, {"n": 2})
 
 
 def swept(n, theirs, ours, **more):

@@ -1,0 +1,171 @@
+"""Each mutation in a copy of the tree, and the tests of its area there."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.house.sources import ROOT, SHIPPED
+from commsim.core.compiling.kernel_cache import cache_folder
+
+from .mutations import Mutation, mutations
+
+COPIED = (*SHIPPED, "benchmarks", "tests", "docs", "examples")
+NO_TEST = 5  # pytest's exit status when it has collected none
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Code, and the tests that should notice its mutations.
+
+    Parameters
+    ----------
+    code, tests : tuple of str
+        Patterns of files, and files or folders, relative to the root of the repository. Empty `tests` means those
+        that mention a mutated file, and those beside them.
+    without : tuple of str
+        Beginnings of paths of code and tests that belong to another area.
+    """
+
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+AREAS = {
+    "kernels": Area(tuple(f"{folder}/**/*_kernel.py" for folder in SHIPPED), ()),
+    "routing": Area(("commsim/routing/**/*.py",), ("tests/routing",)),
+    "placement": Area(("commsim/placement/**/*.py",), ("tests/placement",),
+                      ("commsim/placement/service", "tests/placement/service")),
+    "service": Area(("commsim/placement/service/**/*.py",),
+                    ("tests/placement/service", "tests/hostile/test_requests.py")),
+    "sweep": Area(("commsim/sweep/**/*.py",), ("tests/sweep",)),
+    "engine": Area(("commsim/engine/**/*.py",), ("tests/engine",),
+                   ("commsim/engine/packet", "tests/engine/packet")),
+    "nccl": Area(("collectives/nccl/**/*.py",), ("tests/collectives/nccl", "tests/software")),
+    "switch": Area(("switch_model/*.py", "switch_model/packets/**/*.py"), ("tests/switch_model",),
+                   ("tests/switch_model/live", "tests/switch_model/bpf")),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of one mutation.
+
+    Parameters
+    ----------
+    area : str
+        Whose tests ran.
+    mutation : str
+        Place, old line and new line.
+    outcome : str
+        ``killed``, ``too long`` (a test did not end, which is a kill too) or ``survived``.
+    by : str
+        The test that failed.
+    """
+
+    area: str
+    mutation: str
+    outcome: str
+    by: str = ""
+
+
+def drawn(area: Area, times: int, seed: str) -> list[Mutation]:
+    """Draw mutations of an area, all equally likely, each at most once."""
+    found = {path.relative_to(ROOT) for pattern in area.code for path in ROOT.glob(pattern)}
+    files = [path for path in sorted(found) if not str(path).startswith(area.without or "\0")]
+    every = [one for path in files for one in mutations(path, (ROOT / path).read_bytes())]
+    return random.Random(seed).sample(every, min(times, len(every)))
+
+
+@contextmanager
+def copied_tree() -> Iterator[Path]:
+    """Make a copy of code and tests with a copy of the compiled kernels; both are deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        for one in COPIED:
+            shutil.copytree(ROOT / one, folder / one, ignore=shutil.ignore_patterns("__pycache__", "_build", "_site"))
+        for file in ROOT.iterdir():
+            if file.is_file():
+                shutil.copy2(file, folder)
+        kernels = cache_folder()
+        (folder / "kernels").mkdir()
+        if kernels.is_dir():
+            shutil.copytree(kernels, folder / "kernels", dirs_exist_ok=True)
+        yield folder
+
+
+def tried(folder: Path, name: str, mutation: Mutation, seconds: float) -> Trial:
+    """Run the tests that mention the mutated file, then all of its area, in a copy of the tree; restore the file.
+
+    Parameters
+    ----------
+    folder : Path
+        From :func:`copied_tree`.
+    name : str
+        Key of ``AREAS``.
+    mutation : Mutation
+        What to change.
+    seconds : float
+        Duration of each of the two runs, at most.
+    """
+    path = folder / mutation.path
+    text = path.read_bytes()
+    shown = mutation.shown(text)
+    path.write_bytes(mutation.apply(text))
+    try:
+        near, area = _tests(folder, AREAS[name], mutation.path)
+        for tests in (near, area):
+            if not tests:
+                continue
+            status, last = _tested(folder, tests, seconds)
+            if status not in (0, NO_TEST):
+                return Trial(name, shown, "too long" if status < 0 else "killed", last)
+    finally:
+        path.write_bytes(text)
+    return Trial(name, shown, "survived")
+
+
+def _tests(folder: Path, area: Area, path: Path) -> tuple[list[str], list[str]]:
+    """Return the files of tests that import a module or bear its name, and what else belongs to its area."""
+    stem = path.stem if path.stem != "__init__" else path.parent.name
+    imports = (f"{'.'.join(path.with_suffix('').parts)} import", f"import {stem}\n")
+    near = []
+    for test in sorted((folder / "tests").rglob("test_*.py")):
+        name, text = str(test.relative_to(folder)), test.read_text(encoding="utf-8")
+        if test.stem == f"test_{stem}" or any(one in text for one in imports):
+            near += [] if name.startswith(area.without or "\0") else [name]
+    beside = folder / "tests" / Path(*(part for part in path.parent.parts if part != "commsim"))
+    while not beside.is_dir():
+        beside = beside.parent
+    rest = list(area.tests) or [str(beside.relative_to(folder))]
+    return near, [*rest, *(f"--ignore={one}" for one in area.without if one.startswith("tests"))]
+
+
+def _tested(folder: Path, tests: Sequence[str], seconds: float) -> tuple[int, str]:
+    """Run tests until the first failure; the exit status, and the line that says which failed."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header",
+               "-p", "benchmarks.mutants.time_limit", *tests]  # fmt: skip
+    env = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "kernels"),
+                        "PYTHONHASHSEED": "0",
+                        "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)}  # fmt: skip
+    done = subprocess.Popen(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, errors="replace",
+    )  # fmt: skip
+    try:
+        said = done.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        done.kill()
+        done.communicate()
+        return -9, f"not done in {seconds:g} s"
+    lines = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))] or said.splitlines()[-1:]
+    return done.returncode, (lines or [""])[0][:200]

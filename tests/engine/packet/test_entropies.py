@@ -1,0 +1,36 @@
+"""Entropies that are sent again, against a queue that drops what it has no room for."""
+
+import random
+from collections import deque
+
+import pytest
+
+from commsim.engine.packet import tables
+from commsim.engine.packet.hosts.work import work_of
+from commsim.engine.packet.links.ways import ways_of
+from commsim.engine.packet.run_state import N_RECYCLED
+from commsim.engine.packet.transports.entropy_kernel import learn, next_entropy
+from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.traffic.patterns import permutation
+from topologies.leaf_spine import leaf_spine
+
+ENTROPIES = 16
+
+
+@pytest.mark.parametrize("balancing", ["reps", "mixed"])
+def test_entropies_of_good_packets_are_sent_again_in_the_order_in_which_they_came_back(balancing):
+    network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", balancing, ENTROPIES)
+    work = work_of(permutation(4, 100_000), spraying)
+    fabric = tables.build(network, ways_of(network), work, spraying).fabric
+    draw, waiting, sent = random.Random(3), deque(), 0
+    for _ in range(3000):
+        if draw.random() < 0.6:
+            entropy = draw.randrange(ENTROPIES)
+            getattr(learn, "py_func", learn)(fabric, 1, entropy, 0)
+            if len(waiting) < N_RECYCLED:
+                waiting.append(entropy)
+        elif waiting:
+            chosen = getattr(next_entropy, "py_func", next_entropy)(fabric, 1)
+            assert chosen - int(fabric.flow[1]["upper"]) == waiting.popleft()
+            sent += 1
+    assert sent > 2 * N_RECYCLED
