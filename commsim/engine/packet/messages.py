@@ -228,7 +228,8 @@ def run_beside(
     )
     paths = paths_of(plan, how, ranks) if how.on_path and plan is not None else None
     routes = () if paths is None else (paths.there, paths.back)
-    ways = ways_of_paths(network, *routes) if how.on_path else ways_of(network)
+    ends = None if plan is None else np.concatenate([job.placement.nodes for job in plan.jobs])
+    ways = ways_of_paths(network, *routes, ends=ends) if how.on_path else ways_of(network)
     if plan is None:
         work = no_work(network)
     else:

@@ -146,12 +146,13 @@ def _links(
     link[:n], link[n:] = laid[ways.links], unit
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
-    room[n_hosts:] = np.minimum(room[n_hosts:], rules["queue"])
+    at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
+    room[at_switch] = np.minimum(room[at_switch], rules["queue"])
     link["room"][:n] = np.minimum(room, ENDLESS)
     check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
-    marks = np.arange(n) >= n_hosts
+    marks = at_switch.copy()
     if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
         marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     for name in ("ecn_min", "ecn_max"):

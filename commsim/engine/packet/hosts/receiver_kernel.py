@@ -53,10 +53,11 @@ def _accept(fabric: Fabric, p: int, now: int) -> None:
     packet = fabric.packet[p]
     flow, rules = fabric.flow[packet["flow"]], fabric.rules
     number, size = packet["number"], packet["size"]
-    due = flow["received"] == 0 or packet["flags"] & (MARKED | ACK_NOW) != 0
+    counts = rules["counts_packets"]
+    due = (flow["received"] == 0 and not counts) or packet["flags"] & (MARKED | ACK_NOW) != 0
     flow["owes"] |= packet["flags"] & ACK_NOW != 0
     flow["received"] += size
-    flow["unanswered"] += size
+    flow["unanswered"] += rules["mtu"] if counts else size
     flow["latest"] = max(flow["latest"], number)
     fabric.mark[flow["ring"] + (number & flow["ring_mask"])] |= np.uint8(RECEIVED)
     if number == flow["expected"]:

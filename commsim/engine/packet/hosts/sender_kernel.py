@@ -69,6 +69,8 @@ def may_send(fabric: Fabric, f: int) -> bool:
             return False
     if transport == RCCC:
         return bool(flow["credit"] > 0)
+    if fabric.rules["counts_packets"]:
+        return bool((number - flow["acknowledged"]) * fabric.rules["mtu"] < flow["window"])
     # a window below one packet is a matter of the rate
     return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(fabric.rules["mtu"])))
 
@@ -125,7 +127,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         arm(fabric, f, TIMEOUT, flow["give_up"])
     packet = fabric.packet[p]
     left = backlog(fabric, f)
-    full = flow["in_flight"] + size >= flow["window"]
+    full = flow["in_flight"] + size >= flow["window"] and not rules["counts_packets"]
     packet["amount"] = 0
     if rules["transport"] == RCCC:
         flow["credit"] -= size

@@ -157,16 +157,10 @@ def _drop(fabric: Fabric, i: int, p: int) -> None:
 @njit_norefcount
 def serve(fabric: Fabric, i: int, until: int) -> None:
     """Let a switch's link send up to and including a time; what has left is on its way afterwards."""
-    link, packet = fabric.link[i], fabric.packet
+    link = fabric.link[i]
     while link["serving"] >= 0 and link["done"] <= until:
         p = link["serving"]
         leave_queue(fabric, i, p)
-        if packet[p]["kind"] == DATA:
-            _mark(fabric, i, p)
-            if fabric.rules["n_notes"] > 0:
-                _note(fabric, i, p)
-        elif packet[p]["flags"] & ECN_CAPABLE and packet[p]["kind"] >= CONTRIBUTION:
-            _mark(fabric, i, p)
         depart(fabric, i, p)
         start(fabric, i, link["done"])
         if link["evented"]:  # what goes next has an event of its own, also if it takes no time
@@ -175,13 +169,19 @@ def serve(fabric: Fabric, i: int, until: int) -> None:
 
 @njit_norefcount
 def leave_queue(fabric: Fabric, i: int, p: int) -> None:
-    """Take the bytes of a packet that has been sent off its queue."""
+    """Take the bytes of a packet that has been sent off its queue, which may mark it."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
     if goes_first(fabric, packet["kind"]):
         link["high"] -= size
         return
     link["low"] -= size
+    if packet["kind"] == DATA:
+        _mark(fabric, i, p)
+        if fabric.rules["n_notes"] > 0:
+            _note(fabric, i, p)
+    elif packet["flags"] & ECN_CAPABLE and packet["kind"] >= CONTRIBUTION:
+        _mark(fabric, i, p)
     if link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] -= size
     if came_over >= 0 and fabric.link[came_over]["xoff"] > 0:

@@ -90,7 +90,7 @@ def ways_of(network: Network) -> Ways:
     )  # fmt: skip
 
 
-def ways_of_paths(network: Network, *routes: Routes) -> Ways:
+def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] | None = None) -> Ways:
     """Give numbers to the links of a network whose messages keep to paths: links of endpoints count as those of hosts.
 
     Parameters
@@ -99,8 +99,13 @@ def ways_of_paths(network: Network, *routes: Routes) -> Ways:
         Any network.
     *routes : Routes
         Paths that messages and their answers take.
+    ends : int[n], optional
+        Nodes that messages go from and to, which count as hosts, also if they are switches.
     """
-    leaves, comes = (~np.isin(network.kind[end], FORWARDING) for end in (network.src, network.dst))
+    is_end = ~np.isin(network.kind, FORWARDING)
+    if ends is not None:
+        is_end[ends] = True
+    leaves, comes = is_end[network.src], is_end[network.dst]
     links = np.concatenate((np.flatnonzero(leaves), np.flatnonzero(~leaves))).astype(np.int32)
     n = int(leaves.sum())
     none, at_one = np.zeros(0, np.int32), np.zeros(n, np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 from commsim.core.network import Network
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import NEVER, PS
-from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY
+from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from commsim.routing.network_metrics import most_oversubscribed
@@ -24,6 +24,7 @@ RULES_ROW = np.dtype(
         ("entropies", np.int64),
         ("trims", np.bool_),
         ("answers_first", np.bool_),  # before data
+        ("counts_packets", np.bool_),  # a window over one path is of packets, however small, and so are their answers
         ("mtu", np.int64),  # bytes on the wire of a full packet,
         ("header", np.int64),  # of its header, and of a packet that was trimmed,
         ("answer", np.int64),  # and of an answer
@@ -119,6 +120,7 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         "entropies": spraying.entropies,
         "trims": spraying.trims,
         "answers_first": not spraying.on_path,
+        "counts_packets": spraying.on_path and one.kind == WINDOW,
         "mtu": mtu,
         "header": spraying.header,
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,

@@ -189,7 +189,7 @@ def over_path(
     """
     fabric = fabric or Fabric()
     if window is not None:
-        window = max(1.0, window // framing.payload) * (framing.payload + framing.header)
+        window = max(ack_every or 1, window // framing.payload) * (framing.payload + framing.header)
     how = Spraying(transport, "path", 1, ack_every=ack_every, rto=rto, ack_bytes=ack_bytes, trims=False)
     return dataclasses.replace(in_packets(how, framing), window=window).with_fabric(fabric)
 
