@@ -107,10 +107,12 @@ def _pass_local(fabric: Fabric, f: int, now: int) -> None:
     """Deliver the messages that can begin, of a flow whose ends are one host, which cross no link."""
     flow = fabric.flow[f]
     while flow["message"] < flow["end"] and fabric.message[fabric.queue[flow["message"]]]["start"] >= 0:
-        _release(fabric, note_sent(fabric, f, now), 0, now)
-        flow["highest"] = flow["acknowledged"] = flow["expected"] = flow["limit"]
+        number = note_sent(fabric, f, now)
+        end = fabric.message[number]["end"]  # that of the flow is the next message's if that one waited for this one
+        flow["highest"] = flow["acknowledged"] = flow["expected"] = end
+        _release(fabric, number, 0, now)
         _take(fabric, f, now)
-        if flow["limit"] == flow["n_packets"]:
+        if end == flow["n_packets"]:
             flow["received_at"] = flow["finished_at"] = now
             fabric.state["n_unfinished"] -= 1
         begin(fabric, f, now)
