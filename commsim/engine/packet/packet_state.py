@@ -61,7 +61,7 @@ WHEEL_ROW = np.dtype(
     ]
 )
 
-# Two lines of cache have all that most packets need of a link; a row is four.
+# The first two lines of cache have all that most packets need of a link; a row is four.
 LINK_ROW = np.dtype(
     [
         ("done", np.int64),  # ps: the packet that is being sent has left
@@ -79,12 +79,16 @@ LINK_ROW = np.dtype(
         ("evented", np.bool_),  # an event tells when a packet has left; else that is found out when somebody asks
         ("paused", np.uint8),  # classes, as bits,
         ("pausing", np.uint8),  # and what the other end has asked for
+        ("lossy", np.bool_),
+        ("tapped", np.bool_),  # whether packets that leave are recorded
+        ("costs", np.bool_),  # packets take time beside their bytes
+        ("bad", np.bool_),  # state of losses
         ("low", np.int64),  # bytes queued, with those being sent
         ("high", np.int64),
         ("room", np.int64),  # bytes of data that the queue takes
         ("peak", np.int64),  # bytes of data at most
-        ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
-        ("ecn_max", np.int64),  # 0 for never
+        ("ecn_max", np.int64),  # bytes from which all packets are marked, 0 for never;
+        ("ecn_min", np.int64),  # and from which some are, at random
         ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
         ("packet_time", np.int64),  # ps, for each packet beside its bytes
@@ -93,19 +97,16 @@ LINK_ROW = np.dtype(
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-        ("n_arrived", np.int64),  # packets that were taken off the other end, lost or not
+        ("n_arrived", np.int64),  # packets that were taken off the other end while it loses some
+        ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
         ("loss", np.float64),  # share of packets that vanish, in the good state,
         ("loss_bad", np.float64),  # and in the bad one (Gilbert-Elliott)
         ("to_bad", np.float64),  # chance to change the state with a packet
         ("to_good", np.float64),
-        ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
         ("xoff", np.int64),  # bytes of a class held by the next node that pause this link for it; 0 for never
         ("xon", np.int64),
         ("shared", np.int32),  # buffer that it shares with other links, or -1
-        ("bad", np.bool_),  # state of losses
-        ("lossy", np.bool_),
         ("pause_pending", np.bool_),
-        ("tapped", np.bool_),  # whether packets that leave are recorded
         ("unused", np.int64, (1,)),
     ],
     align=True,

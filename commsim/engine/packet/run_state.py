@@ -92,11 +92,11 @@ HOST_ROW = np.dtype(
     align=True,
 )
 
-# Two lines of cache have what a packet needs at its sender, and one what it needs at its receiver; a row is eight.
+# Eight lines of cache: the first two have what a packet needs at its sender, the third what it needs at its receiver.
 # One flow: the messages of one sender to one receiver, whose packets are numbered from 0 through all of them.
 FLOW_ROW = np.dtype(
     [
-        # what every packet needs at its sender
+        # what every packet needs at its sender,
         ("src", np.int32),
         ("dst", np.int32),
         ("first", np.int32),  # packet of the message that has begun,
@@ -105,48 +105,54 @@ FLOW_ROW = np.dtype(
         ("highest", np.int32),  # packets sent once
         ("acknowledged", np.int32),  # all packets before this one have been
         ("n_resend", np.int32),
-        ("first_resend", np.int32),  # none before it is to be sent again
+        ("n_packets", np.int32),  # of all its messages
         ("n_ready", np.int16),  # times that it waits for its turn at the host's link,
         ("turns", np.int16),  # and how often it may: its share of the link
-        ("in_flight", np.int64),  # bytes
-        ("window", np.float64),  # bytes
-        ("credit", np.int64),  # bytes
-        ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
-        ("ring_mask", np.int64),  # which it uses in a circle
-        ("give_up", np.int64),  # ps: look for a packet without an answer
-        ("free_at", np.int64),  # ps: the next packet may go
-        ("turn", np.int32),  # entropies
-        ("flip", np.int32),
-        ("upper", np.int32),
-        ("recycled_head", np.int32),
-        ("n_recycled", np.int32),
         ("pending", np.uint8),  # timers, as bits
         ("rank", np.uint8),  # class of its packets; the least goes first
         ("on_path", np.bool_),  # packets follow the flow's stream
         ("local", np.bool_),  # both ends are one host
-        ("blind", np.bool_),  # has heard nothing yet
-        ("job", np.int32),
+        ("ring_mask", np.int32),  # its entries in `mark`, `sent_at` and `tried`, used in a circle,
+        ("ring", np.int64),  # and the first of them
+        ("window", np.float64),  # bytes
+        # and its answer
+        ("in_flight", np.int64),  # bytes
+        ("give_up", np.int64),  # ps: look for a packet without an answer
+        ("free_at", np.int64),  # ps: the next packet may go
+        ("cap", np.float64),  # bytes/ps that its job may send at most
+        ("known", np.int64),  # bytes received, as acknowledged
+        ("credit", np.int64),  # bytes
+        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
+        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
         ("end", np.int32),  # of its messages in `queue`
-        # the receiver
+        # what it needs at its receiver
+        ("job", np.int32),
         ("expected", np.int32),
         ("latest", np.int32),  # highest number that came
         ("n_early", np.int32),  # packets that came before one that is expected
-        ("next_pull", np.int32),
-        ("next_idle", np.int32),
+        ("unanswered", np.int64),  # bytes
+        ("received", np.int64),  # bytes on the wire
+        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
+        ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("owes", np.bool_),  # an acknowledgement when nothing is missing
         ("is_pulling", np.bool_),
         ("is_idle", np.bool_),
-        ("unanswered", np.int64),  # bytes
-        ("received", np.int64),  # bytes on the wire
+        ("blind", np.bool_),  # has heard nothing yet
+        ("next_pull", np.int32),
         ("asked", np.int64),  # bytes of credit
-        ("given", np.int64),
-        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
-        # answers
+        # credit, messages, and losses
+        ("ready", np.int64),  # ps: both ends have begun
         ("pulled", np.int64),  # bytes of credit got in all
-        ("known", np.int64),  # bytes received, as acknowledged
-        ("most", np.float64),  # bytes: of the window
+        ("given", np.int64),
         ("base_rtt", np.int64),  # ps
         ("delay", np.float64),  # ps: smoothed
+        ("most", np.float64),  # bytes: of the window
+        ("first_resend", np.int32),  # none before it is to be sent again
+        ("round_end", np.int32),  # number of the packet that ends it
+        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
+        ("trimmed", np.bool_),  # since the window was last compared
+        ("is_fast", np.bool_),
+        # windows that adapt
         ("gain", np.float64),  # bytes squared that the window is to grow by, times itself
         ("gained", np.int64),  # bytes acknowledged since it grew
         ("achieved", np.int64),  # bytes acknowledged since the window was last compared with them
@@ -155,38 +161,36 @@ FLOW_ROW = np.dtype(
         ("to_ignore", np.int64),  # of those that were in flight
         ("fast", np.float64),  # bytes acknowledged in a row without a queue
         ("shrunk_at", np.int64),  # ps
-        ("grown_at", np.int64),
+        # DCTCP, and round trips
         ("marked", np.float64),  # smoothed share of marked bytes (DCTCP)
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
-        ("round_end", np.int32),  # number of the packet that ends it
-        ("cut_end", np.int32),  # and of the first packet that was sent after the last cut (DCTCP)
-        ("trimmed", np.bool_),  # since the window was last compared
-        ("is_fast", np.bool_),
+        ("grown_at", np.int64),
+        ("round_trip", np.int64),  # ps, smoothed; 0 before the first
+        ("deviation", np.int64),
+        ("backoff", np.int64),  # timeouts in a row
+        ("next_idle", np.int32),
+        ("stage", np.int32),  # rounds (HPCC) or rises in a row (TIMELY)
         # a rate that adapts
         ("rate", np.float64),  # bytes/ps
         ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
-        ("stage", np.int32),  # rounds (HPCC) or rises in a row (TIMELY)
-        ("heard", np.float64),  # HPCC: smoothed load of the path; TIMELY: smoothed difference of round trips, in ps
-        ("last_rtt", np.int64),  # ps
-        ("by_time", np.int32),  # rises since the last cut (DCQCN)
-        ("by_bytes", np.int32),
-        ("paced_bytes", np.int64),  # since the last rise by bytes
         ("rise_at", np.int64),  # ps: the next rise by time
         ("cut_at", np.int64),  # ps: notifications take effect; NEVER without one
         ("next_cut_at", np.int64),
         ("last_cut_at", np.int64),
         ("decayed_at", np.int64),  # ps: the estimate of congestion was last brought up to date
-        # messages
-        ("n_packets", np.int32),  # of all its messages
-        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
-        ("ready", np.int64),  # ps: both ends have begun
-        ("received_at", np.int64),  # ps: its last byte came; -1 before
-        ("finished_at", np.int64),  # ps: last acknowledgement at the sender
-        ("cap", np.float64),  # bytes/ps that its job may send at most
-        ("round_trip", np.int64),  # ps, smoothed; 0 before the first
-        ("deviation", np.int64),
-        ("backoff", np.int64),  # timeouts in a row
+        ("paced_bytes", np.int64),  # since the last rise by bytes
+        # more of that, and entropies
+        ("heard", np.float64),  # HPCC: smoothed load of the path; TIMELY: smoothed difference of round trips, in ps
+        ("last_rtt", np.int64),  # ps
+        ("by_time", np.int32),  # rises since the last cut (DCQCN)
+        ("by_bytes", np.int32),
+        ("turn", np.int32),  # entropies
+        ("flip", np.int32),
+        ("upper", np.int32),
+        ("recycled_head", np.int32),
+        ("n_recycled", np.int32),
+        ("unused", np.int64, (2,)),
     ],
     align=True,
 )

@@ -107,6 +107,7 @@ def build(
     row = np.zeros((), RULES_ROW)
     for name in RULES_ROW.names or ():
         row[name] = rules.get(name, 0)  # what the transport does not have
+    row["pauses"], row["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
     every = round(PS * spraying.sample)
     state["sample_every"], state["sample_at"] = every, every or NEVER
     watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
@@ -150,6 +151,7 @@ def _links(
     room[at_switch] = np.minimum(room[at_switch], rules["queue"])
     link["room"][:n] = np.minimum(room, ENDLESS)
     check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
+    link["costs"] = (link["packet_time"] > 0) | (link["first_time"] > 0) | (link["last_time"] > 0)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     marks = at_switch.copy()

@@ -195,7 +195,6 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
     await_arrival(fabric, i)
     if p < 0:
         return -1
-    link["n_arrived"] += 1
     fabric.state["packet_hops"] += 1
     fabric.state["events"] += 2  # it left, and it arrives
     if link["lossy"] and is_lost(fabric, i):

@@ -178,6 +178,8 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
     if flow["blind"]:  # what was sent before the first answer was not paid for
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
+        if fabric.rules["transport"] == RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
+            request(fabric, f, now)
     if kind > NACK and packet["amount"] > flow["pulled"]:
         flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(fabric.rules["window"]))
         flow["pulled"] = packet["amount"]

@@ -54,7 +54,9 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
 @njit_norefcount
 def is_lost(fabric: Fabric, i: int) -> bool:
     """Tell whether the packet that arrives over a link is lost: by chance, in bursts where losses come in them."""
-    link, count = fabric.link[i], fabric.link[i]["n_arrived"]
+    link = fabric.link[i]
+    link["n_arrived"] += 1
+    count = link["n_arrived"]
     if link["to_bad"] > 0:
         flip = link["to_good"] if link["bad"] else link["to_bad"]
         if uniform(fabric.state["seed"], STATE_DRAW, i, count) < flip:

@@ -103,7 +103,7 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
 def _fits(fabric: Fabric, link: Row, size: int) -> bool:
     if link["low"] + size > link["room"]:
         return False
-    if link["shared"] < 0:
+    if not fabric.rules["shares"] or link["shared"] < 0:
         return True
     buffer = fabric.buffer[link["shared"]]
     free = buffer["total"] - buffer["used"]
@@ -115,9 +115,9 @@ def _queue_low(fabric: Fabric, i: int, p: int) -> None:
     """Queue what does not go first."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
-    if link["shared"] >= 0:
+    if fabric.rules["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] += size
-    if came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
+    if fabric.rules["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
         hold(fabric, came_over, p, size)
     link["low"] += size
     link["peak"] = max(link["peak"], link["low"])
@@ -182,9 +182,9 @@ def leave_queue(fabric: Fabric, i: int, p: int) -> None:
             _note(fabric, i, p)
     elif packet["flags"] & ECN_CAPABLE and packet["kind"] >= CONTRIBUTION:
         _mark(fabric, i, p)
-    if link["shared"] >= 0:
+    if fabric.rules["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] -= size
-    if came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
+    if fabric.rules["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
         hold(fabric, came_over, p, -size)
 
 
@@ -214,17 +214,27 @@ def take_high(fabric: Fabric, i: int) -> int:
 def begin_sending(fabric: Fabric, i: int, p: int, now: int) -> None:
     """Note when a link has sent the packet that it begins with."""
     link, packet = fabric.link[i], fabric.packet[p]
-    took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5) + link["packet_time"]
-    is_answer = DATA < packet["kind"] < CONTRIBUTION
-    if packet["flags"] & FIRST and packet["came_over"] < 0 and not is_answer:
-        took += link["first_time"]
-    if packet["flags"] & LAST and packet["kind"] == DATA and link["last_time"] > 0 and _ends(fabric, p):
-        took += link["last_time"]
+    took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5)
+    if link["costs"]:
+        took += _costs(fabric, i, p)
     link["serving"] = p
     link["done"] = now + took
     if link["evented"]:
         schedule(fabric.events, i, link["done"])
     await_arrival(fabric, i)
+
+
+@njit_norefcount
+def _costs(fabric: Fabric, i: int, p: int) -> int:
+    """Return the time of a packet beside that of its bytes: its own, and overheads of its message."""
+    link, packet = fabric.link[i], fabric.packet[p]
+    took = link["packet_time"]
+    is_answer = DATA < packet["kind"] < CONTRIBUTION
+    if packet["flags"] & FIRST and packet["came_over"] < 0 and not is_answer:
+        took += link["first_time"]
+    if packet["flags"] & LAST and packet["kind"] == DATA and link["last_time"] > 0 and _ends(fabric, p):
+        took += link["last_time"]
+    return int(took)
 
 
 @njit_norefcount

@@ -25,6 +25,8 @@ RULES_ROW = np.dtype(
         ("trims", np.bool_),
         ("answers_first", np.bool_),  # before data
         ("counts_packets", np.bool_),  # a window over one path is of packets, however small, and so are their answers
+        ("pauses", np.bool_),  # switches pause links
+        ("shares", np.bool_),  # links of a switch share its buffer
         ("mtu", np.int64),  # bytes on the wire of a full packet,
         ("header", np.int64),  # of its header, and of a packet that was trimmed,
         ("answer", np.int64),  # and of an answer
