@@ -21,6 +21,7 @@ from .task_graph import Task
 from .timeline import sent_by_each
 
 if TYPE_CHECKING:
+    from commsim.engine.flow_plan import Job
     from commsim.scenario import Plan
     from commsim.scenario.scenario import Scenario
 
@@ -175,7 +176,7 @@ class NetworkCosts:
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
             scenario, plan = self._ready(task)
-            found = solve(scenario, [self._size(task)], plan=plan).results[0]
+            found = solve(scenario, [self.size(task)], plan=plan).results[0]
             self._known[key] = found.time, tuple(np.flatnonzero(found.link_bytes).tolist())
         return self._known[key]
 
@@ -204,7 +205,7 @@ class NetworkCosts:
             if not isinstance(plan, Plan) or task.parts:
                 raise InputError(f"task {task.name!r} overlaps others, and only dense collectives share links")
             plans.append(plan)
-            entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self._size(task), start))
+            entries.append(JobEntry(f"{k}:{task.name}", plan.schedule.name, task.group, self.size(task), start))
         shared = SharedRun(
             shared_network(self._network, plans), tuple(entries), tuple(plans), Messages.none(), None, self._seed
         )
@@ -221,7 +222,7 @@ class NetworkCosts:
 
         if task.operation not in self._named and self._compressor is None:
             return sent_by_each(task)
-        (_, found), size = self._ready(task), self._size(task)
+        (_, found), size = self._ready(task), self.size(task)
         if isinstance(found, CompressedPlan):
             gathered = 1 if found.schedule.operation == "all_reduce" else found.schedule.n_ranks
             messages = found.message_bytes(int(size) // ELEMENT)
@@ -238,6 +239,26 @@ class NetworkCosts:
         sent = payload(ready.plan, size) if ready.data is None else ready.data.messages(size)
         leaves = (transfers["src"] < n) & (transfers["src"] != transfers["dst"])  # copies inside a rank are not sent
         return float(sent[leaves].sum() / n)
+
+    @property
+    def network(self) -> Network:
+        """Network on which they are."""
+        return self._network
+
+    def job(self, task: Task) -> Job:
+        """Return the schedule of a communication, and where it runs.
+
+        Raises
+        ------
+        InputError
+            If what it sends depends on its tensors, or is compressed.
+        """
+        from commsim.scenario.plans.dense import Plan
+
+        plan = self._ready(task)[1]
+        if not isinstance(plan, Plan) or task.parts:
+            raise InputError(f"task {task.name!r}: only dense collectives are played together, packet by packet")
+        return plan.at(self.size(task)).paths.job
 
     def notes(self) -> tuple[str, ...]:
         """Return what was drawn, and chosen for the collectives that were simulated: where helpers sit, for one."""
@@ -307,8 +328,8 @@ class NetworkCosts:
         name = split_spec(self._named[operation])[0] if operation in self._named else ""
         return name in COLLECTIVES and COLLECTIVES[name].metadata.get("sparse") is not None
 
-    def _size(self, task: Task) -> float:
-        """Size to simulate; sparse data is whole elements."""
+    def size(self, task: Task) -> float:
+        """Return the size to simulate; sparse data is whole elements."""
         size = _at_least_a_byte(task)
         elements = self.is_sparse(task.operation) or self._compressor is not None
         return ELEMENT * math.ceil(size / ELEMENT) if elements else size

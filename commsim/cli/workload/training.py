@@ -18,12 +18,13 @@ from .phases import WithPhases
 if TYPE_CHECKING:
     from commsim.workload.data_parallel import Training
     from commsim.workload.setting import Setting
-    from commsim.workload.task_graph import Task
+    from commsim.workload.task_graph import Graph, Task
     from commsim.workload.timeline import Timeline
 
 ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression", "compressor", "vector_add",
               "add_rate", "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
 
+PACKETS = ("preset", "transport", "balancing")
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 MAX_ROWS = 40
 
@@ -71,6 +72,15 @@ class Config(WithPhases):
     )
     iterations: int | None = flag(metavar="N", help="with --jitter: number of iterations drawn (default: 100)")
     seed: int | None = flag(metavar="N", help="seed of jitter, of random placement and of ECMP (default: 0)")
+    engine: str = flag(
+        default="flow", metavar="NAME", choices=("flow", "packet"),
+        help="with --graph and --network: flow, or packet by packet in one run",
+    )  # fmt: skip
+    preset: str | None = flag(
+        metavar="NAME", help="with --engine packet: uec, uec-credit, roce, roce-adaptive, swift or ideal"
+    )
+    transport: str | None = flag(metavar="NAME", help="with --engine packet: transport, as in `run` (default: window)")
+    balancing: str | None = flag(metavar="NAME", help="with --engine packet: how packets take paths, as in `run`")
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
     )
@@ -91,6 +101,10 @@ def list_policies(_: WithJson) -> Answer:
 
 def run(config: Config) -> Answer:
     """Predict iterations from a trace or a graph."""
+    if config.engine != "packet" and (given := config.given(*PACKETS)):
+        raise InputError(f"{given[0]} goes with --engine packet")
+    if config.engine == "packet" and config.graph is None:
+        raise InputError("--engine packet plays an iteration of tasks: --graph FILE.toml")
     if (config.trace is None) == (config.graph is None):
         raise InputError(
             "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
@@ -100,10 +114,13 @@ def run(config: Config) -> Answer:
             raise InputError(f"{given[0]} goes with --trace, not with --graph")
         from commsim.workload.task_graph import read_graph, simulate_graph
 
-        time_of = costs(config, None, config.algorithm)
-        links = exchanges_of(time_of)
-        timeline = simulate_graph(read_graph(config.graph), time_of, links)
-        parts = [*remarks((*notes_of(time_of), *shared_note(links))), *_graph_parts(timeline, config.graph)]
+        graph, time_of = read_graph(config.graph), costs(config, None, config.algorithm)
+        if config.engine == "packet":
+            timeline, said = _in_packets(config, graph, time_of)
+        else:
+            links = exchanges_of(time_of)
+            timeline, said = simulate_graph(graph, time_of, links), shared_note(links)
+        parts = [*remarks((*notes_of(time_of), *said)), *_graph_parts(timeline, config.graph)]
         parts += _write_files(config, timeline, timeline.graph.n_ranks, time_of)
         results = [timeline.row()]
     else:
@@ -115,6 +132,24 @@ def run(config: Config) -> Answer:
         shown = _training(runs[0], results[0]) if len(runs) == 1 else _policies(results, setting)
         parts = [*remarks(said), *shown, *_write_files(config, runs[0].timeline, setting.n_workers, setting.time_of)]
     return Answer(parts, results, more={key: results[0][key] for key in CONTRACT})
+
+
+def _in_packets(config: Config, graph: Graph, time_of: Callable[[Task], float]) -> tuple[Timeline, list[str]]:
+    """Play a graph packet by packet; return its timeline with remarks."""
+    from commsim.scenario.packet_options import checked_packets, packets_of, told_transport
+    from commsim.workload.cost_of import NetworkCosts
+    from commsim.workload.graph_in_packets import play_graph
+
+    if not isinstance(time_of, NetworkCosts):
+        raise InputError("--engine packet needs a network: --network SPEC")
+    given = {name: getattr(config, name) for name in PACKETS if getattr(config, name) is not None}
+    how = packets_of(checked_packets(given, None, None), time_of.network)
+    step = play_graph(graph, time_of, how, seed=config.seed or 0)
+    run = step.run
+    return step.timeline, [
+        f"engine packet, {told_transport(how)}: {run.packets} data packets, {run.packet_hops} packets over links, "
+        f"{run.cpu:.1f} s of CPU time"
+    ]
 
 
 def _unused(config: Config, runs: Sequence[Training]) -> list[str]:

@@ -141,6 +141,25 @@ def test_an_iteration_may_be_described_task_by_task(commsim, tmp_path):
     assert "gpu0.network  busy for 21 ms" in commsim.out
 
 
+def test_a_graph_is_played_packet_by_packet(commsim, tmp_path):
+    path = tmp_path / "iteration.toml"
+    path.write_text(GRAPH)
+    star = "star:n_hosts=4,bandwidth=8Gbps,latency=1us"
+    argv = ("workload", "run", "--graph", path, "--network", star)
+    for how in ((), ("--preset", "uec"), ("--transport", "dctcp", "--balancing", "spray")):
+        iteration = commsim.results(*argv, "--engine", "packet", *how)["iteration_s"]
+        assert "engine packet, transport" in commsim.out
+        options = ("--topology", star, "--engine", "packet", *how, "-b", "10MB", "-e", "10MB")
+        (alone,) = commsim.results("run", "ring_all_reduce", *options)["results"]
+        assert iteration == pytest.approx(0.01 + alone["time_s"], rel=1e-3)
+    refused = commsim.refuses(*argv, "--engine", "packet", "--preset", "fast")
+    assert "fast" in refused
+    assert "--preset goes with --engine packet" in commsim.refuses(*argv, "--preset", "uec")
+    assert "--network SPEC" in commsim.refuses(*argv[:4], "--bandwidth", "8Gbps", "--engine", "packet")
+    graphless = ("--trace", "x.csv", "--workers", "4", "--network", "star:n_hosts=4", "--engine", "packet")
+    assert "--graph FILE.toml" in commsim.refuses("workload", "run", *graphless)
+
+
 def test_the_policies_are_listed(commsim):
     rows = commsim.results("workload", "policies")["results"]
     assert [row["policy"] for row in rows] == list(TRAINING_POLICIES)
