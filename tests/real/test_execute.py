@@ -3,7 +3,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_run import run_reference
 from one_run import run_once
@@ -264,7 +264,6 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     schedule=schedules(),
     rendezvous=st.booleans(),

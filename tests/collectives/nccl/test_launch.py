@@ -2,7 +2,6 @@
 
 import itertools
 import random
-import time
 from collections import Counter
 
 import numpy as np
@@ -138,11 +137,9 @@ def test_pat_takes_a_logarithmic_number_of_steps_and_sends_each_part_to_each_ran
 
 
 def test_a_ring_of_8192_ranks_with_24_channels_is_kept_compact():
-    begin = time.process_time()
     schedule = build("all_reduce", 8192, channels=24, n_bytes=2**30, machines=machines_of(8192, 8))
     assert schedule.n_transfers == 24 * 8192 * 2 * 8191
     assert sum(len(block.body) for block in schedule.blocks) == 2 * 24 * 8192
-    assert time.process_time() - begin < 60
 
 
 @pytest.mark.parametrize(
