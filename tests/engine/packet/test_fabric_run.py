@@ -253,6 +253,7 @@ def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target)
     assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(("balancing", "ecn"), [("oblivious", None), ("mixed", (12 * MTU, 25 * MTU))])
 def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balancing, ecn):
@@ -267,6 +268,7 @@ def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balanc
     assert fluid < run.finished.max() < 880e-6
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "oversubscription", "paths", "published"),
