@@ -109,6 +109,7 @@ def test_one_worker_has_nothing_to_send(commsim):
     assert {row["bound_by"] for row in tree["results"]} == {"nothing to send"}
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_what_was_made_smaller_for_many_workers_is_said(commsim):
     large = ("advise", "--topology", "star:n_hosts=256", "--workers", "128", "--size", "1MiB", "--density", "0.01")

@@ -23,6 +23,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", LARGE)
 def test_65536_hosts_are_built_in_half_a_gigabyte(spec):
@@ -34,6 +35,7 @@ def test_65536_hosts_are_built_in_half_a_gigabyte(spec):
         tracemalloc.stop()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", LARGE)
 def test_the_routes_of_a_ring_of_65536_hosts_are_found(spec):

@@ -242,6 +242,7 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
     assert run.finished[-1] < 240e-6
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("balancing", "entropies", "ecn", "target"),
