@@ -1,6 +1,7 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
 # make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
-# make test   lint, types, layers, the site, and all tests
+# make test   lint, types, layers, the site, and tests in twelve minutes
+# make test-all   the same with all tests: what it adds is in CONTRIBUTING.md
 # make floor  the kernels' tests with the oldest Numba that is allowed
 # make docs    the site, in docs/_build
 # MPI=system   use the MPI that is installed instead of the mpich wheel
@@ -16,7 +17,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test floor lint docs fuzz mutants lock audit sbom bench clean
+.PHONY: setup run test test-all floor lint docs fuzz mutants lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -34,12 +35,13 @@ run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
 # Pytest keeps its rewritten assertions with the bytecode: most of the time of collecting.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: setup
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+test: DRAWN := and not deep
+test test-all: setup
 	$(MAKE) -j2 lint docs
-	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m mpi
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m '$(strip not mpi $(DRAWN))' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m '$(strip mpi $(DRAWN))'
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m '$(strip nojit $(DRAWN))' -n 2 --dist loadfile
 
 # Kernels with the oldest Numba that pyproject.toml allows, in an environment of its own.
 NUMBA_FLOOR := $(shell sed -n 's/.*"numba>=\([0-9.]*\),.*/\1/p' pyproject.toml)

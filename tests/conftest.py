@@ -1,8 +1,10 @@
-"""Markers that mean something: a test that needs a feature of the kernel is skipped where the feature is missing."""
+"""What markers do: samples are drawn, and a test that needs a feature of the kernel is skipped where it is missing."""
 
 import functools
 import os
+import random
 import signal
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -41,9 +43,13 @@ NOJIT_FILES = {
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}
 
-# The first call of a kernel loads it, so no example has a time limit.
-settings.register_profile("commsim", settings.default, deadline=None, max_examples=100)
-settings.load_profile("commsim")
+# Of the cases that `make test` draws; another number tests others.
+SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
+
+# The first call of a kernel loads it, so no example has a time limit. The same commit has the same answer: only
+# `make test-all` draws other examples each time.
+settings.register_profile("drawn", settings.default, deadline=None, max_examples=60, derandomize=True, database=None)
+settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:
 # tests that interrupt them would wait for ever.
@@ -70,14 +76,19 @@ def can_lose(testbed):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
+    settings.load_profile("drawn" if "not deep" in config.option.markexpr else "deep")
     absent = [p for p in NOJIT_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
 
 
+def kind_of_tests(config):
+    return config.option.markexpr.removesuffix(" and not deep")
+
+
 def pytest_ignore_collect(collection_path, config):
     """Leave files without a test of the one wanted kind unread: to import all takes longer than the few tests do."""
-    kind = config.option.markexpr
+    kind = kind_of_tests(config)
     if kind not in ("mpi", "nojit") or not collection_path.name.startswith("test_"):
         return None
     listed = kind == "nojit" and collection_path in NOJIT_PATHS
@@ -87,6 +98,34 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_itemcollected(item):
     if item.path in NOJIT_PATHS and not item.get_closest_marker("jit"):
         item.add_marker("nojit")
+
+
+class Backwards(pytest.Dir):
+    """A folder that is read from its end."""
+
+    def collect(self):
+        return list(super().collect())[::-1]
+
+
+def pytest_collect_directory(path, parent):
+    """Have every other worker begin at the end: each prepares half of the files, and finds the rest in the cache."""
+    odd = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
+    return Backwards.from_parent(parent, path=path) if odd else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as deep the cases of sampled tests that are not drawn, for each test and value of `each` by itself."""
+    items.sort(key=lambda item: item.path)
+    cases = defaultdict(list)
+    for item in items:
+        if sample := item.get_closest_marker("sample"):
+            one = item.callspec.params[sample.kwargs["each"]] if "each" in sample.kwargs else None
+            cases[item.nodeid.partition("[")[0], str(one), sample.args[0]].append(item)
+    for (test, one, n), found in cases.items():
+        drawn = random.Random(f"{SEED} {test} {one}").sample(range(len(found)), min(n, len(found)))
+        for number in set(range(len(found))).difference(drawn):
+            found[number].add_marker("deep")
 
 
 # Without the JIT: kernels that were defined, and those of them that ran.
@@ -123,7 +162,7 @@ def pytest_sessionfinish(session, exitstatus):
     """Say at the end of a whole run without the JIT which kernels never ran: they might not work as plain Python."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput.update(defined=sorted(DEFINED), called=sorted(CALLED))
-    elif session.config.option.markexpr == "nojit" and not session.config.option.keyword and exitstatus == 0:
+    elif kind_of_tests(session.config) == "nojit" and not session.config.option.keyword and exitstatus == 0:
         never = sorted(DEFINED - CALLED)
         if never:
             print("\nKernels that no test runs without the JIT:", *never, sep="\n  ")

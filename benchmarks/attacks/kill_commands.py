@@ -50,8 +50,8 @@ COMMANDS = {
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 SERVICES = ("switch serve", "place serve")
 SECONDS_OF_SERVICES = 2.0
-# In which a command has to be gone: a kernel that runs is not interrupted.
-SECONDS_TO_GO = 20.0
+# In which a command has to be gone, also on a busy machine: a kernel that runs is not interrupted.
+SECONDS_TO_GO = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Ended:
     wrong: tuple[str, ...]
 
 
-def end_in_turn(times: int, seed: int, names: Sequence[str] = tuple(COMMANDS)) -> list[Ended]:
+def end_in_turn(times: int, seed: int, names: Sequence[str] = tuple(COMMANDS), answering: bool = False) -> list[Ended]:
     """End commands in turn, each with all three signals.
 
     Parameters
@@ -88,6 +88,9 @@ def end_in_turn(times: int, seed: int, names: Sequence[str] = tuple(COMMANDS)) -
         Of the moments.
     names : sequence of str
         Keys of ``COMMANDS``.
+    answering : bool
+        Whether moments are in the first half of a command, and count from when it handles SIGTERM: before, and as it
+        exits, what is said is for Python, and which of them a moment falls into depends on how busy the machine is.
 
     Raises
     ------
@@ -99,7 +102,8 @@ def end_in_turn(times: int, seed: int, names: Sequence[str] = tuple(COMMANDS)) -
         name, which = names[number % len(names)], SIGNALS[number // len(names) % len(SIGNALS)]
         if name not in durations:
             durations[name] = SECONDS_OF_SERVICES if name in SERVICES else _let_alone(name)
-        ended.append(_ended(name, which, draw.random() * durations[name]))
+        moment = draw.random() * durations[name] * (0.5 if answering else 1.0)
+        ended.append(_ended(name, which, moment, answering))
     return ended
 
 
@@ -114,10 +118,12 @@ def _let_alone(name: str) -> float:
         return time.monotonic() - began
 
 
-def _ended(name: str, which: signal.Signals, moment: float) -> Ended:
+def _ended(name: str, which: signal.Signals, moment: float, answering: bool) -> Ended:
     with tempfile.TemporaryDirectory(prefix="kill-") as name_of_folder:
         folder = Path(name_of_folder)
         process = _started(name, folder)
+        while answering and process.poll() is None and not _handles_sigterm(process.pid):
+            time.sleep(0.01)
         time.sleep(moment)
         process.send_signal(which)
         wrong = []
@@ -134,6 +140,12 @@ def _ended(name: str, which: signal.Signals, moment: float) -> Ended:
         wrong += [f"process {pid} is left" for pid in _left(folder.name)]
         wrong += [f"file {path.name} is left" for path in _files(folder) if _is_wrong(path, which)]
         return Ended(name, which.name, moment, process.returncode, tuple(wrong))
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Whether a process has a handler: its caught signals are a bit mask in /proc, where signal 1 is bit 0."""
+    found = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def _files(folder: Path) -> list[Path]:

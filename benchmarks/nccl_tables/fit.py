@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.rows import usable
@@ -85,6 +84,8 @@ def values_of(known: Costs, section: str) -> dict[str, float]:
 
 def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
     """Fit a section on tables, from where it stands."""
+    from scipy.optimize import least_squares  # takes a second to load
+
     start = values_of(known, section)
 
     def at(logs: NDArray[np.float64]) -> Costs:

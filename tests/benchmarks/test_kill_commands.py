@@ -9,6 +9,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 @pytest.mark.slow
 def test_what_is_interrupted_terminated_or_killed_leaves_nothing():
-    ended = end_in_turn(6, 1, ["run", "place serve"])
+    ended = end_in_turn(6, 1, ["run", "place serve"], answering=True)
     assert {one.signal for one in ended} == {"SIGINT", "SIGTERM", "SIGKILL"}
     assert not [one for one in ended if one.wrong]

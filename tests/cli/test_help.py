@@ -34,6 +34,7 @@ def run_examples(verb, folder):
         in_shell(line, folder)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", verbs())
 def test_the_examples_of_a_verb_run_one_after_the_other(verb, tmp_path):
@@ -42,6 +43,7 @@ def test_the_examples_of_a_verb_run_one_after_the_other(verb, tmp_path):
     run_examples(verb, tmp_path)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["calibrate", "validate"])
 def test_the_examples_under_a_launcher_run(verb, tmp_path):

@@ -63,6 +63,7 @@ def test_after_the_commands_of_the_warm_up_no_example_needs_another_kernel(tmp_p
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_after_a_warm_up_in_an_empty_cache_no_example_compiles_anything(tmp_path):
     if _is_disabled():

@@ -21,6 +21,7 @@ def few_chunks(name: str, n_chunks: int = 3) -> dict[str, int]:
     return {key: n_chunks for key in ("n_chunks", "n_partitions") if key in COLLECTIVES[name].parameters}
 
 
+@pytest.mark.sample(6, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", range(1, 34))
 @pytest.mark.parametrize("name", COLLECTIVES)
@@ -40,6 +41,7 @@ def test_any_rank_may_be_the_root(name, n_ranks, data):
     check(schedule)
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.parametrize("n_ranks", [65, 128])
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_it_is_also_right_beyond_the_sizes_that_are_counted_exactly(name, n_ranks):
@@ -99,6 +101,7 @@ def test_every_parameter_is_annotated_and_the_first_is_the_number_of_ranks(name)
     assert all(p.default is not p.empty for p in list(COLLECTIVES[name].parameters.values())[1:])
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.parametrize("name", COLLECTIVES)
 @pytest.mark.parametrize(
     ("n_ranks", "message"),

@@ -150,7 +150,6 @@ def schedules(draw):
     return p.build()
 
 
-@settings(max_examples=150)
 @given(schedule=schedules())
 def test_edges_are_those_of_the_definition(schedule):
     got, wanted = edges(schedule), naive_edges(schedule)

@@ -37,7 +37,6 @@ def networks(draw):
     return Network("any", names, kind, [a for a, _ in ends], [b for _, b in ends], 1.0, 0.0)
 
 
-@settings(max_examples=200)
 @given(network=networks())
 def test_a_partner_leads_back_and_is_mutual(network):
     partner = partners(network)
@@ -50,7 +49,6 @@ def test_a_partner_leads_back_and_is_mutual(network):
     assert np.array_equal(partner[partner], np.arange(network.n_links))
 
 
-@settings(max_examples=200)
 @given(network=networks())
 def test_all_names_together_are_those_one_by_one(network):
     assert link_names(network) == [network.link_name(i) for i in range(network.n_links)]

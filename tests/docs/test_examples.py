@@ -22,6 +22,7 @@ def commands(page):
     return [one for block in examples.BLOCK.findall(text) for one in examples.sessions(block)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_says(page):

@@ -171,7 +171,6 @@ def simulated(case: Case) -> FlowTimes:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(case=cases())
 def test_every_transfer_starts_and_ends_when_the_oracle_says(case: Case) -> None:
     ours = simulated(case)
@@ -206,7 +205,6 @@ def shuffled(schedule: Schedule, rng: np.random.Generator) -> tuple[Schedule, ND
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest", "ecmp")), seed=st.integers(0, 999))
 def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -218,7 +216,6 @@ def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest",)), seed=st.integers(0, 999))  # ECMP hashes the number of the job
 def test_the_order_of_jobs_changes_no_bit(case: Case, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(case.jobs))

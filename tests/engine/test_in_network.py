@@ -42,7 +42,7 @@ def drawn_parameters(data: st.DataObject, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ON_SWITCHES)
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_star(
     name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP

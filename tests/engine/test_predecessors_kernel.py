@@ -1,13 +1,12 @@
 """The kernel that looks for transfers out of order, against every pair looked at in phase."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.engine.predecessors_kernel import find_too_early
 
 
-@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32), spread=st.sampled_from([0.0, 1.0]))
 def test_what_is_too_early_is_found_if_and_only_if_there_is_something(seed: int, spread: float) -> None:
     rng = np.random.default_rng(seed)

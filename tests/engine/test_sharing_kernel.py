@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
@@ -87,7 +87,6 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("priorities", [False, True])
-@settings(max_examples=200)
 @given(data=st.data())
 def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
     data: st.DataObject, priorities: bool
@@ -103,7 +102,6 @@ def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(sharing=sharings())
 def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharing: Sharing) -> None:
     for there, rates in rates_after_each_step(sharing):

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from flow_cases import random_network
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -85,7 +85,6 @@ def random_rings(rng: np.random.Generator, n_ranks: int, n_phases: int) -> Sched
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32),
     name=st.sampled_from([*RINGS, "random"]),

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives.dense.ring import ring_all_reduce
@@ -58,7 +58,6 @@ def networks(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(network=networks(), suffix=st.sampled_from(SUFFIXES))
 def test_a_network_reads_back_exactly_as_it_was_saved(tmp_path_factory, network, suffix):
     path = tmp_path_factory.getbasetemp() / f"network{suffix}"
@@ -526,7 +525,6 @@ def test_damaged_bytes_give_an_input_error_or_a_valid_value(tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=150)
 @given(data=st.data())
 def test_arrays_and_headers_with_wrong_numbers_give_an_input_error_or_a_valid_value(tmp_path_factory, kind, data):
     make, read = READERS[kind]

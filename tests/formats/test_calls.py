@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -23,7 +23,6 @@ def slow_repeat_length(signatures):
     return best
 
 
-@settings(max_examples=300)
 @given(st.lists(st.integers(0, 2), max_size=14))
 def test_the_repeat_is_the_one_that_a_slow_search_finds(signatures):
     assert repeat_length(signatures) == slow_repeat_length(signatures)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -98,7 +98,6 @@ def test_a_node_with_all_types_has_the_recorded_bytes() -> None:
     assert encode_metadata(metadata).hex() == "0a05312e302e3012050a0165520012060a0173ea0100"
 
 
-@settings(max_examples=150)
 @given(node)
 def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
     assert decode_node(encode_node(one)) == one
@@ -106,7 +105,6 @@ def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
     assert decode_metadata(encode_metadata(metadata)) == metadata
 
 
-@settings(max_examples=400)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

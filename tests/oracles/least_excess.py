@@ -1,7 +1,6 @@
 """The optimum of a link's score as an integer program, for small cases."""
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 
 def least_excess(circle, part):
@@ -10,6 +9,8 @@ def least_excess(circle, part):
     One binary variable says whether job j is rotated by k; one continuous variable per angle is at least the demand
     above the capacity, and their mean is minimised.
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     n, positions = circle.n_angles, circle.n_positions
     owner = np.repeat(np.arange(len(positions)), positions)
     turn = np.concatenate([np.arange(count) for count in positions])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numeric_run import run_reference
 from one_run import run_once
-from scipy.optimize import isotonic_regression
 from thread_transport import ThreadTransport, World
 
 from commsim.core.errors import BackendError
@@ -131,6 +130,8 @@ def test_any_noise_gives_curves(monkeypatch, noise) -> None:
 
 
 def test_rising_values_are_the_nearest_that_do_not_descend() -> None:
+    from scipy.optimize import isotonic_regression
+
     values = np.random.default_rng(1).lognormal(0, 1, 40)
     got = rising(values)
     assert (np.diff(got) >= 0).all()

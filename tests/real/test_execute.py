@@ -3,7 +3,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_run import run_reference
 from one_run import run_once
@@ -33,6 +33,7 @@ def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object
         np.testing.assert_array_equal(got.view(np.int32), wanted.view(np.int32))
 
 
+@pytest.mark.sample(2, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", list(COLLECTIVES))
@@ -264,7 +265,6 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     schedule=schedules(),
     rendezvous=st.booleans(),

@@ -26,6 +26,7 @@ def arrows(picture):
     return copied, added
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.parametrize("n_ranks", [1, 2, 5, 8])
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_every_transfer_is_told_by_exactly_one_arrow(name, n_ranks):

@@ -72,7 +72,6 @@ def any_network(draw):
     )  # fmt: skip
 
 
-@settings(max_examples=300)
 @given(network=any_network())
 def test_diameter_and_missing_paths_are_those_of_an_obvious_algorithm(network):
     hops = slow_diameter(network)

@@ -236,7 +236,6 @@ def slow_costs(network):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
     network = network_with_metrics(seed)
@@ -254,7 +253,6 @@ def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_spraying_splits_equally_at_every_node_over_links_on_paths_of_the_least_sum(seed):
     network = network_with_metrics(seed)

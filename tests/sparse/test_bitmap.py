@@ -56,6 +56,7 @@ def test_a_block_across_two_words_of_elements_is_whole(block, index):
     assert np.flatnonzero(marks).tolist() == [index // block]
 
 
+@pytest.mark.sample(12, each="kind")
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("block", [1, 7, 64, 100, 1000])

@@ -94,7 +94,6 @@ def at_random(rng, n_ranks, n_helpers, n_chunks, n_hops):
     hashed=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=150)
 def test_any_schedule_is_played_as_on_python_sets(n_ranks, n_helpers, n_chunks, n_hops, hashed, seed):
     rng = np.random.default_rng(seed)
     schedule = at_random(rng, n_ranks, n_helpers, n_chunks, n_hops)
@@ -147,7 +146,6 @@ def schedules(draw):
     hashed=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=200)
 def test_the_kernel_is_the_play_on_python_sets(schedule, n_blocks, block, short, density, hashed, seed):
     given_bitmap = drawn_bitmap(seed, density, schedule.n_ranks, n_blocks)
     n_elements = n_blocks * block - min(short, block - 1)

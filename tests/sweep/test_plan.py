@@ -78,6 +78,7 @@ def uneven(noise):
     return took
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_interval_holds_what_the_sweep_takes_95_times_in_100(many, monkeypatch):
     monkeypatch.setattr("commsim.sweep.plan.STRATA", 24)

@@ -1,6 +1,5 @@
 import itertools
 import math
-import time
 
 import pytest
 
@@ -83,12 +82,10 @@ def test_a_grid_of_1e12_points_is_counted_and_refused_at_once(small):
     small["collective"]["ranks"] = {"from": 1, "to": 100_000, "steps": 100_000}
     small["topology"]["latency"] = {"from": "1ns", "to": "1s", "steps": 100}
     small["sweep"] = {"filters": ["ranks < 3"]}
-    began = time.process_time()
     config = read_config(small)
     assert count_candidates(config) == 2 * 2 * 10**12
     with pytest.raises(InputError, match="4000000000000 points before filters are more than 10000000; --max-points"):
         next(points(config))
-    assert time.process_time() - began < 20
 
 
 def test_a_filter_that_names_nothing_is_refused(small):

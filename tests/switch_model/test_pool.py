@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT
 from lossy_server import LossyServer
@@ -101,7 +101,6 @@ def test_a_resent_packet_takes_the_partial_sum_with_it_and_frees_the_slot() -> N
 
 
 @pytest.mark.jit
-@settings(max_examples=300)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     slots=st.integers(1, 4),

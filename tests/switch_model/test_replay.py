@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_replay import IllegalError, slow_replay
 
@@ -73,7 +73,6 @@ def logs(draw: Any, legal: bool) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.nojit
-@settings(max_examples=150)
 @given(log=logs(True) | logs(False), system=st.sampled_from([WRAP, SATURATE, FLOAT]), seed=st.integers(0, 9))
 def test_blocks_give_what_single_elements_give_and_nonsense_is_refused_where_it_stands(
     log: Any, system: System, seed: int

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT, LossyJob, StuckError
 from numpy.typing import NDArray
@@ -101,7 +101,6 @@ def test_a_duplicate_is_dropped_before_completion_and_answered_to_its_sender_aft
 
 
 @pytest.mark.jit
-@settings(max_examples=300)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     slots=st.integers(1, 3),

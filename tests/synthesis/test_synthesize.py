@@ -48,7 +48,7 @@ def test_half_a_nic_costs_ring_three_quarters_and_trees_nothing():
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=settings().max_examples // 15)
 @given(networks(max_ranks=6, max_switches=3))
 def test_random_networks_come_within_a_percent_of_their_bound(network):
     for operation in ("all_gather", "reduce_scatter", "all_reduce"):

@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,9 +48,3 @@ def test_hosts_of_two_pods_are_six_links_apart():
 def test_an_odd_or_too_small_k_is_refused(k):
     with pytest.raises(InputError, match=rf"^fat_tree needs an even k of at least 2, got k={k}$"):
         fat_tree(k)
-
-
-def test_65536_hosts_are_built_in_a_second():
-    start = time.process_time()
-    assert len(fat_tree(64).hosts) == 65536
-    assert time.process_time() - start <= 1

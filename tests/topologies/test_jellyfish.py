@@ -18,7 +18,6 @@ def regular(draw):
     return {"n_switches": n, "degree": degree, "hosts_per_switch": draw(st.integers(1, 3))}
 
 
-@settings(max_examples=120)
 @given(counts=regular(), seed=st.integers(0, 2**70))
 def test_the_switches_are_a_connected_simple_regular_graph(counts, seed):
     network = jellyfish(**counts, seed=seed)

@@ -7,31 +7,39 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import read_backward_trace, write_backward_trace
 from commsim.workload.profile_model import profile_model
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
+FORWARD, BACKWARD = 0.004, 0.012
 
-class Sleepy(torch.nn.Module):
+
+@pytest.fixture
+def torch():
+    """Import torch, which takes seconds, only for a test that runs."""
+    return pytest.importorskip("torch")
+
+
+def sleepy(torch):
     """Layers whose passes take a known time at least, an unused one, and one without gradients."""
 
-    FORWARD, BACKWARD = 0.004, 0.012
+    class Sleepy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.front = torch.nn.Linear(4, 8)
+            self.back = torch.nn.Linear(8, 3)
+            self.unused = torch.nn.Linear(2, 2)
+            self.frozen = torch.nn.Linear(3, 3).requires_grad_(False)
 
-    def __init__(self):
-        super().__init__()
-        self.front = torch.nn.Linear(4, 8)
-        self.back = torch.nn.Linear(8, 3)
-        self.unused = torch.nn.Linear(2, 2)
-        self.frozen = torch.nn.Linear(3, 3).requires_grad_(False)
+        def forward(self, x):
+            hidden = self.front(x)
+            hidden.register_hook(lambda _: time.sleep(BACKWARD))  # between the gradients of back and front
+            time.sleep(FORWARD)  # after front, and so of back
+            return {"out": [self.frozen(self.back(hidden))]}
 
-    def forward(self, x):
-        hidden = self.front(x)
-        hidden.register_hook(lambda _: time.sleep(self.BACKWARD))  # between the gradients of back and front
-        time.sleep(self.FORWARD)  # after front, and so of back
-        return {"out": [self.frozen(self.back(hidden))]}
+    return Sleepy()
 
 
-def test_gradients_come_last_layer_first_with_their_sizes_and_times():
-    model = Sleepy()
+def test_gradients_come_last_layer_first_with_their_sizes_and_times(torch):
+    model = sleepy(torch)
     trace = profile_model(model, [torch.randn(5, 4)], iterations=3, warm_up=1)
     assert {name.partition(".")[0] for name in trace.names[:2]} == {"back"}
     assert {name.partition(".")[0] for name in trace.names[2:]} == {"front"}
@@ -41,14 +49,14 @@ def test_gradients_come_last_layer_first_with_their_sizes_and_times():
         "front.bias": 32,
         "front.weight": 128,
     }
-    assert trace.gaps[2] >= Sleepy.BACKWARD
+    assert trace.gaps[2] >= BACKWARD
     of = dict(zip(trace.names, trace.forward.tolist(), strict=True))
-    assert of["back.bias"] + of["back.weight"] >= Sleepy.FORWARD
+    assert of["back.bias"] + of["back.weight"] >= FORWARD
     assert all(parameter.grad is None for parameter in model.parameters())
     assert not any(module._forward_hooks for module in model.modules())
 
 
-def test_what_was_measured_is_read_back_to_the_nanosecond(tmp_path):
+def test_what_was_measured_is_read_back_to_the_nanosecond(torch, tmp_path):
     trace = profile_model(torch.nn.Linear(4, 2).double(), [torch.randn(3, 4).double()], iterations=1)
     write_backward_trace(tmp_path / "trace.csv", trace)
     again = read_backward_trace(tmp_path / "trace.csv")
@@ -58,24 +66,27 @@ def test_what_was_measured_is_read_back_to_the_nanosecond(tmp_path):
     np.testing.assert_allclose(again.forward, trace.forward, atol=1e-9)
 
 
-class Nothing(torch.nn.Linear):
-    def forward(self, x):
-        return x.sum()
+def nothing(torch):
+    class Nothing(torch.nn.Linear):
+        def forward(self, x):
+            return x.sum()
+
+    return Nothing(3, 2)
 
 
 @pytest.mark.parametrize(
     ("model", "shape", "message"),
     [
-        (torch.nn.ReLU(), (2,), "ReLU has no parameter that gets a gradient"),
-        (torch.nn.Linear(3, 2), (4,), "Linear cannot run on this input: .*shapes"),
-        (Nothing(3, 2), (3,), "holds no tensor that depends on parameters"),
+        (lambda torch: torch.nn.ReLU(), (2,), "ReLU has no parameter that gets a gradient"),
+        (lambda torch: torch.nn.Linear(3, 2), (4,), "Linear cannot run on this input: .*shapes"),
+        (nothing, (3,), "holds no tensor that depends on parameters"),
     ],
 )
-def test_a_model_that_cannot_be_measured_is_refused(model, shape, message):
+def test_a_model_that_cannot_be_measured_is_refused(torch, model, shape, message):
     with pytest.raises(InputError, match=message):
-        profile_model(model, [torch.randn(5, *shape)])
+        profile_model(model(torch), [torch.randn(5, *shape)])
 
 
-def test_no_run_is_refused():
+def test_no_run_is_refused(torch):
     with pytest.raises(InputError, match="iterations must be at least 1"):
         profile_model(torch.nn.Linear(3, 2), [torch.randn(3)], iterations=0)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -28,7 +28,6 @@ def recurrence(compute, between, bound):
 
 
 @given(compute=computes, pull=seconds, push=seconds, serve=seconds, bound=st.one_of(st.none(), st.integers(0, 6)))
-@settings(max_examples=200)
 def test_the_bound_is_never_exceeded_and_every_iteration_is_applied_once_and_in_order(
     compute, pull, push, serve, bound
 ):
@@ -43,7 +42,6 @@ def test_the_bound_is_never_exceeded_and_every_iteration_is_applied_once_and_in_
 
 
 @given(compute=computes, pull=seconds, push=seconds, bound=st.integers(0, 6))
-@settings(max_examples=200)
 def test_without_queueing_times_are_a_recurrence(compute, pull, push, bound):
     run = run_workers(compute, pull=pull, push=push, bound=bound)
     started, applied = recurrence(compute, pull + push, bound)

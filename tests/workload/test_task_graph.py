@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -61,7 +61,6 @@ def slow_play(graph):
 
 
 @given(graph=graphs())
-@settings(max_examples=300)
 def test_random_graphs_play_as_the_rule_says_word_by_word(graph):
     timeline = simulate_graph(graph, nothing)
     start, end = slow_play(graph)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_inputs import some, traces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.cost import LogGP
@@ -26,7 +26,6 @@ disciplines = st.builds(
 
 
 @given(trace=traces, link=links, discipline=disciplines)
-@settings(max_examples=300)
 def test_an_iteration_is_never_shorter_than_its_computation_nor_than_the_link_is_busy(trace, link, discipline):
     run = run_iteration(trace, link, discipline)
     assert run.time >= run.compute * (1 - 1e-12)
@@ -53,7 +52,6 @@ def test_wait_free_is_the_queue_of_one_server(trace, link):
 
 
 @given(trace=traces, link=links, discipline=disciplines)
-@settings(max_examples=200)
 def test_layers_that_wait_for_their_own_gradients_only_are_never_later_than_behind_a_barrier(trace, link, discipline):
     alone, behind = (run_iteration(trace, link, dataclasses.replace(discipline, barrier=b)) for b in (False, True))
     assert alone.time <= behind.time + 1e-9

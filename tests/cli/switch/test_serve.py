@@ -283,7 +283,7 @@ def test_the_commands_work_together_from_the_hosts_of_a_network():
         ]
         assert [worker.wait(60) for worker in workers] == [0, 0]
         status = world.start(world.hosts[1], command("status", "--json", *there))
-        said = json.loads(status.communicate(timeout=30)[0])
+        said = json.loads(status.communicate(timeout=100)[0])
         assert said["counters"]["complete"] == 400
         assert said["interfaces"] == ["p0", "p1"]
         assert [(job["name"], job["first_slot"]) for job in said["static_jobs"]] == [("still", 56)]

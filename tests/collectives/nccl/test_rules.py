@@ -117,6 +117,7 @@ def random_call(seed):
     )  # fmt: skip
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("seed", range(200))
 def test_channels_chunks_slices_and_steps_of_a_random_call_are_those_of_the_rules(seed):
     call = random_call(seed)

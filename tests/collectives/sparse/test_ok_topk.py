@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from conserved import as_dict, lost, rounding
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_selection import largest, mean_bounds, selected, slow_ok_topk
 from sparse_run import run_sparse
@@ -17,7 +17,6 @@ FORM = COLLECTIVES["ok_topk"].metadata["sparse"]
 
 
 @given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), by_threshold=st.booleans(), data=st.data())
-@settings(max_examples=150)
 def test_it_is_what_the_owners_keep_and_loses_nothing(n_ranks, n, whole, by_threshold, data):
     k, seed = data.draw(st.integers(1, n)), data.draw(st.integers(0, 99))
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n, density=1.0), seed=seed, whole=whole)

@@ -307,6 +307,7 @@ def change(node: ast.AST) -> tuple[str, object]:
     return name, before
 
 
+@pytest.mark.deep
 def test_a_change_of_any_line_of_any_kernel_changes_what_is_hashed_and_a_new_place_does_not():
     n_lines = 0
     for kernels in shipped_kernels().values():

@@ -1,7 +1,5 @@
 """What is said of the compiler, and when."""
 
-import time
-
 import pytest
 
 from commsim.core.compiling import notices
@@ -18,35 +16,40 @@ def anew(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def compile_for(seconds):
+def compiled(until_told=False):
+    """Compile one kernel inside another, until the timer has fired where that is asked; return the timer."""
     notices.begin_compiling("outer", "once after installation")
     notices.begin_compiling("inner", "once after installation")
     notices.end_compiling("inner")
-    time.sleep(seconds)
+    timer = notices._timer
+    if until_told and timer:
+        timer.join()
     notices.end_compiling("outer")
+    return timer
 
 
 def test_what_is_compiled_quickly_is_not_announced(monkeypatch, capfd):
-    monkeypatch.setattr(notices, "LONG", 0.2)
-    compile_for(0.0)
-    time.sleep(0.3)
+    monkeypatch.setattr(notices, "LONG", 100.0)
+    timer = compiled()
+    assert timer.finished.is_set()  # it was cancelled
+    assert notices._timer is None
     assert capfd.readouterr().err == ""
 
 
 def test_what_takes_long_is_announced_once(monkeypatch, capfd):
     monkeypatch.setattr(notices, "LONG", 0.02)
-    compile_for(0.2)
-    compile_for(0.2)
+    compiled(until_told=True)
+    compiled(until_told=True)
     assert capfd.readouterr().err == "commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n"
 
 
 def test_of_the_ranks_of_a_launcher_only_the_first_says_it(monkeypatch, capfd):
     monkeypatch.setattr(notices, "LONG", 0.0)
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
-    compile_for(0.0)
+    compiled()
     notices.not_kept("no space")
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     monkeypatch.setattr(notices, "_told", set())
-    compile_for(0.0)
+    compiled()
     assert "compiling kernels" in capfd.readouterr().err

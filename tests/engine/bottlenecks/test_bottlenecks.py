@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flow_cases import Case, cases
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from slow_flow import simulate
 
 from collectives import COLLECTIVES
@@ -42,7 +42,6 @@ def assert_same_times(paths: FlowPaths, size: float, **options: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
 @given(case=cases(plain=True, routings=("ecmp", "shortest")))
 def test_times_are_those_of_the_slow_oracle(case: Case) -> None:
     job, size = case.jobs[0], case.sizes[0]

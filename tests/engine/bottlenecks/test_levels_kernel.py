@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
@@ -98,7 +98,6 @@ def rates_after_each_step(sharing: Sharing, *, anew: bool = False) -> list[tuple
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
 @given(sharing=sharings())
 def test_rates_after_arrivals_and_departures_are_those_of_water_filling(sharing: Sharing) -> None:
     for there, rates in rates_after_each_step(sharing):

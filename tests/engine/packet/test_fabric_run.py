@@ -242,6 +242,7 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
     assert run.finished[-1] < 240e-6
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("balancing", "entropies", "ecn", "target"),
@@ -253,6 +254,7 @@ def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target)
     assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(("balancing", "ecn"), [("oblivious", None), ("mixed", (12 * MTU, 25 * MTU))])
 def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balancing, ecn):
@@ -267,6 +269,7 @@ def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balanc
     assert fluid < run.finished.max() < 880e-6
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "oversubscription", "paths", "published"),

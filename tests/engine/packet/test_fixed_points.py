@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from commsim.core.errors import InputError
 from commsim.engine.packet.packet_run import simulate
@@ -143,6 +142,8 @@ def marked_share(senders, rate):
     (1 - q) / 2 of the rate R, k rises give back all but 2^-k of it, and each after the fifth adds `step` to the aim.
     The means balance where (1 - q)^3 R = q^6 step.
     """
+    from scipy.optimize import brentq
+
     n, step, recovery = 55e-6 * rate / senders / MTU, 5e6 * senders / rate, 5
     q = brentq(lambda q: (1 - q) ** 3 - q ** (recovery + 1) * step, 0.1, 1 - 1e-6)
     return 1 - q ** (1 / n)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from slow_sharing import Flow, max_min_rates
 
@@ -31,7 +31,6 @@ def lockstep_groups(
 SHARES = st.sampled_from([1.0, 1.0, 1.0, 0.5])
 
 
-@settings(max_examples=200)
 @given(data=st.data())
 def test_rates_are_max_min_fair_and_equal_in_a_group(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 5))

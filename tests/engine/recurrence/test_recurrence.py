@@ -64,7 +64,6 @@ def assert_same(ours: Result, full: Result) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
 @given(case=cases(), header=st.booleans())
 def test_random_schedules_agree_transfer_by_transfer_or_are_refused(case: Case, header: bool) -> None:
     job = case.jobs[0]
@@ -111,7 +110,6 @@ def settings_of(draw: st.DrawFn) -> tuple[Network, Placement, dict[str, object],
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
 @given(
     name=st.sampled_from(WITHOUT_HELPERS),
     where=settings_of(),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -37,7 +37,6 @@ def slow(phase: RingPhase, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) 
 
 
 @pytest.mark.jit
-@settings(max_examples=120)
 @given(
     period=st.integers(1, 4),
     repeats=st.integers(1, 3),

@@ -103,7 +103,6 @@ def finish_by_phases(schedule: Schedule, cost: np.ndarray) -> int | None:
     return max(max(d) for d in done)
 
 
-@settings(max_examples=150)
 @given(name=st.sampled_from(RINGS), n_ranks=st.integers(2, 18), seed=st.integers(0, 999), uneven=st.booleans())
 def test_the_waits_that_phases_leave_out_are_kept_all_the_same(
     name: str, n_ranks: int, seed: int, uneven: bool

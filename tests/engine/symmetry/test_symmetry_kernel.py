@@ -1,7 +1,7 @@
 """The kernels that tell connections apart, against dictionaries of neighbourhoods."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -29,7 +29,6 @@ def slow_classes(
     return [order.index(a) for a in around]
 
 
-@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_a_step_of_refinement_tells_apart_what_waits_for_different_things(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -50,6 +50,7 @@ def test_with_noise_the_truth_lies_near_the_interval(seed):
         assert estimate.low - 2 * width <= truth <= estimate.high + 2 * width
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     a, b = 20e-6, 1e-11

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -29,7 +29,6 @@ def networks(p, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
 @given(
     name=st.sampled_from(DENSE),
     p=st.integers(2, 8),

@@ -34,6 +34,8 @@ def drawn(seed):
     return scenario_of(collective, network, seed=seed if faults else None, n_ranks=16 if machine else 8, **faults), size
 
 
+@pytest.mark.slow
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_no_drawn_scenario_is_below_its_lower_bound(seed):
     scenario, size = drawn(seed)
@@ -58,6 +60,7 @@ def test_a_formula_that_does_not_see_a_cut_is_refused_with_its_name():
     assert plan.predict(2**25).time >= floor_of(plan).per_byte * 2**25
 
 
+@pytest.mark.slow
 def test_oversubscription_and_faults_slow_nccl_down_through_every_way():
     where = "dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,oversubscription={}"
     times = [prepare("nccl_all_reduce", where.format(k)).predict(2**28).time for k in (1, 4, 16)]

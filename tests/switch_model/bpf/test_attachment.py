@@ -33,7 +33,7 @@ def programs():
 
 def is_gone(program):
     """Whether the kernel has let go of a program; it does so some time after the last user has."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while program in programs() and time.monotonic() < deadline:
         time.sleep(0.01)
     return program not in programs()

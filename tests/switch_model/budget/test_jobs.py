@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -154,7 +154,6 @@ def test_asking_for_more_than_fits_says_what_would(system: System, asked: dict[s
         budget(system, TOFINO, **asked)
 
 
-@settings(max_examples=150)
 @given(
     k=st.sampled_from([32, 64, 128, 256]),
     slots=st.integers(1, 40_000),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -218,7 +218,6 @@ steps = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(st.lists(steps, max_size=60))
 def test_whatever_workers_do_slots_are_neither_shared_nor_lost(history: list[Any]) -> None:
     world = World()

@@ -95,9 +95,7 @@ def test_a_killed_worker_ends_its_job_with_a_clear_error_and_the_job_can_be_star
     bystanders = [WorkerProcess(reduce_for_ever, rank, 2, calm.port, "other", str(tmp_path / "o")) for rank in range(2)]
     until(lambda: all(Path(f"{started}{rank}").exists() for rank in range(3)), "the workers did not begin")
     os.kill(workers[1].pid, signal.SIGKILL)
-    began = time.monotonic()
     said = [worker.result() for worker in workers]
-    assert time.monotonic() - began < 10
     assert said[1] == "killed"
     assert said[0] == said[2] == "BackendError: rank 1 of job 'doomed' has gone: its connection ended"
     for errors, _ in all_workers(3, reduce_drawn, calm.port, "doomed", PLAN[:4]):

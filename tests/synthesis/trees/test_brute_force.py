@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import networks
-from scipy.optimize import linprog
 
 from commsim.synthesis.trees.free_roots import free_roots
 from commsim.synthesis.trees.optimum import optimum
@@ -48,7 +48,7 @@ def test_no_mixture_of_trees_copies_sooner(network, seed, rooted):
     for column, (root, tree) in enumerate(trees, 1):
         use[list(tree), column] = share[root, column] = 1.0
     cost = np.eye(1, 1 + len(trees))[0]
-    found = linprog(cost, use, np.zeros(len(arcs)), share[weight > 0], weight[weight > 0])
+    found = scipy.optimize.linprog(cost, use, np.zeros(len(arcs)), share[weight > 0], weight[weight > 0])
     assert found.fun == pytest.approx(float(optimum(whole, weight).per_unit), rel=1e-7)
 
 
@@ -71,7 +71,7 @@ def test_no_mixture_of_trees_up_and_down_reduces_sooner(network):
         same[root, column] = -1.0 if up else 1.0
         same[n, column] = 0.0 if up else 1.0
     cost = np.eye(1, 1 + len(trees))[0]
-    found = linprog(cost, use, np.zeros(len(use)), same, np.eye(n + 1)[n])
+    found = scipy.optimize.linprog(cost, use, np.zeros(len(use)), same, np.eye(n + 1)[n])
     plan = free_roots(whole)
     assert found.fun == pytest.approx(float(1 / plan.bound), rel=1e-6)
     assert float(plan.rate / plan.bound) > 0.998

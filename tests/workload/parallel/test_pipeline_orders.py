@@ -27,6 +27,7 @@ def played(order, forward, backward):
     return 1 - Fraction(int(computed), order.n_workers * int(timeline.iteration_time))
 
 
+@pytest.mark.sample(15, each="name")
 @pytest.mark.parametrize(("d", "n"), [*SIZES, (3, 7), (5, 2), (1, 3)])
 @pytest.mark.parametrize(("forward", "backward"), [(1, 1), (1, 2), (3, 5)])
 @pytest.mark.parametrize("name", ["gpipe", "1f1b", "eager_1f1b"])

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 from drawn_inputs import some, traces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.cost import LogGP
@@ -25,7 +25,6 @@ from commsim.workload.tensor_queue import Discipline, run_iteration
     priority=st.booleans(),
     barrier=st.booleans(),
 )
-@settings(max_examples=200)
 def test_the_graph_takes_as_long_as_the_queue_that_it_was_made_from(
     trace, overhead, partition, credit, priority, barrier
 ):

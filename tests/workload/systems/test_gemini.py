@@ -3,7 +3,7 @@ from fractions import Fraction
 from math import comb
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -58,7 +58,6 @@ spans_lists = st.lists(st.tuples(st.floats(0, 10), st.floats(0, 3)).map(lambda s
 
 @pytest.mark.slow
 @given(busy=spans_lists, size=st.floats(0.1, 1e3), buffer=st.floats(5.0, 100), alpha=st.sampled_from([0.0, 0.05]))
-@settings(max_examples=200)
 def test_checkpoint_traffic_stays_in_idle_spans_and_within_the_rate(busy, size, buffer, alpha):
     spans = idle_spans(busy, 15.0)
     covered = sum(b - a for a, b in spans)
