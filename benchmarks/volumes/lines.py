@@ -23,7 +23,7 @@ from pathlib import Path
 from commsim.cli import VERBS, main, parser_of
 
 from .draws import other_number, value
-from .trials import LIMIT_S
+from .trials import IDLE_S, LIMIT_S, cpu_s
 
 ANSWERS = Path(__file__).parents[2] / "tests" / "answers"
 # Peak of a process of its own that is reported, bytes.
@@ -202,41 +202,45 @@ def _is_named(name: str, words: list[str], named: list[tuple[str, ...]]) -> bool
     return (first,) in named or any(stem in word for word in words)
 
 
-def alone(text: str, seconds: float = 3 * LIMIT_S) -> str:
+def alone(text: str) -> str:
     """Run a line in a process of its own; return what is wrong there: silence, memory, or how it ended.
 
-    What takes long is right as long as it says so from the second second on, and ends on Ctrl-C.
+    What takes long is right as long as it says so, and ends on Ctrl-C.
     """
     with folder():
         for part in text.split(" && "):
             command = [sys.executable, "-m", "commsim", *shlex.split(part)]
-            began = time.monotonic()
             with Path("tmp/err").open("w+b") as err:
-                # What is in `here` is what the shell would be: the answer goes nowhere.
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=err)
-                peak, status, interrupted = _waited(process, began + seconds)
+                process = subprocess.Popen(
+                    command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=err,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell may ignore it
+                )  # fmt: skip
+                peak, status, interrupted = _waited(process)
                 err.seek(0)
                 said = err.read().decode(errors="replace")
             if peak > MAX_MEMORY:
                 return f"takes {peak / 1e6:.0f} MB; status {status}: {said[-200:]}"
             if interrupted and "so far" not in said:
-                return f"says nothing for {seconds:g} s"
+                return f"says nothing for {LIMIT_S:g} s of processor time"
             if status < 0 or (status not in (0, 1, 2) and not interrupted) or "Traceback" in said:
                 return f"status {status}: {said[-800:]}"
     return ""
 
 
-def _waited(process: subprocess.Popen[bytes], deadline: float) -> tuple[float, int, bool]:
-    """Wait for a process, which is interrupted at a time; return its peak, bytes, its status, and whether it was."""
-    interrupted = False
+def _waited(process: subprocess.Popen[bytes]) -> tuple[float, int, bool]:
+    """Wait for a process, and interrupt it after a time; return its peak, bytes, its status, and whether it was."""
+    interrupted, moved, last = 0.0, time.monotonic(), 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_maxrss * 1024.0, process.returncode, interrupted
-        if time.monotonic() > deadline + 10:
+            return usage.ru_maxrss * 1024.0, process.returncode, bool(interrupted)
+        used, now = cpu_s(process.pid), time.monotonic()
+        if used > last + 0.1:
+            moved, last = now, used
+        if interrupted and now > interrupted + IDLE_S:
             process.kill()
-        elif time.monotonic() > deadline and not interrupted:
+        elif not interrupted and (used > LIMIT_S or now > moved + IDLE_S):
             process.send_signal(signal.SIGINT)
-            interrupted = True
+            interrupted = now
         time.sleep(0.02)

@@ -6,14 +6,15 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Seconds that a trial may take; a process of the machine may be busy with others meanwhile.
-LIMIT_S = 20.0
+# Processor time that a trial may take, and time that it may take none, s: the machine may be busy with others.
+LIMIT_S, IDLE_S = 20.0, 120.0
 # Trials of one process: memory that they leave behind goes with it.
 BATCH = 400
 # Growth that is reported, bytes: libraries of 200 MB are loaded before.
@@ -53,6 +54,15 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
+def cpu_s(process: int) -> float:
+    """Processor time that a process has had, s; 0 once it is gone."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def watched(trial: Callable[[], str], measured: bool = True) -> str:
     """Return what is wrong with a trial: what it says, what it raises, or how much memory it takes."""
     before = 0.0
@@ -83,32 +93,35 @@ def in_processes(
     batch : int
         Trials of a process.
     limit_s : float, s
-        Time for one of them.
+        Processor time for one of them.
     """
     at = numbers.start
     while at < numbers.stop:
+        print(f"{area}: {at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
         reader, child = _forked(trial, range(at, min(at + batch, numbers.stop)))
-        ended = False
-        rest, last = b"", time.monotonic()
+        rest, begun, moved = b"", 0.0, time.monotonic()
         with os.fdopen(reader, "rb", buffering=0) as pipe:
-            while not ended:
+            while True:
                 ready = select.select([pipe], [], [], 0.5)[0]
                 data = pipe.read(65536) if ready else b""
+                if ready and not data:
+                    break
+                used = cpu_s(child)
                 if data:
-                    last = time.monotonic()
                     *lines, rest = (rest + data).split(b"\n")
                     for line in lines:
                         at, problem = json.loads(line)
                         if problem:
                             yield Defect(area, at, problem)
                         at += 1
-                elif ready:
-                    ended = True
-                elif time.monotonic() - last > limit_s:
+                    begun = used = cpu_s(child)
+                if data or used > begun + 0.01 * (time.monotonic() - moved):
+                    moved = time.monotonic()
+                if used - begun > limit_s or time.monotonic() - moved > IDLE_S:
                     os.kill(child, signal.SIGKILL)
-                    ended = True
-                    yield Defect(area, at, f"no end within {limit_s:g} s")
+                    yield Defect(area, at, f"no end within {used - begun:.0f} s of processor time")
                     at += 1
+                    break
         status = os.waitpid(child, 0)[1]
         if status and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
             yield Defect(area, at, f"the process ended with status {status}")
