@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -81,9 +82,13 @@ def evaluate_all(
     use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], settings.seed)
     scores = Scores(placed[0][1], settings)
     use = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
+    classes = [link_classes(cluster.network, rows) for rows in use]
+    for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
+        if len(links.jobs) > 1:
+            scores.circle(links.jobs)
     return [
         _evaluate(cluster, name, jobs, rows, scores, loops == "literal")
-        for (name, jobs), rows in zip(placed, use, strict=True)
+        for (name, jobs), rows in zip(placed, classes, strict=True)
     ]
 
 
@@ -91,11 +96,10 @@ def _evaluate(
     cluster: Cluster,
     generator: str,
     jobs: Sequence[PeriodicJob],
-    use: NDArray[np.float64],
+    classes: Sequence[LinkClass],
     scores: Scores,
     literal: bool,
 ) -> Candidate:
-    classes = link_classes(cluster.network, use)
     shared = [links for links in classes if len(links.jobs) > 1]
     shifts, away, has_loop = _shifts(len(jobs), [links for links in shared if scores.is_tight(links)], scores)
     if literal:

@@ -29,6 +29,18 @@ def homeless(one: PeriodicJob) -> PeriodicJob:
 TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
 
 
+def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeypatch) -> None:
+    """`place rank --step 1us` searched other links for 19 s before it was refused."""
+
+    def search(*_):
+        raise AssertionError("a search before all circles were made")
+
+    monkeypatch.setattr("commsim.placement.link_classes.search", search)
+    slow = (job("c", "h4", "h6", period=2.0, busy=1.5), job("d", "h5", "h7", period=2.0, busy=1.5))
+    with pytest.raises(InputError, match="a circle of 2 s has 2000000 steps of 1e-06 s"):
+        evaluate(CLUSTER, (*TWO, *slow), settings=Settings(step=1e-6))
+
+
 def test_two_equal_jobs_share_four_links_and_start_half_an_iteration_apart() -> None:
     found = evaluate(CLUSTER, TWO)
     assert [row.link for row in found.links] == ["leaf0:spine0", "leaf1:spine0", "spine0:leaf0", "spine0:leaf1"]
