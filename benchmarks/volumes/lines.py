@@ -33,7 +33,7 @@ LEFT_OUT = ("reproduce", "validate", "calibrate", "doctor", "warmup", "emulate",
             "switch serve", "switch all-reduce", "switch status", "sweep run", "sweep cheapest")  # fmt: skip
 OPTIONS_LEFT_OUT = ("-h", "--help", "--report", "--draw", "--plot")
 # Lines that are run unchanged before the others.
-N_LOADED = 100
+N_LOADED = 30
 _WRONG_TEXT = re.compile(r"(?<![\w.-])-?(?:nan|inf)(?![\w-])")
 _NOT_NEGATIVE = re.compile(r"(?:^|_)(?:time|bytes|size|algbw|busbw|packets|drops|resent|bound)(?:_s|_us|_ms|_B|_Bps)?$")
 
@@ -213,7 +213,7 @@ def alone(text: str) -> str:
             with Path("tmp/err").open("w+b") as err:
                 process = subprocess.Popen(
                     command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=err,
-                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell may ignore it
+                    preexec_fn=_hears_ctrl_c,
                 )  # fmt: skip
                 peak, status, interrupted = _waited(process)
                 err.seek(0)
@@ -225,6 +225,11 @@ def alone(text: str) -> str:
             if status < 0 or (status not in (0, 1, 2) and not interrupted) or "Traceback" in said:
                 return f"status {status}: {said[-800:]}"
     return ""
+
+
+def _hears_ctrl_c() -> None:
+    """Undo what a shell does to what it starts in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _waited(process: subprocess.Popen[bytes]) -> tuple[float, int, bool]:

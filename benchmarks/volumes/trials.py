@@ -78,7 +78,7 @@ def watched(trial: Callable[[], str], measured: bool = True) -> str:
 
 
 def in_processes(
-    area: str, numbers: range, trial: Callable[[int], str], batch: int = BATCH, limit_s: float = LIMIT_S
+    area: str, numbers: range, trial: Callable[[int], str], jobs: int = 1, batch: int = BATCH, limit_s: float = LIMIT_S
 ) -> Iterator[Defect]:
     """Make trials, each process some of them, and yield the defects.
 
@@ -90,53 +90,77 @@ def in_processes(
         Numbers of the trials.
     trial : callable
         Takes a number, and returns what went wrong, or nothing.
+    jobs : int
+        Processes at a time.
     batch : int
         Trials of a process.
     limit_s : float, s
         Processor time for one of them.
     """
-    at = numbers.start
-    while at < numbers.stop:
-        print(f"{area}: {at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
-        reader, child = _forked(trial, range(at, min(at + batch, numbers.stop)))
-        rest, begun, moved = b"", 0.0, time.monotonic()
-        with os.fdopen(reader, "rb", buffering=0) as pipe:
-            while True:
-                ready = select.select([pipe], [], [], 0.5)[0]
-                data = pipe.read(65536) if ready else b""
-                if ready and not data:
-                    break
-                used = cpu_s(child)
-                if data:
-                    *lines, rest = (rest + data).split(b"\n")
-                    for line in lines:
-                        at, problem = json.loads(line)
-                        if problem:
-                            yield Defect(area, at, problem)
-                        at += 1
-                    begun = used = cpu_s(child)
-                if data or used > begun + 0.01 * (time.monotonic() - moved):
-                    moved = time.monotonic()
-                if used - begun > limit_s or time.monotonic() - moved > IDLE_S:
-                    os.kill(child, signal.SIGKILL)
-                    yield Defect(area, at, f"no end within {used - begun:.0f} s of processor time")
-                    at += 1
-                    break
-        status = os.waitpid(child, 0)[1]
-        if status and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
-            yield Defect(area, at, f"the process ended with status {status}")
-            at += 1
+    waiting = [range(at, min(at + batch, numbers.stop)) for at in range(numbers.start, numbers.stop, batch)][::-1]
+    running: dict[int, _Batch] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            one = _Batch(area, waiting.pop(), trial)
+            running[one.pipe] = one
+            print(f"{area}: {one.at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
+        ready = select.select(list(running), [], [], 0.5)[0]
+        for pipe, one in list(running.items()):
+            yield from one.heard() if pipe in ready else one.overdue(limit_s)
+            if one.is_over:
+                del running[pipe]
+                if one.at < one.stop:
+                    waiting.append(range(one.at, one.stop))
+
+
+class _Batch:
+    """A process that makes some trials, one after the other, and says after each what went wrong."""
+
+    def __init__(self, area: str, numbers: range, trial: Callable[[int], str]) -> None:
+        self.at, self.stop, self.is_over = numbers.start, numbers.stop, False
+        self._area, self._rest, self._begun, self._moved = area, b"", 0.0, time.monotonic()
+        self.pipe, self._process = _forked(trial, numbers)
+
+    def heard(self) -> Iterator[Defect]:
+        """Read what it says; at the end of that it is over."""
+        data = os.read(self.pipe, 65536)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            number, problem = json.loads(line)
+            if problem:
+                yield Defect(self._area, number, problem)
+            self.at = number + 1
+        self._begun, self._moved = cpu_s(self._process), time.monotonic()
+        if not data:
+            yield from self._end("")
+
+    def overdue(self, limit_s: float) -> Iterator[Defect]:
+        """End it if its trial has had too much processor time, or none at all for long."""
+        used, now = cpu_s(self._process) - self._begun, time.monotonic()
+        if used > limit_s or (now > self._moved + IDLE_S and used < 0.001 * IDLE_S):
+            os.kill(self._process, signal.SIGKILL)
+            yield from self._end(f"no end within {used:.1f} s of processor time, {now - self._moved:.0f} s in all")
+
+    def _end(self, problem: str) -> Iterator[Defect]:
+        os.close(self.pipe)
+        status = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        self.is_over = True
+        problem = problem or (f"the process ended with status {status}" if status else "")
+        if problem:
+            yield Defect(self._area, self.at, problem)
+            self.at += 1
 
 
 def _forked(trial: Callable[[int], str], numbers: range) -> tuple[int, int]:
+    """Fork a process for trials; return the pipe through which it says what came of them, and its number."""
     reader, writer = os.pipe()
     child = os.fork()
     if child:
         os.close(writer)
         return reader, child
-    os.close(reader)
     status = 1
     try:
+        os.close(reader)
         for number in numbers:
             os.write(writer, json.dumps([number, trial(number)]).encode() + b"\n")
         status = 0

@@ -207,8 +207,8 @@ def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.
         fabric, jobs = _with_room(fabric, jobs)
     if why == TOO_LATE:
         raise InputError(
-            f"packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and have not arrived by then: use the flow "
-            "engine, or shorter latencies"
+            f"packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and have not all arrived by then: use "
+            "the flow engine, or shorter latencies"
         )
     return Tables(fabric, jobs), why == DONE, process_time() - began
 

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import NEVER, PS
+from commsim.engine.packet.packet_state import LAST_TIME, NEVER, PS
 from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
@@ -94,6 +95,9 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     mtu = spraying.payload + spraying.header
     wire = PS / slowest
     rtt = ways.n_hops * (2 * float(network.latency[ways.links].max(initial=0.0)) * PS + (mtu + spraying.header) * wire)
+    if rtt > LAST_TIME:
+        raise InputError(f"{network.name}: packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and a round "
+                         f"trip takes {rtt / PS:.3g} s: use the flow engine, or shorter latencies")  # fmt: skip
     product = rtt / wire
     one, constants = spraying.settled
     least = max(product, one.depth * PS / wire)
