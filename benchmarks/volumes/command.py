@@ -2,9 +2,9 @@
 
 python -m benchmarks.volumes --seed 7 --lines 20000 --files 500000 --packets 1000000 --requests 20000 --kills 300
 
-An attack is made by its number and the seed alone: ``--lines 1 --from 4711`` makes one again. Defects are tracebacks, 20 s
-of processor time without an end or a word of progress, numbers that cannot be (not finite, negative times), files and
-processes that are left, wrong sums, and more than 500 MB.
+An attack is made by its number and the seed alone: ``--lines 1 --from 4711`` makes one again. Defects are tracebacks,
+20 s of processor time without an end or a word of progress, numbers that cannot be, files and processes that are left,
+wrong sums, and more than 500 MB.
 """
 
 from __future__ import annotations

@@ -12,23 +12,27 @@ SIZE = "-b 4K -e 4K"
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        (
-            f"run ring_all_reduce --engine packet --topology {SLOW} {SIZE}",
-            "bytes in all take 8.02e+08 s at 0.000125 B/s",
-        ),
+        (f"run ring_all_reduce --engine packet --topology {SLOW} {SIZE}", "here it takes 6.82e+07 s"),
         (f"run switchml --engine packet --topology {SLOW} {SIZE}", "bytes in all take 1.42e+08 s"),
         ("switch simulate --workers 2 --size 4KiB --bandwidth 1e-3bps --tensors 8", "bytes in all take 5.69e+08 s"),
-        (f"traffic --pattern permutation --size 4MiB --topology {SLOW}", "bytes in all take 1.36e+11 s"),
-        # Six hops of 2e6 s each wrapped around, and timers went on for ever.
-        (f"run ring_all_reduce --engine packet --topology {FAR},bandwidth=1bps {SIZE}", "have not all arrived by then"),
+        ("switch simulate --workers 2 --size 4KiB --bandwidth 1e-3bps --engine recurrence", "bytes in all take"),
+        (
+            "run ring_all_reduce --engine packet --topology star:n_hosts=4,bandwidth=1bps -b 1M -e 1M",
+            "bytes in all take",
+        ),
+        (f"traffic --pattern permutation --size 4MiB --topology {FAR}", "here it takes 4e+06 s"),
+        # Times wrapped around, and timers went on for ever.
+        (
+            f"run ring_all_reduce --engine packet --topology star:n_hosts=16,latency=2e5s {SIZE}",
+            "not all arrived by then",
+        ),
         (f"run switchml --engine packet --topology {FAR} -b 4M -e 4M", "up to 53 days"),
-        (f"traffic --pattern permutation --size 4MiB --topology {FAR}", "a round trip takes 8e+06 s"),
     ],
 )
 def test_what_takes_longer_than_can_be_counted_is_refused(line, wanted, capsys):
     assert main(line.split()) == 2
     said = capsys.readouterr().err
-    assert "packets are simulated for up to" in said
+    assert "packets are simulated" in said
     assert wanted in said
 
 
