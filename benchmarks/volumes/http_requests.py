@@ -103,7 +103,7 @@ def _port(folder: Path, service: subprocess.Popen[bytes]) -> int:
     while service.poll() is None and time.monotonic() < deadline:
         for word in ((folder / "out").read_text() + (folder / "err").read_text()).replace("/", " ").split():
             if word.startswith("127.0.0.1:"):
-                return int(word.partition(":")[2].rstrip(",.;"))
+                return int(word.partition(":")[2].rstrip(",.;:"))
         time.sleep(0.1)
     raise RuntimeError((folder / "err").read_text())
 
