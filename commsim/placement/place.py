@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
+from commsim.limits import EXPECTED
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
@@ -294,12 +295,22 @@ def _ranked(
     scored = evaluate_all(cluster, placed, loops=loops, settings=settings)
     ranked = [c for c in scored if not (loops == "literal" and c.has_loop)]
     if check:
-        ranked = [simulated(cluster, jobs, candidate, seed=settings.seed) for candidate in ranked]
+        ranked = _simulated(cluster, jobs, ranked, settings.seed)
     key = f"score_{rank_by}"
     ranked.sort(key=lambda c: (-round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)))
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
     return Ranking(tuple(ranked), discarded, tuple(notes))
+
+
+def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
+    """Simulate candidates, and say which one it is."""
+    found = []
+    for i, candidate in enumerate(ranked, 1):
+        EXPECTED.part = f"simulating candidate {i} of {len(ranked)}"
+        found.append(simulated(cluster, jobs, candidate, seed=seed))
+    EXPECTED.part = ""
+    return found
 
 
 def _in_turn(
