@@ -13,6 +13,8 @@ from commsim.core.units import format_time
 # Seconds of estimated work, and the variable that sets another limit.
 MAX_SECONDS = 3600.0
 VARIABLE = "COMMSIM_MAX_SECONDS"
+# Address space in which Numba, LLVM while it compiles, and SciPy fit, bytes: a process with all of them took 770 MB.
+LIBRARIES = 1e9
 _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 
@@ -92,19 +94,43 @@ def expect_bytes(n_bytes: float, what: str, less: str) -> None:
                          f"ask for {less}")  # fmt: skip
 
 
+def check_room_for_libraries() -> None:
+    """Refuse to load compilers and solvers under a limit of the shell in which they hang, abort or half load.
+
+    Raises
+    ------
+    InputError
+        If ``ulimit -v`` gives less than they take.
+    """
+    limit = _address_space()[0]
+    if limit < LIBRARIES:
+        raise InputError(f"Numba and SciPy do not fit into the address space under `ulimit -v`, {limit / 1e6:.0f} MB: "
+                         f"give at least {LIBRARIES / 1e6:.0f} MB")  # fmt: skip
+
+
 def available_bytes() -> float:
     """Memory that this process can still have: what is free on the machine, or less under a limit of the shell."""
-    import resource
-
-    pages = os.sysconf("SC_PAGE_SIZE")
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        used = float(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * pages
     except (OSError, StopIteration, ValueError):  # no Linux
         return math.inf
+    limit, used = _address_space()
+    return min(free, max(0.0, limit - used))
+
+
+def _address_space() -> tuple[float, float]:
+    """Limit of the shell on the address space of this process, and what it uses of it, bytes."""
+    import resource
+
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return free if soft == resource.RLIM_INFINITY else min(free, max(0.0, soft - used))
+    if soft == resource.RLIM_INFINITY:
+        return math.inf, 0.0
+    try:
+        pages = float(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return math.inf, 0.0
+    return float(soft), pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def duration(seconds: float) -> str:

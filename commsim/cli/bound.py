@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.operations import OPERATIONS, no_bytes, operation
+from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import table_of_ratios
 from commsim.report.terminal import progress
@@ -46,6 +47,7 @@ class Config(Faults, Sizes, Placing, WithJson):
 
 def run(config: Config) -> Answer:
     """Bound, and predict the algorithms beside it."""
+    check_room_for_libraries()
     from commsim.scenario.contenders import skipped
     from commsim.scenario.inputs import load_network
     from commsim.synthesis.over_bound import bound_of, over_bound

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
+from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
@@ -106,6 +107,7 @@ class Config(WithJson):
 
 def run(config: Config) -> Answer:
     """Fit a line to each kind of rows."""
+    check_room_for_libraries()
     from commsim.formats.measured import read_measured
     from commsim.real.comparison.hockney import fit_table, kinds_of
 

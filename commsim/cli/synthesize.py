@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import counted, microseconds, parse_time
-from commsim.limits import EXPECTED
+from commsim.limits import EXPECTED, check_room_for_libraries
 from commsim.report.answer import Answer, Lines, Part, Table, remarks
 from commsim.report.render import show_step
 
@@ -49,6 +49,7 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
 
 def run(config: Config) -> Answer:
     """Make schedules, and write them."""
+    check_room_for_libraries()
     op = operation(config.operation)
     if op.layout == "runs":
         return run_exchange(config)

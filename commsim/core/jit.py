@@ -136,6 +136,9 @@ def _is_disabled() -> bool:
 
 def _pipelines() -> Any:
     """How kernels are compiled."""
+    from commsim.limits import check_room_for_libraries
+
+    check_room_for_libraries()
     _register()
     return importlib.import_module("commsim.core.compiling.pipelines").pipelines()
 

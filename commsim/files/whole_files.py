@@ -26,6 +26,8 @@ SUFFIXES = (".toml", ".json", ".npz")
 
 MAX_TEXT_BYTES = 128 * 2**20
 MAX_TOML_BYTES = 32 * 2**20
+# Characters of what another library says.
+MAX_QUOTED = 300
 # Parts of a dotted key; reading one takes the square of that.
 MAX_DEPTH = 100
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+[.][ \t]*+)++""", re.ASCII)
@@ -169,8 +171,9 @@ def _mode(path: Path) -> int:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error of another library says, in one line."""
-    return (str(error) or type(error).__name__).splitlines()[0]
+    """Return what an error of another library says, in one line; long ones quote the file, and are cut."""
+    text = (str(error) or type(error).__name__).splitlines()[0]
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]} ..."
 
 
 def no_constant(name: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
+from commsim.limits import EXPECTED
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
@@ -81,9 +83,13 @@ def evaluate_all(
     use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], settings.seed)
     scores = Scores(placed[0][1], settings)
     use = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
+    classes = [link_classes(cluster.network, rows) for rows in use]
+    for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
+        if len(links.jobs) > 1:
+            scores.circle(links.jobs)
     return [
         _evaluate(cluster, name, jobs, rows, scores, loops == "literal")
-        for (name, jobs), rows in zip(placed, use, strict=True)
+        for (name, jobs), rows in zip(placed, classes, strict=True)
     ]
 
 
@@ -91,11 +97,10 @@ def _evaluate(
     cluster: Cluster,
     generator: str,
     jobs: Sequence[PeriodicJob],
-    use: NDArray[np.float64],
+    classes: Sequence[LinkClass],
     scores: Scores,
     literal: bool,
 ) -> Candidate:
-    classes = link_classes(cluster.network, use)
     shared = [links for links in classes if len(links.jobs) > 1]
     shifts, away, has_loop = _shifts(len(jobs), [links for links in shared if scores.is_tight(links)], scores)
     if literal:
@@ -290,12 +295,22 @@ def _ranked(
     scored = evaluate_all(cluster, placed, loops=loops, settings=settings)
     ranked = [c for c in scored if not (loops == "literal" and c.has_loop)]
     if check:
-        ranked = [simulated(cluster, jobs, candidate, seed=settings.seed) for candidate in ranked]
+        ranked = _simulated(cluster, jobs, ranked, settings.seed)
     key = f"score_{rank_by}"
     ranked.sort(key=lambda c: (-round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)))
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
     return Ranking(tuple(ranked), discarded, tuple(notes))
+
+
+def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
+    """Simulate candidates, and say which one it is."""
+    found = []
+    for i, candidate in enumerate(ranked, 1):
+        EXPECTED.part = f"simulating candidate {i} of {len(ranked)}"
+        found.append(simulated(cluster, jobs, candidate, seed=seed))
+    EXPECTED.part = ""
+    return found
 
 
 def _in_turn(

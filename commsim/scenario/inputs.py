@@ -37,11 +37,11 @@ def load_network(text: str) -> Network:
     InputError
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
-    if Path(text).suffix in SUFFIXES and (Path(text).exists() or "@" not in text):
+    if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
         from commsim.files.store import read_network
 
         return read_network(text)
-    if Path(text).suffix in ASTRA_SUFFIXES and (Path(text).exists() or "@" not in text):
+    if Path(text).suffix in ASTRA_SUFFIXES and (_is_there(text) or "@" not in text):
         network: Network = service("network of ASTRA-sim")(text)
         return network
     if is_own_file(text):
@@ -71,12 +71,20 @@ def load_network(text: str) -> Network:
     name, raw = split_spec(text)
     if name in PRESETS:
         return build_preset(name, raw)
-    if Path(text).exists() or "/" in name:
+    if _is_there(text) or "/" in name:
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
         )
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
+
+
+def _is_there(text: str) -> bool:
+    """Whether a text names a file; one that is too long for a name does not."""
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
 
 
 def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:

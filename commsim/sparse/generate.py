@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.limits import expect
 
 from .bitmap import WORD
 from .occupancy import Occupancy
@@ -17,6 +18,8 @@ Pattern = Literal["random", "overlapping", "disjoint", "zipf"]
 PATTERNS: tuple[str, ...] = get_args(Pattern)
 # Largest drawn data: blocks of a rank, and bits of all ranks (8 GiB).
 MOST_BLOCKS, MOST_BITS = 2**32, 2**36
+# Seconds to draw and sort in a block: of a permutation of all blocks, and one by one, as NumPy draws up to one in 50.
+PER_BLOCK, PER_DRAW, FEW = 70e-9, 150e-9, 50
 
 
 def drawn_occupancy(
@@ -69,6 +72,11 @@ def drawn_occupancy(
     if n_blocks > MOST_BLOCKS or n_ranks * n_blocks > MOST_BITS:
         raise InputError(f"{n_ranks} ranks with {n_blocks} blocks each of drawn data do not fit into memory")
     count = _count(density, n_blocks)
+    permuted = pattern == "zipf" or count * FEW > n_blocks
+    n_draws = 1 if pattern in ("disjoint", "overlapping") else n_ranks
+    expect(n_draws * (n_blocks * PER_BLOCK if permuted else count * PER_DRAW),
+           f"drawing {density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
+           "a smaller size, a smaller density or fewer ranks")  # fmt: skip
     words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
     if pattern == "disjoint":
         if n_ranks * count > n_blocks:
@@ -196,5 +204,6 @@ def _zipf(rank: int, seed: int, n_blocks: int, count: int, exponent: float) -> N
 
 
 def _set(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
-    bit = np.uint64(1) << (drawn % WORD).astype(np.uint64)
-    np.bitwise_or.at(row, drawn // WORD, bit)
+    bits = np.zeros(len(row) * WORD, np.bool_)
+    bits[drawn] = True
+    row[:] = np.packbits(bits, bitorder="little").view(np.uint64)

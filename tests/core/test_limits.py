@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -51,3 +53,26 @@ def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
 )
 def test_a_duration_has_a_unit_that_leaves_few_digits(seconds, text):
     assert limits.duration(seconds) == text
+
+
+def test_libraries_are_not_loaded_where_they_hang_or_abort(monkeypatch):
+    """`synthesize` under `ulimit -v` of 400 to 580 MB hung, or ended in tracebacks of what was half loaded."""
+    monkeypatch.setattr(limits, "_address_space", lambda: (900e6, 150e6))
+    with pytest.raises(InputError, match=r"under `ulimit -v`, 900 MB: give at least 1000 MB"):
+        limits.check_room_for_libraries()
+    monkeypatch.setattr(limits, "_address_space", lambda: (1e9, 150e6))
+    limits.check_room_for_libraries()
+
+
+LINES = [
+    "synthesize --operation all_reduce --topology star:n_hosts=4 -b 1M -e 1M",
+    "run ring_all_reduce --engine packet --topology star:n_hosts=4 -b 1M -e 1M",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_under_a_limit_of_memory_ends_and_says_why(line):
+    limited = f"ulimit -v 480000; exec {sys.executable} -m commsim {line}"
+    done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 2
+    assert "do not fit into the address space under `ulimit -v`, 492 MB: give at least" in done.stderr

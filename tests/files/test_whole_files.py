@@ -16,6 +16,7 @@ from commsim.core.errors import InputError
 from commsim.files import whole_files
 from commsim.files.npz import read_arrays
 from commsim.files.whole_files import (
+    first_line,
     parse_json,
     read_any,
     read_bytes,
@@ -249,3 +250,10 @@ def test_text_is_utf_8_and_json_strict(tmp_path: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(InputError, match=r"x\.json"):
             read_json(path)
+
+
+def test_what_another_library_says_of_a_damaged_file_is_cut():
+    """The zip reader quotes all of a directory that rots."""
+    assert first_line(ValueError("a" * 400 + "\nb")) == "a" * 300 + " ..."
+    assert first_line(ValueError("a\nb")) == "a"
+    assert first_line(KeyError()) == "KeyError"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.limits import EXPECTED
 from commsim.placement.candidate import Candidate, disagreements, simulated, slowdown
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import Settings
@@ -27,6 +28,18 @@ def homeless(one: PeriodicJob) -> PeriodicJob:
 
 # a and b share leaf0's and leaf1's cables to the spine, both ways
 TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
+
+
+def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeypatch) -> None:
+    """`place rank --step 1us` searched other links for 19 s before it was refused."""
+
+    def search(*_):
+        raise AssertionError("a search before all circles were made")
+
+    monkeypatch.setattr("commsim.placement.link_classes.search", search)
+    slow = (job("c", "h4", "h6", period=2.0, busy=1.5), job("d", "h5", "h7", period=2.0, busy=1.5))
+    with pytest.raises(InputError, match="a circle of 2 s has 2000000 steps of 1e-06 s"):
+        evaluate(CLUSTER, (*TWO, *slow), settings=Settings(step=1e-6))
 
 
 def test_two_equal_jobs_share_four_links_and_start_half_an_iteration_apart() -> None:
@@ -176,3 +189,18 @@ def test_names_that_are_unknown_are_refused() -> None:
     with pytest.raises(InputError, match="job a has no placement"):
         evaluate(CLUSTER, (homeless(TWO[0]),))
     assert evaluate_all(CLUSTER, []) == []
+
+
+def test_each_candidate_that_is_simulated_is_named_as_progress(monkeypatch) -> None:
+    """`place rank --candidates 4000 --check` said nothing for more than 20 s."""
+    parts = []
+
+    def simulated_once(_cluster, _jobs, candidate, *, seed):
+        parts.append(EXPECTED.part)
+        return dataclasses.replace(candidate, prediction="simulation")
+
+    monkeypatch.setattr("commsim.placement.place.simulated", simulated_once)
+    ranking = place_jobs(CLUSTER, [homeless(one) for one in TWO], n=2, check=True)
+    n = len(ranking.candidates)
+    assert parts == [f"simulating candidate {i} of {n}" for i in range(1, n + 1)]
+    assert EXPECTED.part == ""

@@ -75,3 +75,9 @@ def test_a_network_of_astra_sim_is_read_as_it_is(tmp_path):
     assert set(network.latency.tolist()) == {500e-9}
     with pytest.raises(InputError, match="No such file"):
         load_network(str(tmp_path / "none.yml"))
+
+
+def test_a_text_that_is_too_long_for_a_file_name_is_refused_as_a_network():
+    """It ended in an OSError of Python."""
+    with pytest.raises(InputError, match="leaf"):
+        load_network("leaf_" * 100 + "spine:n_leaves=2")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from benchmarks.sparse_measures import expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
+from commsim.limits import EXPECTED
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy, drawn_parts
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
@@ -55,6 +56,18 @@ def test_every_rank_gets_exactly_its_share_of_blocks(n_ranks, n_elements, block,
         assert densification(drawn) == pytest.approx(1, rel=1e-12)
     if pattern == "disjoint":
         assert densification(drawn) == pytest.approx(n_ranks, rel=1e-12)
+
+
+def test_a_long_draw_is_declared_and_one_of_hours_is_refused(monkeypatch):
+    """`run gtop_k:density=0.5` on 256 hosts drew for minutes without a word."""
+    monkeypatch.setattr(EXPECTED, "seconds", 0.0)
+    for density, least, most in ((0.5, 1e-2, 1.0), (0.001, 1e-5, 1e-3)):
+        drawn_occupancy(4, 2**20, density=density)
+        assert least < EXPECTED.seconds < most
+        assert EXPECTED.what == f"drawing {density:g} of 1e+06 blocks for each of 4 ranks"
+    monkeypatch.setenv("COMMSIM_MAX_SECONDS", "100")
+    with pytest.raises(InputError, match=r"drawing 0\.5 of 8\.4e\+06 blocks for each of 256 ranks would take about 2"):
+        drawn_occupancy(256, 2**23, density=0.5)
 
 
 def test_rank_r_draws_with_seed_r_whatever_the_number_of_ranks():

@@ -28,8 +28,10 @@ from commsim.engine.packet.packet_state import (
     CHANGE,
     DONE,
     FULL,
+    LAST_TIME,
     NEVER,
     PS,
+    TOO_LATE,
 )
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.tables import Tables, build, with_more_packets
@@ -203,6 +205,11 @@ def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.
             break
         state["look_at"] = state["now"] + LOOK_EVERY if pauses else NEVER
         fabric, jobs = _with_room(fabric, jobs)
+    if why == TOO_LATE:
+        raise InputError(
+            f"packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and have not all arrived by then: use "
+            "the flow engine, or shorter latencies"
+        )
     return Tables(fabric, jobs), why == DONE, process_time() - began
 
 

@@ -21,13 +21,14 @@ PS = 1e12  # picoseconds per second
 LINE = 64  # bytes of the processor's cache
 ENDLESS = 1 << 61  # bytes
 LONGEST = 1e6  # seconds; far inside the range of an int64 of picoseconds
+LAST_TIME = 1 << 62  # ps, 53 days: what begins until then and takes LONGEST is in the range, too
 
 
 Rows = NDArray[np.void]
 Row = np.void
 
 # why the kernel returns
-DONE, FULL, STUCK, CHANGE = range(4)
+DONE, FULL, STUCK, CHANGE, TOO_LATE = range(5)
 
 # what a packet is: from CONTRIBUTION on, of a job that switches aggregate
 DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP, CONTRIBUTION, RESULT = range(9)

@@ -12,7 +12,7 @@ from commsim.core.network import FORWARDING, Network
 from commsim.engine.packet import run_state as rows_of
 from commsim.engine.packet.aggregated.traffic_state import ADDED, RECEIVER_ROW, Jobs
 from commsim.engine.packet.hosts.work import Work
-from commsim.engine.packet.links.link_tables import check_room, job_tables, link_tables, with_packets
+from commsim.engine.packet.links.link_tables import check_room, check_times, job_tables, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
 from commsim.engine.packet.packet_state import (
@@ -82,6 +82,8 @@ def build(
     of_jobs = of_jobs or {}
     n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
     rules = rules_of(network, ways, spraying, flaps=flaps)
+    if n_flows:
+        check_times(network, float(work.message["end"][work.queue[work.of_flow[1:] - 1]].sum()) * rules["mtu"])
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
     taps = np.isin(ways.links, tapped)

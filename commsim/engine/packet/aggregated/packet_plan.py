@@ -16,7 +16,7 @@ from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, BlockRounds
 from commsim.engine.packet.links.fabric import Fabric
-from commsim.engine.packet.links.link_tables import check_room, idle_links, link_tables
+from commsim.engine.packet.links.link_tables import check_room, check_times, idle_links, link_tables
 from commsim.engine.packet.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from switch_model.slot_kernel import SLOT_ROW
@@ -100,6 +100,7 @@ def aggregation_rows(
     if not jobs:
         raise InputError("a run needs at least one job, got none")
     link, _ = link_tables(network, fabric)
+    check_times(network, sum(float(job.messages().sum()) * job.system.message_bytes * len(job.workers) for job in jobs))
     draft = Draft(len(link), reverse_links(network))
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)

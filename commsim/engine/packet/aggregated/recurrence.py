@@ -16,8 +16,8 @@ from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.aggregated.packet_plan import reverse_links
 from commsim.engine.packet.aggregated.recurrence_kernel import EDGE_ROW, sweep
 from commsim.engine.packet.links.fabric import Fabric
-from commsim.engine.packet.links.link_tables import link_tables
-from commsim.engine.packet.packet_state import PS, Rows
+from commsim.engine.packet.links.link_tables import check_times, link_tables
+from commsim.engine.packet.packet_state import LAST_TIME, PS, Rows
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:
@@ -70,7 +70,11 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     link, _ = link_tables(network, fabric or Fabric())
     draft = _unfold(network, job, link)
     edge = np.array(draft.edge, EDGE_ROW)
+    check_times(network, float(job.messages().sum()) * job.system.message_bytes * len(job.workers))
     serialisation = _serialisation(draft, job, link)
+    if float(job.messages().sum()) * (float(edge["latency"].sum()) + float(serialisation.sum())) > LAST_TIME:
+        raise InputError(f"{network.name}: packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days: "
+                         "use the flow engine, or shorter latencies")  # fmt: skip
     n, window = len(job.workers), job.window
     arrival = np.zeros(draft.n_nodes, np.int64)
     begin, done = job.starts_ps(), np.zeros((window, n), np.int64)

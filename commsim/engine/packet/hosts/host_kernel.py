@@ -45,11 +45,13 @@ from commsim.engine.packet.packet_state import (
     DONE,
     FULL,
     LAST,
+    LAST_TIME,
     NEVER,
     PULL,
     REQUEST,
     RESENT,
     STUCK,
+    TOO_LATE,
     TRIMMED,
 )
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
@@ -71,8 +73,8 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
     Returns
     -------
     int
-        DONE, FULL (which also comes now and then, to hear of Ctrl-C), CHANGE when links are to change now, or STUCK
-        when nothing is left that could happen.
+        DONE, FULL (which also comes now and then, to hear of Ctrl-C), CHANGE when links are to change now, STUCK when
+        nothing is left that could happen, or TOO_LATE after the last time that can be counted.
     """
     state = fabric.state
     n_hosts, n_links = state["n_hosts"], len(fabric.link)
@@ -96,6 +98,8 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
             return STUCK
         now = fabric.events.event[number]["when"]
         state["now"] = now
+        if now > LAST_TIME:
+            return TOO_LATE
         look_ahead(fabric)
         if now >= state["sample_at"]:
             look(fabric, now)

@@ -134,6 +134,29 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     return link, buffer
 
 
+def check_times(network: Network, n_bytes: float) -> None:
+    """Refuse bytes that the slowest link would send for longer than times can be.
+
+    Parameters
+    ----------
+    network : Network
+        Network with its rates.
+    n_bytes : float, bytes
+        Most that one link has to carry, headers included.
+
+    Raises
+    ------
+    InputError
+        If it takes longer than ``LONGEST``.
+    """
+    slowest = float(network.bandwidth.min(initial=np.inf))
+    if n_bytes > LONGEST * slowest:
+        raise InputError(
+            f"{network.name}: packets are simulated for up to {LONGEST:g} s, and {n_bytes:.3g} bytes in all take "
+            f"{n_bytes / slowest:.3g} s at {slowest:g} B/s: use the flow engine, or faster links"
+        )
+
+
 def _losses(network: Network, fabric: Fabric, link: s.Rows) -> None:
     loss = np.broadcast_to(np.asarray(network.loss if fabric.loss is None else fabric.loss, np.float64), len(link))
     if not ((loss >= 0) & (loss < 1)).all():

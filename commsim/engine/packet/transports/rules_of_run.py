@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import NEVER, PS
+from commsim.engine.packet.packet_state import LAST_TIME, LONGEST, NEVER, PS
 from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
@@ -96,6 +97,9 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     mtu = spraying.payload + spraying.header
     wire = PS / slowest
     rtt = ways.n_hops * (2 * float(network.latency[ways.links].max(initial=0.0)) * PS + (mtu + spraying.header) * wire)
+    if rtt > LONGEST * PS:
+        raise InputError(f"{network.name}: packets are simulated where a round trip takes up to {LONGEST:g} s, and "
+                         f"here it takes {rtt / PS:.3g} s: use the flow engine")  # fmt: skip
     product = rtt / wire
     one, constants = spraying.settled
     least = max(product, one.depth * PS / wire)
@@ -158,9 +162,9 @@ def _patience(spraying: Spraying, full_queue: float, loses: bool) -> float:
     if not loses:
         return NEVER
     if spraying.rto is not None:
-        return spraying.rto * PS
+        return min(spraying.rto * PS, float(LAST_TIME))
     # the deepest queues on the way, three times two classes, after 15 us
-    return 15e6 + 6 * full_queue if math.isfinite(full_queue) else LATE
+    return min(15e6 + 6 * full_queue, float(LAST_TIME)) if math.isfinite(full_queue) else LATE
 
 
 def _constants(constants: Constants, patched: bool, rtt: float, wire: float, mtu: int) -> dict[str, float]:

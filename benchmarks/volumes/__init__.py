@@ -1,0 +1,1 @@
+"""Many seeded attacks from outside: command lines, damaged files, packets, requests and kills, and what went wrong."""
