@@ -69,6 +69,12 @@ def test_a_port_sends_one_message_at_a_time_and_receives_one_at_a_time():
     trace = simulate_alpha_beta(plan, 3.0, trace=True)[0].trace
     np.testing.assert_allclose(trace.start, [0.0, 0.0, 1.25])
     np.testing.assert_allclose(trace.done, [1.75, 1.75, 3.0])
+    # two begin at once: the second comes as the first has been received
+    p = Program(3, 2)
+    p.copy(src=[0, 1], dst=[2, 2], chunk=[0, 1])
+    trace = simulate_alpha_beta(planned(p.build(), LogGP(L=0.5, o=0.25, B=1.0)), 2.0, trace=True)[0].trace
+    np.testing.assert_allclose(trace.start, [0.0, 1.0])
+    np.testing.assert_allclose(trace.done, [1.75, 2.75])
 
 
 def test_it_says_when_contention_would_decide():

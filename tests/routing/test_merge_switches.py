@@ -54,3 +54,13 @@ def test_what_has_no_switches_stays_as_it_is():
     merged = merge_switches(network)
     assert merged.network.nodes == network.nodes
     assert (merged.link == np.arange(network.n_links)).all()
+
+
+def test_links_that_differ_in_two_ways_at_once_keep_their_switches_apart():
+    """One switch has the slower link, another the longer one: that is no one kind of links."""
+    network = load_network("leaf_spine:n_leaves=3,n_spines=4,hosts_per_leaf=2")
+    bandwidth, latency = network.bandwidth.copy(), network.latency.copy()
+    for name, column, factor in (("spine1", bandwidth, 2), ("spine2", latency, 2)):
+        column[network.dst == network.nodes.index(name)] *= factor
+    merged = merge_switches(dataclasses.replace(network, bandwidth=bandwidth, latency=latency))
+    assert [name for name in merged.network.nodes if name.startswith("spine")] == ["spine0", "spine1", "spine2"]

@@ -38,6 +38,15 @@ def test_a_stream_is_thinned_evenly_and_counted(n, least):
     assert kept == list(range(0, n, kept[1] if len(kept) > 1 else 1))[: len(kept)]
 
 
+def test_of_a_large_group_every_other_point_is_kept_from_twice_64_on(small):
+    small["collective"]["size"]["steps"] = 128
+    few = walk_groups(read_config(small), 10**6, random.Random(0))[0][0]
+    small["collective"]["size"]["steps"] = 129
+    many = walk_groups(read_config(small), 10**6, random.Random(0))[0][0]
+    assert (few.n, len(few.others)) == (128, 127)
+    assert (many.n, len(many.others)) == (129, 64)
+
+
 def test_a_few_points_of_a_group_are_one_of_each_part(small):
     small["collective"]["size"]["steps"] = 31
     group = walk_groups(read_config(small), 10**6, random.Random(0))[0][0]

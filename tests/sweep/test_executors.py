@@ -11,7 +11,7 @@ from under_mpiexec import under_mpiexec
 
 from commsim.files.whole_files import write_tree
 from commsim.sweep import run_sweep
-from commsim.sweep.executors import Pool, Serial
+from commsim.sweep.executors import Pool, Serial, processors
 from commsim.sweep.table import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -29,6 +29,15 @@ def same(tree, tmp_path, executor, **options):
     assert done.n_done == 24
     assert done.n_failed == 0
     return fingerprint(tmp_path / "serial") == fingerprint(tmp_path / "other")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system has no affinities")
+def test_there_are_as_many_workers_as_processors_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)))
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert (processors(None), processors(5)) == (3, 5)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processors(None) == 8
 
 
 def test_two_processes_give_the_table_of_one(small, tmp_path):

@@ -82,3 +82,10 @@ def test_what_cannot_be_computed_says_why(text, message):
 def test_a_short_name_that_two_parameters_have_must_be_told_apart():
     with pytest.raises(InputError, match=r"name may be topology.name or collective.name"):
         Expression("name == 'star'")(lookup({"topology.name": "star", "collective.name": "x"}))
+
+
+def test_a_filter_is_nested_at_most_fifty_deep():
+    assert holds("not " * 48 + "ranks > 1")
+    assert not holds("not " * 49 + "ranks > 1")
+    with pytest.raises(InputError, match="nested more than 50 deep"):
+        holds("not " * 50 + "ranks > 1")

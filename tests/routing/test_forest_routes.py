@@ -1,0 +1,44 @@
+"""Routes over a forest of switch classes: they are those of the search, and none is left to it that need not be."""
+
+import numpy as np
+import pytest
+
+from commsim.routing import walk
+from commsim.routing.forest_routes import walk_known
+from commsim.routing.routing import find_routes
+from commsim.scenario.inputs import load_network
+
+MACHINES = ("dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2", "dgx-a100@star:machines=3")
+HOSTS = ("fat_tree:k=4", "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3")
+
+
+def pairs(network):
+    """Return all pairs of endpoints of different machines."""
+    src, dst = (nodes.ravel() for nodes in np.meshgrid(network.endpoints, network.endpoints, indexing="ij"))
+    apart = (src != dst) & ((network.machine[src] < 0) | (network.machine[src] != network.machine[dst]))
+    return src[apart].astype(np.int64), dst[apart].astype(np.int64)
+
+
+@pytest.mark.parametrize("spec", [*MACHINES, *HOSTS])
+def test_no_route_between_machines_is_left_to_the_search(spec):
+    network = load_network(spec)
+    src, dst = pairs(network)
+    key = np.arange(len(src), dtype=np.int64)
+    which, first, *_ = walk_known(network, src, dst, key, 0, np.zeros((2, network.n_nodes), np.int64))
+    assert len(which) == len(src)
+    assert (np.diff(first) > 1).all()
+
+
+@pytest.mark.parametrize("spec", [*MACHINES, *HOSTS])
+@pytest.mark.parametrize("routing", ["ecmp", "shortest"])
+def test_routes_over_a_forest_are_those_of_the_search(spec, routing, monkeypatch):
+    network = load_network(spec)
+    src, dst = pairs(network)
+    found = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(walk, "LEAST", least)
+        found.append(find_routes(network, src, dst, routing=routing))
+    forest, search = found
+    assert forest.link.tolist() == search.link.tolist()
+    assert forest.first.tolist() == search.first.tolist()
+    assert forest.latency.tolist() == search.latency.tolist()
