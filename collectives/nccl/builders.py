@@ -9,6 +9,7 @@ from commsim.core.schedule import Schedule
 
 from .. import collective
 from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, Rings, launch
+from .sharp_trees import SharpTrees
 
 _DOC = """{summary}
 
@@ -26,7 +27,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}
+{root}{cycles}{sharp}
 Returns
 -------
 Schedule
@@ -40,6 +41,11 @@ InputError
 References
 ----------
 {source}
+"""
+_SHARP = """sharp : tuple of tuple of int, optional
+    With an algorithm that adds in the network: for each rail the switch above each machine and then above each
+    switch, -1 for the topmost, -2 for a switch of other rails. ``commsim run`` takes trees of shortest paths from the
+    network. Default: one switch above all machines.
 """
 _NCCL = {
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
@@ -89,8 +95,9 @@ class Text:
         algorithms = ", ".join(f'"{name}"' for name in ("auto", *self.algorithms))
         root = f"root : int\n    {self.root}\n" if self.root else ""
         return _DOC.format(
-            summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root, **shared
-        )
+            summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root,
+            sharp=_SHARP if library == "nccl" and "collnet" in self.algorithms else "", **shared,
+        )  # fmt: skip
 
 
 def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Schedule]:
@@ -117,7 +124,16 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines)
         return launch(asked, root)
 
-    return _registered(rooted if text.root else build, name, operation, text.of("nccl"))
+    def adding(
+        n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
+        version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
+        sharp: SharpTrees | None = None,
+    ) -> Schedule:  # fmt: skip
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp)
+        return launch(asked)
+
+    kind = adding if "collnet" in text.algorithms else rooted if text.root else build
+    return _registered(kind, name, operation, text.of("nccl"))
 
 
 def rccl_collective(name: str, operation: str, text: Text) -> Callable[..., Schedule]:

@@ -22,6 +22,7 @@ from .pat import write_pat
 from .pieces import pieces_of
 from .rings import ring_all_reduce, ring_half
 from .rules import Part, cut, first_loops
+from .sharp_trees import SharpTrees, below_switches, read_sharp_trees
 from .trees import Tree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
@@ -46,7 +47,7 @@ class Asked:
         Name and operation of the collective.
     n_ranks : int
         Ranks.
-    algorithm, protocol, channels, version, n_bytes, machines, rings, cycles
+    algorithm, protocol, channels, version, n_bytes, machines, rings, cycles, sharp
         Parameters of the collectives themselves; rings of NCCL go by rails.
     loops : int
         Loops of each channel that are built, all full; 0 for those of the call.
@@ -63,6 +64,7 @@ class Asked:
     machines: Machines | None = None
     rings: Rings = "rails"
     cycles: Machines | None = None
+    sharp: SharpTrees | None = None
     loops: int = 0
 
     @property
@@ -137,7 +139,7 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
         order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else ring_order
         return _rings(call, asked.parts(call), units, root, order)
     if call.algorithm in ("nvls", "nvls_tree"):
-        return _nvls(asked.name, call, asked.parts(call), units)
+        return _nvls(asked, call, asked.parts(call))
     if call.algorithm == "pat":
         if len(units) not in (1, n):
             raise InputError(f"{asked.name}: algorithm=pat has one rank in each machine, got {len(units)} machines")
@@ -147,7 +149,7 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
         return p.build()
     if call.algorithm == "collnet_direct" and call.operation in BY_RANK:
         raise InputError(f"{asked.name}: algorithm=collnet_direct is built for all_reduce only; take ring")
-    return _trees(call, asked.parts(call), units)
+    return _trees(asked, call, asked.parts(call))
 
 
 def _pairs(asked: Asked) -> Schedule:
@@ -187,48 +189,49 @@ def _rings(
     return p.build()
 
 
-def _trees(call: Call, parts: tuple[Part, ...], units: Machines) -> Schedule:
-    """Trees and chains, above which CollNet's network adds: a helper."""
-    n = call.n_ranks
-    helpers = int(call.algorithm != "tree")
+def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
+    """Trees and chains, above which CollNet's network adds: helpers, its switches."""
+    n, units = call.n_ranks, asked.units
     direct = call.algorithm == "collnet_direct"
     heads = len(units[0]) if direct else 1
     if direct and len({len(unit) for unit in units}) > 1:
         raise InputError("algorithm=collnet_direct needs as many ranks in every machine")
     pieces = pieces_of(parts, 1, heads)
-    p = Program(n, pieces.width, n_helpers=helpers)
-    trees = []
-    for channel in range(len(parts)):
+    if call.algorithm != "tree":
+        network = read_sharp_trees(asked.name, asked.sharp, len(units))
+        p = Program(n, pieces.width, n_helpers=network.shape[1] - len(units))
+        rails = range(heads) if direct else range(len(parts))
+        above = [_below_network(units, network, rail, direct=direct) for rail in rails]
         if direct:
-            trees += [Tree(_below_heads(units, place, n), channel, place) for place in range(heads)]
-            continue
+            trees = [Tree(above[place], channel, place) for channel in range(len(parts)) for place in rails]
+        else:
+            trees = [Tree(parent, channel) for channel, parent in enumerate(above)]
+    else:
+        p = Program(n, pieces.width)
         # The first half of a communicator's channels takes the one tree, the second half the other.
-        nodes = node_trees(len(units))[int(channel >= (call.n_channels + 1) // 2)]
-        if helpers:
-            nodes = np.full(len(units), -1, np.int64)
-        parent = over_machines(units, nodes, channel, n + helpers)
-        trees.append(Tree(_below_network(parent, n) if helpers else parent, channel))
-    write_trees(p, trees, pieces, up=True, down=True)
+        both = node_trees(len(units))
+        trees = [
+            Tree(over_machines(units, both[int(channel >= (call.n_channels + 1) // 2)], channel, n), channel)
+            for channel in range(len(parts))
+        ]
+    # A head returns sums by the connections on which it gives to other heads: NCCL has other warps for it.
+    write_trees(p, trees, pieces, up=True, down=True, apart=call.n_channels if direct else 0)
     return p.build()
 
 
-def _below_network(parent: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    parent[:n][parent[:n] == -1] = n
-    parent[n] = -1
+def _below_network(units: Machines, network: NDArray[np.int64], rail: int, *, direct: bool) -> NDArray[np.int64]:
+    """Hang a member of each machine below the switches of its rail, and below it a chain or all others at once."""
+    members, n = [unit[rail % len(unit)] for unit in units], sum(map(len, units))
+    parent = below_switches(network[rail % len(network)], members, n, n + network.shape[1] - len(units))
+    alone = over_machines(units, np.full(len(units), -1), rail, n)
+    for unit, member in zip(units, members, strict=True):
+        below = [rank for rank in unit if rank != member]
+        parent[below] = member if direct else alone[below]
     return parent
 
 
-def _below_heads(units: Machines, place: int, n: int) -> NDArray[np.int64]:
-    """Hang all ranks of a machine below the one at a place, and these below the network."""
-    parent = np.full(n + 1, n, np.int64)
-    for unit in units:
-        parent[list(unit)] = unit[place]
-        parent[unit[place]] = n
-    parent[n] = -1
-    return parent
-
-
-def _nvls(name: str, call: Call, parts: tuple[Part, ...], units: Machines) -> Schedule:
+def _nvls(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
+    name, units = asked.name, asked.units
     if len({len(unit) for unit in units}) > 1:
         raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
     in_network = call.algorithm == "nvls" and len(units) > 1
@@ -238,8 +241,15 @@ def _nvls(name: str, call: Call, parts: tuple[Part, ...], units: Machines) -> Sc
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK
     pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
-    p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=len(units) + in_network)
+    trees = read_sharp_trees(name, asked.sharp, len(units))
+    first = call.n_ranks + len(units)
+    n_helpers = len(units) + (trees.shape[1] - len(units) if in_network else 0)
+    p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=n_helpers)
+    network = [
+        below_switches(trees[place % len(trees)], members, first, call.n_ranks + n_helpers)
+        for place, members in enumerate(zip(*units, strict=True))
+        if in_network
+    ]
     up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
-    network = call.n_ranks + len(units) if in_network else -1
     write_nvls(p, units, pieces, call.n_channels, up=up, down=down, network=network)
     return p.build()

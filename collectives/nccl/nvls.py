@@ -20,14 +20,15 @@ from commsim.core.program import Program
 
 from ..dense.double_tree import depths
 from .pieces import Loop, Pieces, runs
-from .trees import _step, node_trees
+from .trees import Parents, _step, levels, node_trees
 
 Machines = Sequence[Sequence[int]]
 Rows = tuple[NDArray[np.int64], ...]
 
 
 def write_nvls(
-    p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool, network: int = -1
+    p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool,
+    network: Sequence[Parents] = (),
 ) -> None:  # fmt: skip
     """Write all loops.
 
@@ -43,8 +44,9 @@ def write_nvls(
         Number of channels of the communicator, half of which take the second tree.
     up, down : bool
         Whether the sum goes to the heads, and from the heads to all.
-    network : int
-        Helper of a network that adds what the heads of several machines have; -1: these form a tree.
+    network : sequence of int64[n_participants]
+        For each place of a machine, the parents in the tree of switches of a network that add what the heads there
+        have, -2 for those outside; empty: heads form a tree.
     """
     members = np.array([list(machine) for machine in machines])
     both = up and down
@@ -63,9 +65,8 @@ def write_nvls(
                 p.reduce(chunk, src=everyone, dst=at, **wide)
                 p.copy(first, src=switch, dst=switch, count=count, channel=channel)  # complete, in one message
                 p.copy(first, src=switch, dst=head, count=count, channel=channel)
-            if network >= 0:
-                p.reduce(first, src=head, dst=network, count=count, channel=channel)
-                p.copy(first, src=network, dst=head, count=count, channel=channel)
+            if network:
+                _in_network(p, loops, network)
             elif both and len(machines) > 1:
                 _between(p, members, loops, trees, n_channels, first, count)
             if down:
@@ -83,6 +84,19 @@ def _heads(members: NDArray[np.int64], loops: Sequence[Loop], pieces: Pieces, n_
     ]
     switch = n_ranks + np.repeat(np.arange(len(members)), members.shape[1])
     return np.concatenate(first), np.tile(members.ravel(), len(loops)), np.tile(switch, len(loops))
+
+
+def _in_network(p: Program, loops: Sequence[Loop], network: Sequence[Parents]) -> None:
+    """Write the trees of switches above the heads of each rail: up and down."""
+    hops = levels([
+        (parent, loop.first + place * loop.count, loop.count, loop.channel)
+        for loop in loops
+        for place, parent in enumerate(network)
+    ])  # fmt: skip
+    for child, parent, first, count, channel in reversed(hops):
+        p.reduce(first, src=child, dst=parent, count=count, channel=channel)
+    for child, parent, first, count, channel in hops:
+        p.copy(first, src=parent, dst=child, count=count, channel=channel)
 
 
 def _between(

@@ -81,7 +81,9 @@ def chain(order: NDArray[np.int64], root: int) -> Parents:
     return parent
 
 
-def write_trees(p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, down: bool) -> None:
+def write_trees(
+    p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, down: bool, apart: int = 0
+) -> None:  # fmt: skip
     """Write all loops: each piece is added up from the leaves to the root, and copied from the root to the leaves.
 
     Parameters
@@ -94,26 +96,49 @@ def write_trees(p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, 
         Places of a loop lie one behind the other.
     up, down : bool
         Whether to write the way up, and the way down.
+    apart : int
+        What is added to the channels on the way down, where connections would else carry both ways of several trees.
     """
-    depth = [np.where(tree.parent == -2, 0, depths(np.maximum(tree.parent, -1))) for tree in trees]
     for loops, times in runs(pieces):
-        rows: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]]] = {}
         of_channel = {loop.channel: loop for loop in loops}
-        for tree, level in zip(trees, depth, strict=True):
-            loop = of_channel.get(tree.channel)
-            if loop is None:
-                continue
-            first = loop.first + tree.place * loop.count
-            for d in range(1, int(level.max()) + 1):
-                below = np.flatnonzero(level == d)
-                for begin, count in loop.slices:
-                    rows.setdefault(d, []).append((below, tree.parent[below], first + begin, count, tree.channel))
-        hops = [_columns(rows[d]) for d in sorted(rows)]
+        rows = [
+            (tree.parent, loop.first + tree.place * loop.count + begin, count, tree.channel)
+            for tree in trees
+            if (loop := of_channel.get(tree.channel)) is not None
+            for begin, count in loop.slices
+        ]
+        hops = levels(rows)
         with p.repeat(times, chunk=_step(pieces, loops, times)):
             for ends in reversed(hops) if up else ():
                 p.reduce(ends[2], src=ends[0], dst=ends[1], count=ends[3], channel=ends[4])
             for ends in hops if down else ():
-                p.copy(ends[2], src=ends[1], dst=ends[0], count=ends[3], channel=ends[4])
+                p.copy(ends[2], src=ends[1], dst=ends[0], count=ends[3], channel=ends[4] + apart)
+
+
+def levels(rows: Sequence[tuple[Parents, int, int, int]]) -> list[tuple[NDArray[np.int64], ...]]:
+    """Return the hops of pieces over their trees, those to the roots first.
+
+    Parameters
+    ----------
+    rows : sequence of (int64[n_participants], int, int, int)
+        Parents, first chunk, number of chunks and channel of each piece.
+
+    Returns
+    -------
+    list of (int64[n], int64[n], int64[n], int64[n], int64[n])
+        For each level the child, the parent, first chunk, number of chunks, and channel of each hop.
+    """
+    depth_of = {
+        id(parent): np.where(parent == -2, 0, depths(np.maximum(parent, -1)))
+        for parent in {id(row[0]): row[0] for row in rows}.values()
+    }
+    found: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]]] = {}
+    for parent, first, count, channel in rows:
+        depth = depth_of[id(parent)]
+        for level in range(1, int(depth.max()) + 1):
+            below = np.flatnonzero(depth == level)
+            found.setdefault(level, []).append((below, parent[below], first, count, channel))
+    return [_columns(found[level]) for level in sorted(found)]
 
 
 def _step(pieces: Pieces, loops: Sequence[object], times: int) -> int:

@@ -12,6 +12,7 @@ from benchmarks.accuracy.gate.page import page
 from benchmarks.accuracy.gate.sources import SOURCES
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_tree
+from commsim.scenario import prepare
 
 
 def test_figures_are_those_of_the_sizes_of_errors() -> None:
@@ -114,3 +115,19 @@ def test_a_source_without_its_data_is_left_out_and_kept(tmp_path, capsys) -> Non
 def test_every_source_names_a_page_of_the_documentation() -> None:
     docs = Path(__file__).parents[2] / "docs"
     assert all((docs / source.page).is_file() for source in SOURCES)
+
+
+def test_rows_of_amd_are_classes_by_whether_a_constant_was_chosen_on_them(tmp_path) -> None:
+    measured = tmp_path / "measured"
+    measured.mkdir()
+    ours = {size: prepare("rccl_all_reduce", "mi300x").predict(size).time * 1e6 for size in (2**12, 2**24)}
+    lines = ["size_bytes,time_us", *(f"{size},{time / 1.1}" for size, time in ours.items())]
+    (measured / "mi300x_1x8_ar.csv").write_text("\n".join(lines))
+    (source,) = [source for source in SOURCES if source.name == "RCCL"]
+    found = source.classes(tmp_path)
+    chosen = "RCCL: tables that a constant was chosen on"
+    assert found is not None
+    assert {name: (errors.rows, round(errors.median, 6)) for name, errors in found.items()} == {
+        f"{chosen}, below": (1, 0.1), f"{chosen}, every size": (2, 0.1), f"{chosen}, from 1 MiB": (1, 0.1),
+    }  # fmt: skip
+    assert source.classes(None) is None

@@ -96,6 +96,22 @@ def _nccl(folder: Path) -> Found:
         yield f"{name}, every size", sum_up((row.error() for row in some), peers=peers)
 
 
+def _rccl(folder: Path) -> Found:
+    from benchmarks.nccl_tables.amd import errors, read
+    from benchmarks.nccl_tables.rows import LARGE
+    from commsim.software.nccl.rccl_costs import rccl_costs
+
+    fitted_on = {name for costs in rccl_costs().values() for name in costs.fitted_on}
+    found = defaultdict(list)
+    for table in read(folder):
+        kind = "tables that a constant was chosen on" if table.name in fitted_on else "other tables"
+        for (size, _), error in zip(table.rows, errors(table), strict=True):
+            found[f"{kind}, {'from 1 MiB' if size >= LARGE else 'below'}"].append(error)
+            found[f"{kind}, every size"].append(error)
+    for name in sorted(found):
+        yield name, sum_up(found[name])
+
+
 def _mpi(folder: Path) -> Found:
     from benchmarks.accuracy.mpi_tables import MIB, predicted, read_tables
 
@@ -175,6 +191,7 @@ def _testbed(recorded: Path) -> Found:
 
 SOURCES = (
     Source("NCCL", "public logs of nccl-tests and NCCL's users, 118 tables", "nccl_accuracy.md", "measured", 30, _nccl),
+    Source("RCCL", "public calls on AMD's GPUs, 11 tables", "nccl_accuracy.md", "measured", 5, _rccl),
     Source("experts", "measured dispatch and combine of DeepEP, NVLink and others", "experts.md", "experts", 10,
            _experts),
     Source("training steps", "MLPerf, Megatron-Bridge and published steps", "steps.md", "training", 70, _steps),

@@ -26,6 +26,7 @@ from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
 from commsim.scenario.plans.nccl_files import Decided
 from commsim.scenario.plans.rccl_rings import rings_of_rccl
+from commsim.scenario.plans.sharp_placement import SharpPlacement, place_sharp
 from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
@@ -37,6 +38,8 @@ from commsim.software.nccl.site import site_of
 
 # Algorithms that a helper in each machine's switch adds for.
 IN_MACHINES = ("nvls", "nvls_tree")
+# Algorithms that a network adds for, on several machines.
+IN_NETWORK = ("nvls", "collnet_chain", "collnet_direct")
 AUTO = "auto"
 # Operations whose costs are known; of unequal messages only links cost time.
 PRICED = (*ALLOWED, *EXCHANGES)
@@ -72,6 +75,8 @@ class NcclLaunch:
         What files say: rules of the tuner plugin count before NCCL's own estimate.
     rings : mapping of str to value
         Parameters that the machines decide where NCCL's rules do not: RCCL's rings.
+    sharp : SharpPlacement, optional
+        Switches of the network that add; None without one.
     given_site : Site, optional
         What NCCL takes the place for, if more is known of it than the network says.
     """
@@ -86,6 +91,7 @@ class NcclLaunch:
     notes: tuple[str, ...]
     decided: Decided = field(default_factory=Decided)
     rings: Mapping[str, Any] = field(default_factory=dict)
+    sharp: SharpPlacement | None = None
     given_site: Site | None = None
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
 
@@ -118,6 +124,8 @@ class NcclLaunch:
             if free and self.operation == "all_reduce":
                 chosen |= self.rccl.schedule(size, len(self.machines), is_mesh_of_eight=is_eight)
             chosen["protocol"] = self.rccl.protocol(size)
+        if self.sharp is not None and len(self.sharp.switches) > 1 and chosen.get("algorithm") in IN_NETWORK:
+            chosen["sharp"] = self.sharp.trees
         known = inspect.signature(self.build).parameters
         return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
 
@@ -241,11 +249,9 @@ class NcclLaunch:
             if schedule.n_helpers == len(helpers):
                 return Placement([*nodes.tolist(), *helpers])
             nodes = np.append(nodes, helpers)
-        outside = np.flatnonzero(adds & (network.machine < 0))
-        if not outside.size:
+        if self.sharp is None:
             raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take ring or tree")
-        # The last switches of our topologies are the topmost.
-        return Placement([*nodes.tolist(), int(outside[-1])])
+        return Placement([*nodes.tolist(), *self.sharp.switches])
 
     def framing(self, parameters: Mapping[str, Any]) -> Framing | None:
         """Return what a protocol's flags add on the wire; None where they add nothing."""
@@ -309,26 +315,18 @@ def nccl_launch(
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
             notes.append(f"{name}: rings with Simple on 2 channels, since NCCL's choice is not known ({error})")
-    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings)
+    sharp = place_sharp(network, placement, machines) if len(machines) > 1 and not name.startswith("rccl") else None
+    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided, rings, sharp)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
     assumed = [one.what for one in setting.assumed] if setting is not None else []
-    if setting is not None and (one_switch := _sharp_on_one_switch(network, len(machines))):
-        assumed.insert(0, one_switch)
+    if setting is not None and sharp is not None and len(sharp.switches) > 1:
+        assumed.insert(0, sharp.text(network))
     if assumed:
         notes.append(f"{name}: assumed: {'; '.join(assumed)}")
     if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
         notes.append(f"{name}: only links cost time, since {why}")
     return dataclasses.replace(found, notes=tuple(notes))
-
-
-def _sharp_on_one_switch(network: Network, n_machines: int) -> str:
-    """Say what SHARP's trees, which add in each rack first, would do better; empty where there is one switch."""
-    adds = np.flatnonzero(network.aggregates & (network.kind == SWITCH) & (network.machine < 0))
-    if len(adds) < 2 or n_machines < 2:
-        return ""
-    where = f"SHARP adds on {network.nodes[adds[-1]]} alone and not in each rack first"
-    return f"{where}, so that links between switches carry more than its trees send"
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:

@@ -66,6 +66,8 @@ def messages_of(ways: Ways, call: Call, seconds: float, bare_link: float) -> Mes
     hops = _hops(ways, call, parts, rail)
     if call.algorithm == "ring":
         chain, most = _ring(ways, call, parts, hops)
+    elif call.algorithm == "collnet_direct":
+        chain, most = _direct(ways, call, parts, hops)
     else:
         chain, most = _tree(ways, call, parts, hops)
     rate, share = _solved(chain, seconds - launch, most)
@@ -124,7 +126,7 @@ def _link_rates(ways: Ways, call: Call, n: int) -> tuple[float, float]:
 
 
 def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
-    """Return the chain of a tree, of PAT and of CollNet's chains, and the most that a channel moves."""
+    """Return the chain of a tree, of PAT and of a CollNet chain, and the most that a channel moves."""
     part, per_node = parts[0], call.n_ranks // call.n_nodes
     chunk, n = _largest(part), len(parts)
     if call.algorithm == "pat":
@@ -135,6 +137,8 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
         depth = per_node - 1, levels if ways.plugin is not None else 0
     loops = part.n_bytes / chunk if part.n_loops > 1 else 1.0
     inside, outside = _link_rates(ways, call, n)
+    # A switch that adds is half way from one machine to another.
+    between = hops[1] / 2 if call.algorithm == "collnet_chain" else hops[1]
     # A NIC is a limit of its own; only without GPUs beside each other is it that of all messages.
     most = min(inside, ways.primitives.rate(call.protocol)) if depth[0] else outside
     slowest = min(inside, outside)
@@ -144,11 +148,27 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
     def chain(rate: float, share: float) -> float:
         one = chunk / rate
         if pieces:
-            return pieces * part.n_bytes / rate + depth[1] * share * hops[1]
-        up = depth[0] * (one + share * hops[0]) + depth[1] * (max(one, chunk / outside) + share * hops[1])
+            return pieces * part.n_bytes / rate + depth[1] * share * between
+        up = depth[0] * (one + share * hops[0]) + depth[1] * (max(one, chunk / outside) + share * between)
         return times * up + (loops - 1) * max(one, chunk / slowest)
 
     return chain, most
+
+
+def _direct(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
+    """Return the chain of CollNet direct: to the heads, out, back and to all; a connection has a chunk a loop."""
+    part, n, heads = parts[0], len(parts), call.n_heads
+    chunk = _largest(part)
+    loops = max(1.0, part.n_bytes / (heads * chunk))
+    inside, outside = _link_rates(ways, call, n * max(1, heads - 1))[0], ways.outside("simple") / (n * heads)
+
+    def chain(rate: float, share: float) -> float:
+        one = chunk / rate
+        there = one + share * hops[0] + max(one, chunk / outside) + share * hops[1] / 2  # the switch is half way
+        # Later a GPU gives to other heads and returns to them at once.
+        return 2 * there + (loops - 1) * max(one, 2 * chunk / inside, chunk / outside)
+
+    return chain, min(inside, ways.primitives.rate(call.protocol))
 
 
 def _solved(chain: Chain, seconds: float, most: float) -> tuple[float, float]:
