@@ -23,7 +23,7 @@ class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
-    operation: str = flag(default="all_reduce", choices=OPERATIONS, help="what advice is asked for")
+    operation: str = flag(default="all_reduce", choices=OPERATIONS, help="operation to give advice on")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"
     )

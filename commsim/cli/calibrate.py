@@ -71,7 +71,7 @@ def _calibrate(config: Config) -> Answer:
 
         before = disturbances(transport)
         calibration = Calibration(transport)
-        calibration.run(config.passes, _progress(transport, "calibrate", f"{config.passes} or more"))
+        calibration.run(config.passes, _progress(transport, "calibrate", config.passes, " or more"))
         network = calibration.network()
         if transport.rank:
             return Answer()
@@ -86,14 +86,15 @@ def _calibrate(config: Config) -> Answer:
         return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
 
-def _progress(transport: Transport, verb: str, of: str) -> Callable[[], None]:
+def _progress(transport: Transport, verb: str, n_passes: int, or_more: str = "") -> Callable[[], None]:
     """Return what rank 0 calls before each pass: from the second second on, it shows their number and the time."""
     began, numbers = time.monotonic(), itertools.count(1)
 
     def before_pass() -> None:
         number, took = next(numbers), time.monotonic() - began
         if transport.rank == 0 and took >= 1:
-            tell(f"commsim {verb}: pass {number} of {of}, {took:.0f} s so far")
+            whole = took / max(1, number - 1) * n_passes
+            tell(f"commsim {verb}: pass {number} of {n_passes}, {took:.0f} s of about {whole:.0f} s{or_more}")
 
     return before_pass
 
@@ -182,15 +183,15 @@ def _validate(config: ValidateConfig) -> Answer:
         from commsim.real.calibrate import Calibration
         from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
         from commsim.real.measure import ITERATIONS
-        from commsim.real.validate import ROW_WARMUP, measure_rows, parts_of
+        from commsim.real.validate import ROW_WARMUP, measure_rows, memory_of, parts_of
 
         schedules = build_schedules(config.collective, transport.size)
         known = None if config.network is None else network_from(config.network, transport)
         before = disturbances(transport)
-        calibration = Calibration(transport) if known is None and transport.size > 1 else None
+        memory = max((memory_of(build(size), size) for build in schedules for size in sizes), default=0.0)
+        calibration = Calibration(transport, memory) if known is None and transport.size > 1 else None
         iterations = config.iters or ITERATIONS
-        n_passes = len(parts_of(iterations))
-        progress = _progress(transport, "validate", f"{n_passes}")
+        progress = _progress(transport, "validate", len(parts_of(iterations)))
 
         def before_pass() -> None:
             progress()

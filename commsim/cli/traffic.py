@@ -34,7 +34,8 @@ class Config(WithJson):
     peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
     preset: str | None = flag(
-        metavar="NAME", help="transport, balancing and full queues: uec, uec-credit, roce, roce-adaptive, swift, ideal"
+        metavar="NAME",
+        help="transport, balancing and what full queues do: uec, uec-credit, roce, roce-adaptive, swift, ideal",
     )
     transport: str = flag(
         default="nscc",

@@ -7,6 +7,7 @@ the passes.
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections import defaultdict
@@ -28,7 +29,6 @@ from .steps import (
     SIZES,
     TRAIN_LENGTHS,
     WALKED,
-    WORKING_SETS,
     Step,
     start_sets,
     time_step,
@@ -57,8 +57,8 @@ class Calibration:
     ----------
     transport : Transport
         Transport with at least 2 ranks.
-    steps : sequence of Step
-        What is timed in each pass.
+    memory : float, bytes
+        Largest memory of a rank in what will be predicted; see :func:`commsim.real.steps.usual_steps`.
 
     Raises
     ------
@@ -66,13 +66,13 @@ class Calibration:
         If there is only one rank, which has no peer.
     """
 
-    def __init__(self, transport: Transport, steps: Sequence[Step] | None = None) -> None:
+    def __init__(self, transport: Transport, memory: float = math.inf) -> None:
         if transport.size < 2:
             raise BackendError(
                 "calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ..."
             )
         self.transport = transport
-        self._steps = usual_steps() if steps is None else list(steps)
+        self._steps = usual_steps(memory)
         self._passes: list[dict[Step, list[float]]] = []
         self.busy: list[float] = []
 
@@ -166,7 +166,7 @@ def _curves_of(times: dict[Step, Floats]) -> list[Curve]:
     """Curves of every case that was timed, from the medians of all runs."""
     start = _start_curve(times)
     curves = [start]
-    for working_set in (0, *WORKING_SETS):
+    for working_set in sorted({step.working_set for step in times if step.ops == ("local",)}):
         curves.append(_local_curve(times, working_set, start))
         for two_way in (False, True):
             for op in ("copy", "reduce"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -63,22 +64,31 @@ class Step:
         return max(self.working_set, self.size * self.length * (1 + self.two_way)) <= SHORT
 
 
-def usual_steps() -> list[Step]:
-    """List all steps of a calibration."""
+def usual_steps(memory: float = math.inf) -> list[Step]:
+    """List the steps of a calibration.
+
+    Parameters
+    ----------
+    memory : float, bytes
+        Largest memory of a rank in what will be predicted: larger messages, and working sets beyond the next larger
+        one, are left out. They take most of the time of a calibration.
+    """
+    sets = [this for this, smaller in zip(WORKING_SETS, (0, *WORKING_SETS), strict=False) if smaller < memory]
+    sizes = [size for size in SIZES if size <= max(memory, LARGEST_IN_TRAIN)]
     steps = [Step((), False, SIZES[0])]
     steps += [Step(("copy",), True, SIZES[0], working_set) for working_set in start_sets()]
-    for size in SIZES:
+    for size in sizes:
         steps.append(Step(("local",), False, size))
         steps += _hops(size, 0)
     for size in COARSE:
-        for working_set in WORKING_SETS:
+        for working_set in sets:
             if 4 * size <= working_set and working_set <= 512 * size:
                 steps += [Step(("local",), False, size, working_set), *_hops(size, working_set)]
     for size in train_sizes():
         for two_way in (False, True):
             for op in ("copy", "reduce"):
                 steps += [Step((op,), two_way, size, 0, length) for length in TRAIN_LENGTHS]
-    return steps + [walk for working_set in WORKING_SETS for size in WALKED for walk in walks(size, working_set)]
+    return steps + [walk for working_set in sets for size in WALKED for walk in walks(size, working_set)]
 
 
 def walks(size: int, working_set: int) -> list[Step]:

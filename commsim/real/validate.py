@@ -181,6 +181,11 @@ def merge(results: Sequence[Result]) -> Result:
     return dataclasses.replace(results[0], time=middle, time_from_last_start=middle, samples=samples, counters=counters)
 
 
+def memory_of(schedule: Schedule, size: float) -> float:
+    """Memory of a rank that runs a schedule, bytes."""
+    return size * schedule.n_addresses / schedule.n_chunks
+
+
 def parts_of(iterations: int) -> list[int]:
     """Share the iterations among passes over all rows: what disturbs the machine for a moment must not spoil a row.
 

@@ -160,7 +160,7 @@ def test_progress_says_of_how_many_passes_and_for_how_long(
 ) -> None:
     clock = iter([100.0, 100.2, 112.0])
     monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
-    before_pass = calibrate._progress(SimpleNamespace(rank=0), "validate", "10")
+    before_pass = calibrate._progress(SimpleNamespace(rank=0), "validate", 10)
     before_pass()
     before_pass()
-    assert capsys.readouterr().err == "commsim validate: pass 2 of 10, 12 s so far\n"
+    assert capsys.readouterr().err == "commsim validate: pass 2 of 10, 12 s of about 120 s\n"

@@ -1,3 +1,4 @@
+import itertools
 import re
 
 import numpy as np
@@ -36,7 +37,9 @@ def message(size: float) -> float:
     return 2e-6 + size * PER_BYTE
 
 
-def calibrated(monkeypatch, noise: float = 0.0, busy=lambda _: 0.0, passes: int = 6, slow=()) -> Calibration:
+def calibrated(
+    monkeypatch, noise: float = 0.0, busy=lambda _: 0.0, passes: int = 6, slow=(), memory: float = np.inf
+) -> Calibration:
     rng, shares = np.random.default_rng(5), iter(range(1000))
     monkeypatch.setattr(
         calibration, "time_step", lambda _, step: dict(slow).get(step, 1.0) * formula(step) * rng.lognormal(0, noise)
@@ -51,7 +54,7 @@ def calibrated(monkeypatch, noise: float = 0.0, busy=lambda _: 0.0, passes: int 
 
     monkeypatch.setattr(calibration, "Busy", Meter)
     transport = ThreadTransport(World(2), 0)
-    found = Calibration(transport)
+    found = Calibration(transport, memory)
     found.run(passes)
     return found
 
@@ -194,6 +197,16 @@ def test_steps_are_timed_in_all_the_memory_that_they_name() -> None:
         assert schedule.n_chunks * step.size >= step.working_set
     assert start_sets()[0] == 2 * 1024
     assert QUIET < 0.5
+
+
+def test_a_calibration_for_small_runs_times_fewer_steps_and_predicts_them_as_a_whole_one(monkeypatch) -> None:
+    memory, sizes = 2.0**20, 1024.0 * 2 ** np.arange(10)
+    assert len(usual_steps(memory)) < 0.8 * len(usual_steps())
+    assert max(step.working_set for step in usual_steps(memory) if step.size > 1024) == 8 << 20
+    whole, part = (calibrated(monkeypatch, noise=0.0, memory=m).network().curves for m in (np.inf, memory))
+    for case in itertools.product(("copy", "reduce", "local"), (False, True), (False, True), (0.0, memory / 2, memory)):
+        np.testing.assert_array_equal(whole.times(*case, sizes), part.times(*case, sizes))
+    assert whole.start(memory) == part.start(memory)
 
 
 def test_one_rank_alone_cannot_be_calibrated() -> None:

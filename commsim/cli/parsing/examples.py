@@ -46,7 +46,7 @@ EXAMPLES: dict[str, str] = {
         commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M
         commsim synthesize --topology star:n_hosts=4 --operation all_reduce -b 1M -e 1M
         commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o ring.npz
-        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M --scale 'link:h1->*=0.5'
+        commsim synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M --scale 'link:h1:*=0.5'
         commsim synthesize --topology star:n_hosts=4 --operation ep_dispatch""",
     "calibrate": """
         mpirun -n 2 commsim calibrate

@@ -36,7 +36,7 @@ COMMANDS = {
     "workload kv": Verb(
         transfers.KvConfig,
         transfers.run_kv,
-        "send a KV cache from prefill to decode ranks that divide heads in other ways",
+        "send a KV cache from prefill to decode ranks that divide the heads differently",
     ),
     "workload weights": Verb(
         transfers.WeightsConfig,
