@@ -1,0 +1,62 @@
+"""Volumes of attacks: trials that go wrong are named by their number, and the others go on."""
+
+import os
+import time
+
+import pytest
+
+from benchmarks.volumes import datagrams, http_requests, lines, readers
+from benchmarks.volumes.trials import in_processes
+
+
+def spin(_number):
+    while True:
+        time.process_time()
+
+
+def raised(_number):
+    raise ValueError("planted")
+
+
+WRONG = {3: lambda _: "planted", 5: spin, 6: lambda _: os._exit(9), 9: raised}
+
+
+def test_defects_hangs_and_crashes_are_found_by_number_and_the_rest_is_tried():
+    found = list(in_processes("planted", range(12), lambda n: WRONG.get(n, lambda _: "")(n), 2, batch=4, limit_s=0.3))
+    by_number = {one.number: one.problem for one in found}
+    assert sorted(by_number) == [3, 5, 6, 9]
+    assert by_number[3] == "planted"
+    assert "no end within" in by_number[5]
+    assert "ended with status 9" in by_number[6]
+
+
+def test_a_trial_is_made_by_its_seed_and_number():
+    assert lines.text_of(7, 1234) == lines.text_of(7, 1234)
+    assert len({lines.text_of(7, number) for number in range(50)}) > 45
+    assert http_requests.drawn(7, 5) == http_requests.drawn(7, 5) != http_requests.drawn(8, 5)
+
+
+def test_some_damaged_files_are_refused_or_read(tmp_path):
+    assert len(readers.right_files()) >= 28
+    assert [problem for number in range(300) if (problem := readers.trial(1, number, tmp_path))] == []
+
+
+def test_sums_stay_right_among_forged_packets():
+    assert [datagrams.trial(1, number) for number in range(4)] == [""] * 4
+
+
+@pytest.mark.parametrize("name", ["_right", "_with_forged"])
+def test_a_wrong_sum_would_be_seen(monkeypatch, name):
+    """Frames with another value than the one that is summed: the check is no tautology."""
+    made = getattr(datagrams, name)
+
+    def changed(*args):
+        words, arrived = made(*args)
+        if name == "_right":
+            words[:, datagrams.LEAD_WORDS] ^= 1
+        else:
+            arrived["source"] = datagrams.address_key("127.0.0.1", 9000)
+        return words, arrived
+
+    monkeypatch.setattr(datagrams, name, changed)
+    assert datagrams.trial(1, 1) != ""
