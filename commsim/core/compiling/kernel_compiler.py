@@ -7,18 +7,23 @@ its LLVM code, and most inline it. Leaving it out more than halves the time unti
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba import _dynfunc, types  # type: ignore[attr-defined]
+from numba.core import compiler
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing import templates
 
 from commsim.interrupts import signals_held
 
+_USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 
 
@@ -95,20 +100,71 @@ class LowerCalled(NativeLowering):
         return True
 
 
-class LinkedCompiler(CompilerBase):
-    """Of kernels that other kernels call."""
+class Flags(compiler.Flags):
+    """Numba's flags, hashed and compared once: Numba does both for each overload that it tries at each call.
+
+    They are those of a compilation that has begun, which nothing changes. Numba writes the name of the class into
+    names of functions.
+    """
+
+    kept: tuple[tuple[str, Any], ...] = ()
+
+    def copy(self) -> Flags:
+        """Return flags that are kept as they are."""
+        copied = Flags(self)
+        copied.kept = tuple(copied.values().items())
+        return copied
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __eq__(self, other: object) -> bool:
+        kept, others = self.kept, getattr(other, "kept", ())
+        return kept == others if kept and others else bool(super().__eq__(other))
+
+
+class Compiler(CompilerBase):
+    """What both compilers share."""
+
+    def _compile_core(self) -> Any:
+        self.state.flags = Flags(self.state.flags)
+        with _overloads_linked():
+            return super()._compile_core()
+
+
+class LinkedCompiler(Compiler):
+    """Of kernels that other kernels call, and of Numba's own functions within them."""
 
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes with another lowering."""
         return [_passes(self.state, LowerLinked)]
 
 
-class CalledCompiler(CompilerBase):
+class CalledCompiler(Compiler):
     """Of kernels that Python calls."""
 
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes with another lowering."""
         return [_passes(self.state, LowerCalled)]
+
+
+@contextlib.contextmanager
+def _overloads_linked() -> Iterator[None]:
+    """Have Numba compile its own functions, such as those of NumPy, only to be linked while it compiles a kernel."""
+    usual = templates._OverloadFunctionTemplate._get_jit_decorator
+    if usual is _linked_jit:
+        yield
+        return
+    templates._OverloadFunctionTemplate._get_jit_decorator = _linked_jit  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        templates._OverloadFunctionTemplate._get_jit_decorator = usual  # type: ignore[method-assign]
+
+
+def _linked_jit(template: Any) -> Any:
+    jit = _USUAL_JIT(template)
+    return lambda **options: jit(**{"pipeline_class": LinkedCompiler, **options})
 
 
 def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

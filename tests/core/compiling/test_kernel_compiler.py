@@ -1,7 +1,9 @@
 """Kernels within kernels are linked: no machine code of their own, and the same answers, also from the disk."""
 
+import numba
 import numpy as np
 import pytest
+from numba.core.codegen import JITCodeLibrary
 
 from commsim.core.compiling import notices
 from commsim.core.compiling.pipelines import pipelines
@@ -104,3 +106,26 @@ def test_a_linked_kernel_raises_with_its_values(folder, monkeypatch):
         with pytest.raises(ValueError, match="no root") as raised:
             outer(np.array([1.0, -3.0]))
         assert raised.value.args == ("no root of ", -3.0)
+
+
+def test_functions_of_numpy_within_a_kernel_are_linked_only_and_serve_plain_njit_too(folder, monkeypatch):
+    made = []
+    finalize = JITCodeLibrary._finalize_specific
+
+    def noting(self):
+        made.append((type(self).__name__, self.name))
+        finalize(self)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", noting)
+
+    def largest(a):
+        b = np.full(a.shape[0], 2.5)
+        for i in range(a.shape[0]):
+            b[i] = max(b[i], a[i])
+        return b[0] + b[4]
+
+    values = np.arange(5.0)
+    assert Kernel(largest, KERNEL)(values) == largest(values)
+    assert "Called" in {kind for kind, _ in made}
+    assert not [name for kind, name in made if kind != "Called" and "<locals>" in name]  # such as ol_max.<locals>.impl
+    assert numba.njit(**KERNEL)(largest)(values) == largest(values)
