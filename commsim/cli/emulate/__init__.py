@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
-from commsim.core.units import format_size, format_time
+from commsim.core.units import format_size, format_time, parse_size
 from commsim.limits import EXPECTED
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
 
@@ -48,6 +48,11 @@ class Config(WithJson, Faults, Costs):
         help="time of computation: the rank's processor time, or that of a GPU by its peak rates or by a trace of "
         "Kineto; then one process stands for all ranks, without data",
     )  # fmt: skip
+    stages: int = flag(
+        default=1, metavar="N",
+        help="with --compute roofline, or --data none: pipeline stages of as many consecutive ranks; a process runs "
+        "for each",
+    )  # fmt: skip
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
         default="together", choices=("together", "own"),
@@ -81,7 +86,7 @@ def run(config: Config) -> Answer:
         raise InputError("a program is needed after --, such as -- python prog.py")
     _check_files(config)
     EXPECTED.is_shown = sys.stdout.isatty()  # then the program's own lines show progress, and none is among them
-    if config.compute.partition(":")[0] not in ("none", "measured"):
+    if config.compute.partition(":")[0] not in ("none", "measured") or config.stages != 1:
         return _alike(config, program)
     if config.phases is not None:
         raise InputError("--phases writes the last step of ranks that are alike: it needs --compute roofline:GPU")
@@ -129,7 +134,10 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
     compute = compute_of(config.compute)
     named = dict(text.partition("=")[::2] for text in config.algorithm)
     options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
-    found = run_alike(program, config.topology, config.ranks, compute, named, **options)
+    if config.stages != 1 and compute.kind == "measured":
+        raise InputError("--stages N runs a process for many ranks: it needs --compute roofline:GPU, none, or a trace")
+    eager = parse_size(config.eager, "eager")
+    found = run_alike(program, config.topology, config.ranks, compute, named, config.stages, eager, **options)
     return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
 
 

@@ -18,19 +18,22 @@ MOST_OPERATORS = 8
 def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None, phases: str | None) -> Answer:
     """Show a run; write its timeline and its phases where they are asked for."""
     rows = _rows(found)
-    spent, gpu = found.host.spent, found.host.gpu
+    spent = found.spent
     exposed = sum(row["exposed_s"] * row["calls"] for row in rows)
-    loads = found.link_bytes() / found.host.network.network.bandwidth
+    loads = found.link_bytes() / found.network.bandwidth
     busiest = int(loads.argmax())
     total = sum(spent.by_bound.values()) or 1.0
     facts = {
         "time": f"{format_time(found.time)}, {len(found.steps)} steps",
         "step": f"{format_time(found.step_time)}, the last one",
         "exposed": f"{format_time(exposed)} of the step, {_part(exposed, found.step_time)}",
-        "computing": f"{format_time(gpu.computing)} of all steps; "
-        + ", ".join(f"{_part(time, total)} {_source(bound)}" for bound, time in spent.by_bound.most_common()),
-        "operators": ", ".join(f"{n} {_part(t, total)}" for n, t in spent.by_operator.most_common(MOST_OPERATORS)),
-        "busiest link": f"{found.host.network.network.link_name(busiest)}, "
+        "computing": ", ".join(map(format_time, found.timeline.computing))
+        + (" of the stages" if len(found.reports) > 1 else "")
+        + " of all steps"
+        + "".join(f"; {_part(time, total)} {_source(bound)}" for bound, time in spent.by_bound.most_common()),
+        "operators": ", ".join(f"{n} {_part(t, total)}" for n, t in spent.by_operator.most_common(MOST_OPERATORS))
+        or "none takes time",
+        "busiest link": f"{found.network.link_name(busiest)}, "
         f"{_part(float(loads[busiest]), found.step_time)} of the step at its rate",
     }
     cells = [
@@ -48,9 +51,9 @@ def answer_of(found: AlikeRun, flags: dict[str, Any], timeline: str | None, phas
         parts.append(Lines([f"{phases}: written"]))
     links = found.link_bytes()
     more = {
-        "time_s": found.time, "computed_s": [gpu.computing], "end_s": [found.time],
-        "link_bytes_B": {found.host.network.network.link_name(k): float(n) for k, n in enumerate(links) if n},
-        "simulations": found.host.network.n_simulated, "step_s": found.step_time, "exposed_s": exposed,
+        "time_s": found.time, "computed_s": found.timeline.computing, "end_s": [found.time],
+        "link_bytes_B": {found.network.link_name(k): float(n) for k, n in enumerate(links) if n},
+        "simulations": found.n_simulated, "step_s": found.step_time, "exposed_s": exposed,
         "operators_s": dict(spent.by_operator.most_common()),
     }  # fmt: skip
     return Answer(parts, rows, flags, more)
@@ -80,13 +83,14 @@ def write_timeline(found: AlikeRun, path: str) -> None:
     """Write what each stream did, as events for Perfetto."""
     from commsim.files.trace_events import process_name, thread_name, write_events
 
-    names = list(dict.fromkeys(span.stream for span in found.spans))
+    number = {key: tid for tid, key in enumerate(dict.fromkeys((span.gpu, span.stream) for span in found.spans))}
+    n_stages = len(found.reports)
     events: Sequence[dict[str, Any]] = [
-        process_name(0, "rank 0"),
-        *(thread_name(0, tid, name) for tid, name in enumerate(names)),
+        *(process_name(k, f"stage {k}" if n_stages > 1 else "rank 0") for k in range(n_stages)),
+        *(thread_name(gpu, tid, name) for (gpu, name), tid in number.items()),
         *(
-            {"name": span.name, "ph": "X", "pid": 0, "tid": names.index(span.stream), "ts": span.start * 1e6,
-             "dur": (span.end - span.start) * 1e6}
+            {"name": span.name, "ph": "X", "pid": span.gpu, "tid": number[span.gpu, span.stream],
+             "ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6}
             for span in found.spans
         ),
     ]  # fmt: skip
@@ -116,4 +120,4 @@ def write_phases(found: AlikeRun, path: str) -> None:
         if one.n_ranks > 1 and one.size
     )
     iteration = Iteration(calls, begin, found.step_time, len(found.steps))
-    write_json(path, [periodic_job(iteration, found.host.script.stem)])
+    write_json(path, [periodic_job(iteration, found.name)])

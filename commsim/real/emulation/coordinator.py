@@ -26,7 +26,7 @@ from .under_way import Flowing, Message
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]
-# Groups whose places are kept: those of processes come anew with each call.
+# Tuples whose groups are kept: those of processes come anew with each call.
 MAX_KEPT = 1024
 __all__ = ["Choice", "Coordinator"]
 
@@ -43,6 +43,14 @@ class _Meeting:
     results: Sequence[Any] = ()
     spec: str = ""
     n_left: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """A group: its number, and the place of each of its world ranks."""
+
+    number: int
+    places: dict[int, int]
 
 
 class Coordinator:
@@ -71,10 +79,14 @@ class Coordinator:
         self.now: Ticks = 0
         self.clocks = [RankClock() for _ in traffic.nodes]
         self._pending: list[tuple[Ticks, int, int, Operation]] = []
-        self._meetings: dict[tuple[Hashable, int], _Meeting] = {}
+        self._meetings: dict[tuple[tuple[int, Hashable], int], _Meeting] = {}
         self._of_flowing: dict[Flowing, _Meeting] = {}
         self._of_message: dict[Message, Envelope] = {}
-        self._kept_places: dict[int, tuple[tuple[int, ...], dict[int, int]]] = {}  # by id, with what has the id
+        self._groups: dict[tuple[int, ...], _Group] = {}
+        self._kept_groups: dict[int, tuple[tuple[int, ...], _Group]] = {}  # by id, with what has the id
+        self._touched: set[int] = set()  # ranks that may be free: something that they asked for has ended
+        self._ahead: list[tuple[Ticks, int]] = []  # ranks that wait, with times later than now
+        self._polling: set[int] = set()
         self._mail = Mailboxes(self._match)
 
     def post(self, rank: int, call: Call) -> Operation:
@@ -102,8 +114,13 @@ class Coordinator:
             and all(op.end is None or op.end <= clock.now for op in operations)
             and (every or clock.now <= self.now)
         ):
-            self._free(clock)
+            self._free(rank)
             return True
+        if clock.now > self.now:
+            heapq.heappush(self._ahead, (clock.now, rank))
+        self._touched.add(rank)
+        if polls:
+            self._polling.add(rank)
         return False
 
     def cancel(self, operation: Operation) -> None:
@@ -137,17 +154,21 @@ class Coordinator:
         """
         while True:
             self._take(self.now)
-            freed = [rank for rank, clock in enumerate(self.clocks) if self._may_go_on(clock)]
+            while self._ahead and self._ahead[0][0] <= self.now:
+                self._touched.add(heapq.heappop(self._ahead)[1])
+            freed = [rank for rank in sorted(self._touched) if self._may_go_on(self.clocks[rank])]
+            self._touched.clear()
             if freed:
                 for rank in freed:
-                    self._free(self.clocks[rank])
+                    self._free(rank)
                 return [(rank, True) for rank in freed]
-            asked = [rank for rank, clock in enumerate(self.clocks) if self._hears_no(clock)]
+            asked = [rank for rank in sorted(self._polling) if self._hears_no(self.clocks[rank])]
             if asked:
                 for rank in asked:
                     clock = self.clocks[rank]
                     clock.now, clock.waits = max(clock.now, self.now), None
                     clock.idle_polls += 1
+                self._polling.difference_update(asked)
                 return [(rank, False) for rank in asked]
             self.now = self._next_moment()
 
@@ -160,14 +181,16 @@ class Coordinator:
             return False
         return not clock.idle_polls or clock.now < self.now
 
-    def _free(self, clock: RankClock) -> None:
+    def _free(self, rank: int) -> None:
+        clock = self.clocks[rank]
+        self._polling.discard(rank)
         ends = [op.end for op in clock.waits or () if op.end is not None]
         clock.now = max(clock.now, max(ends)) if ends and clock.every else max(clock.now, min(ends, default=0))
         clock.idle_polls = 0 if clock.waits else clock.idle_polls  # to wait for nothing is to do nothing
         clock.waits = None
 
     def _next_moment(self) -> Ticks:
-        ahead = [clock.now for clock in self.clocks if clock.waits is not None and clock.now > self.now]
+        ahead = [self._ahead[0][0]] if self._ahead else []
         if self._pending:
             ahead.append(self._pending[0][0])
         end = self.traffic.next_end()
@@ -205,14 +228,15 @@ class Coordinator:
     def _meet(self, operation: Operation, at: Ticks) -> None:
         """Let a rank enter a collective."""
         call: Collective = operation.call
-        group = call.members, call.context
+        of = self._group(call.members)
+        group = of.number, call.context
         met = self.clocks[operation.rank].n_met
         number = met[group] = met.get(group, 0) + 1
         meeting = self._meetings.get((group, number))
         if meeting is None:
             meeting = self._meetings[group, number] = _Meeting(call, [None] * len(call.members))
         require_alike(meeting.call, call, operation.rank, meeting.operations)
-        place = self._places(call.members)[operation.rank]
+        place = of.places[operation.rank]
         meeting.operations[place] = operation
         meeting.n_entered += 1
         operation.source = number
@@ -231,13 +255,17 @@ class Coordinator:
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
 
-    def _places(self, members: tuple[int, ...]) -> dict[int, int]:
-        """Return the place of each world rank in a group, found once for each group."""
-        kept = self._kept_places.get(id(members))
+    def _group(self, members: tuple[int, ...]) -> _Group:
+        """Return the number of a group and the places of its members; a long tuple is hashed once."""
+        kept = self._kept_groups.get(id(members))
         if kept is None:
-            if len(self._kept_places) >= MAX_KEPT:
-                self._kept_places.clear()
-            kept = self._kept_places[id(members)] = members, {rank: place for place, rank in enumerate(members)}
+            group = self._groups.get(members)
+            if group is None:
+                places = {rank: place for place, rank in enumerate(members)}
+                group = self._groups[members] = _Group(len(self._groups), places)
+            if len(self._kept_groups) >= MAX_KEPT:
+                self._kept_groups.clear()
+            kept = self._kept_groups[id(members)] = members, group
         return kept[1]
 
     def _chosen(self, meeting: _Meeting) -> tuple[str, float]:
@@ -265,7 +293,7 @@ class Coordinator:
             call = meeting.call
             operation = meeting.operations[place]
             assert operation is not None
-            del self._meetings[(call.members, call.context), operation.source]
+            del self._meetings[(self._group(call.members).number, call.context), operation.source]
             del self._of_flowing[meeting.flowing]
 
     def _finish(self, meeting: _Meeting, place: int, at: Ticks) -> None:
@@ -323,6 +351,7 @@ class Coordinator:
 
     def _complete(self, operation: Operation, at: Ticks, spec: str = "") -> None:
         operation.end = max(operation.start, at)
+        self._touched.add(operation.rank)
         deliver = getattr(operation.call, "deliver", None)
         if deliver is not None:
             deliver(operation.result)

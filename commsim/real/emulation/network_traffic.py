@@ -117,6 +117,7 @@ class Traffic:
 
     def enter(self, flowing: Flowing, rank: int, at: Ticks) -> None:
         """Let a rank of the group enter."""
+        flowing.n_entered += flowing.starts[rank] is None
         flowing.starts[rank] = at
         self._events = None
 
@@ -180,7 +181,7 @@ class Traffic:
         """List all that will end, last first: when, whether it is a message, its number, and rank or phase."""
         if self._events is None:
             events = []
-            if self._n_open and (self._messages or any(None not in one.starts for one in self._running)
+            if self._n_open and (self._messages or any(one.n_entered == len(one.starts) for one in self._running)
                                  or not self.leaves_together):  # fmt: skip
                 self._found = found = self._simulated()
                 for j, (flowing, ends) in enumerate(zip(self._running, found.ends, strict=True)):

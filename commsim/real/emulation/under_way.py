@@ -26,8 +26,8 @@ class Flowing:
         Size, as nccl-tests counts it.
     starts, ends : list of int, ticks
         When each rank entered, and left; None before.
-    n_left : int
-        Ranks that have left.
+    n_left, n_entered : int
+        Ranks that have left, and that have entered.
     """
 
     plan: Plan
@@ -36,6 +36,7 @@ class Flowing:
     starts: list[Ticks | None]
     ends: list[Ticks | None]
     n_left: int = 0
+    n_entered: int = 0
 
     def relative(self, begin: Ticks) -> Any:
         """When its ranks entered, after `begin`: one number where all did at once."""

@@ -14,10 +14,8 @@ from torch.futures import Future
 from torch.utils._pytree import tree_leaves
 
 from ..named_group import NamedGroup
-from .host import Host, refused
-from .streams import Moment
-
-_NOT_ALIKE = "{}: ranks that send to single others are not alike; emulate up to 16 ranks with --compute measured"
+from .host import Host
+from .queued_work import Moment
 
 
 class AlikeWork(distributed.Work):  # type: ignore[misc,unused-ignore]
@@ -63,6 +61,16 @@ class AlikeWork(distributed.Work):  # type: ignore[misc,unused-ignore]
     def get_future(self) -> Future[list[Any]]:
         """Future that has been completed: who touches its tensors waits in virtual time."""
         return self._future
+
+
+class ReceivedWork(AlikeWork):
+    """A receive that was started."""
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Let the current stream wait; the host waits for a tensor with values."""
+        super().wait(timeout)
+        self._host.received(self._end, self._result[0])
+        return True
 
 
 class AlikeGroup(NamedGroup):
@@ -169,13 +177,15 @@ class AlikeGroup(NamedGroup):
         self._host.gpu.synchronize(work._end)
         return work
 
-    def send(self, tensors: Any, peer: int, tag: int = 0) -> AlikeWork:  # noqa: ARG002
-        """Refuse a message between ranks: they would not be alike."""
-        raise refused("send", self._host.site(), _NOT_ALIKE.format(f"to rank {peer}"))
+    def send(self, tensors: Any, peer: int, tag: int = 0) -> AlikeWork:
+        """Send a tensor to the rank at the same place of another stage."""
+        end = self._host.send(self._members()[peer], (self.pg_name, tag), tensors[0])
+        return AlikeWork(self._host, end, [])
 
-    def recv(self, tensors: Any, peer: int, tag: int = 0) -> AlikeWork:  # noqa: ARG002
-        """Refuse a message between ranks: they would not be alike."""
-        raise refused("recv", self._host.site(), _NOT_ALIKE.format(f"from rank {peer}"))
+    def recv(self, tensors: Any, peer: int, tag: int = 0) -> AlikeWork:
+        """Receive a tensor of the rank at the same place of another stage."""
+        end = self._host.receive(self._members()[peer], (self.pg_name, tag), tensors[0])
+        return ReceivedWork(self._host, end, list(tensors))
 
     _allgather_base = all_gather_single
     _reduce_scatter_base = reduce_scatter_single

@@ -15,11 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.program import Program
+from commsim.core.schedule import SCRATCH
+from commsim.engine.flow import play
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_times import link_bytes
 
 Group = tuple[int, ...]
+# Number that ECMP hashes for messages, that of :mod:`commsim.real.emulation.network_traffic`.
+MESSAGES = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +44,15 @@ class Exchanged:
         Share of each link's capacity that it takes while it runs.
     collective : str
         Schedule that runs.
+    delay : float, s
+        Time from when a message has left until it has arrived.
     """
 
     time: float
     link_bytes: NDArray[np.float64]
     use: NDArray[np.float64]
     collective: str
+    delay: float = 0.0
 
 
 class NetworkTimes:
@@ -57,11 +68,24 @@ class NetworkTimes:
         Collectives for operations. Default: what runs on the network's machines, as in ``commsim run``.
     seed : int
         Seed of hashes.
+    routing : str, optional
+        Routing, in place of the network's own.
+    framing : Framing, optional
+        How messages are cut into packets.
     """
 
-    def __init__(self, network: Network, placement: Placement, algorithms: dict[str, str], seed: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        placement: Placement,
+        algorithms: dict[str, str],
+        seed: int = 0,
+        routing: str | None = None,
+        framing: Framing | None = None,
+    ) -> None:
         self.network, self._nodes, self._named, self._seed = network, placement.nodes, algorithms, seed
-        self._known: dict[tuple[str, float, tuple[Group, ...]], Exchanged] = {}
+        self._routing, self._framing = routing, framing
+        self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], Exchanged] = {}
         self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
         self._paces: dict[tuple[int, ...], list[float]] = {}
         self.told: list[str] = []
@@ -93,6 +117,29 @@ class NetworkTimes:
             self._known[key] = self._simulated(operation, size, groups)
         return self._known[key]
 
+    def message(self, size: float, pairs: tuple[tuple[int, int], ...]) -> Exchanged:
+        """Return the costs of messages between pairs of ranks that begin at the same time.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Payload of each message.
+        pairs : tuple of (int, int)
+            Sender and receiver of each.
+        """
+        key = ("message", size, pairs)
+        if key not in self._known:
+            program = Program(len(self._nodes), 1, n_scratch=1)
+            src, dst = np.array(pairs).T
+            program.copy(src=src, dst=dst, src_chunk=0, dst_chunk=0, dst_buffer=SCRATCH)
+            job = Job(program.build(), Placement(self._nodes), number=MESSAGES)
+            plan = plan_flows(self.network, [job], routing=self._routing, seed=self._seed)
+            on_wire = np.full(len(pairs), self._framing.on_wire(np.array([size]))[0] if self._framing else size)
+            times = play(plan, on_wire).times
+            sent, done = float(times.sent.max()), float(times.done.max())
+            self._known[key] = self._exchanged(sent, link_bytes(plan, times), "message", done - sent)
+        return self._known[key]
+
     def paces(self, active: Sequence[Exchanged]) -> list[float]:
         """Paces of collectives that overlap, in collectives per second: max-min fair by the share of their links."""
         if len(active) < 2:
@@ -114,7 +161,9 @@ class NetworkTimes:
             return Exchanged(0.0, nothing, nothing, "none")
         if (operation, groups) not in self._plans:
             name = self._collective(operation)
-            shared: dict[str, Any] = {"operation": operation, "seed": self._seed}
+            shared: dict[str, Any] = {"operation": operation, "seed": self._seed, "routing": self._routing}
+            if self._framing is not None:
+                shared["framing"] = self._framing
             if len(groups) == 1:
                 where = Placement(self._nodes[list(groups[0])])
                 scenario = scenario_of(name, self.network, n_ranks=len(groups[0]), placement=where, **shared)
@@ -128,12 +177,15 @@ class NetworkTimes:
         results = solve(scenario, [0.0 if operation == "barrier" else max(size, 1.0)], plan=plan).results
         time = max(one.time for one in results)
         # one simulation of several groups has the bytes of each
-        link_bytes = np.sum([one.link_bytes for one in results], axis=0)
+        sent = np.sum([one.link_bytes for one in results], axis=0)
         # groups of NCCL's own plans may share a link for less time than all of their bytes need on it
-        time = max(time, float((link_bytes / self.network.bandwidth).max()))
+        time = max(time, float((sent / self.network.bandwidth).max()))
+        return self._exchanged(time, sent, results[0].collective)
+
+    def _exchanged(self, time: float, sent: NDArray[np.float64], collective: str, delay: float = 0.0) -> Exchanged:
         capacity = self.network.bandwidth * time
-        use = np.divide(link_bytes, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-        return Exchanged(time, link_bytes, use, results[0].collective)
+        use = np.divide(sent, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+        return Exchanged(time, sent, use, collective, delay)
 
     def _collective(self, operation: str) -> str:
         from commsim.scenario.collective_names import USUAL, usual_collective

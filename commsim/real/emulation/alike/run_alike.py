@@ -1,16 +1,11 @@
-"""Run a program as the first of many ranks that are alike, and measure its steps in virtual time."""
+"""Run a program as the first of many ranks that are alike, or of stages of such ranks, in virtual time."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
-
-import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -21,66 +16,12 @@ from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
 from commsim.scenario.read import scenario_of
 
-from ..failures import ProgramError
-from ..start_process import raised_at
+from .alike_run import AlikeRun, RankReport
 from .compute import Compute
-from .host import Host
 from .network_times import NetworkTimes
-from .streams import Exchange, Span
 
+EAGER = 65536.0
 __all__ = ["AlikeRun", "run_alike"]
-
-
-@dataclass(frozen=True, slots=True)
-class AlikeRun:
-    """What an emulated program did.
-
-    Parameters
-    ----------
-    time : float, s
-        Virtual time of the whole program.
-    steps : tuple of float, s
-        Ends of the steps of its optimiser.
-    host : Host
-        State of the rank that ran.
-    remarks : tuple of str
-        What was assumed.
-    """
-
-    time: float
-    steps: tuple[float, ...]
-    host: Host
-    remarks: tuple[str, ...]
-
-    @property
-    def window(self) -> tuple[float, float]:
-        """Start and end of the last step, s; of all, where the program has no optimiser."""
-        if not self.steps:
-            return 0.0, self.time
-        return (self.steps[-2] if len(self.steps) > 1 else 0.0), self.steps[-1]
-
-    @property
-    def step_time(self) -> float:
-        """Time of the last step, s."""
-        return self.window[1] - self.window[0]
-
-    @property
-    def exchanges(self) -> list[Exchange]:
-        """Collectives that ended in the last step, in the order in which they were called."""
-        begin, end = self.window
-        return [one for one in self.host.gpu.exchanges if one.end is not None and begin < one.end <= end]
-
-    @property
-    def spans(self) -> Sequence[Span]:
-        """What each stream did, in the whole program."""
-        return self.host.gpu.spans
-
-    def link_bytes(self) -> NDArray[np.float64]:
-        """Bytes on each link in the last step."""
-        total = np.zeros(self.host.network.network.n_links)
-        for one in self.exchanges:
-            total += one.costs.link_bytes
-        return total
 
 
 def run_alike(
@@ -89,9 +30,11 @@ def run_alike(
     ranks: int,
     compute: Compute,
     algorithms: dict[str, str] | None = None,
+    stages: int = 1,
+    eager: float = EAGER,
     **options: Unpack[ScenarioOptions],
 ) -> AlikeRun:
-    """Run a program as the first of ranks that are alike, without data.
+    """Run a program as the first rank of each stage, without data; the others of a stage are taken as alike.
 
     Parameters
     ----------
@@ -105,6 +48,10 @@ def run_alike(
         Where the time of operators comes from.
     algorithms : mapping of str to str, optional
         Collectives for operations. Default: what runs on the network's machines, as in ``commsim run``.
+    stages : int
+        Number of pipeline stages, each of as many consecutive ranks. A process runs for each.
+    eager : float, bytes
+        Largest message between stages that is sent before its receive is posted.
     **options
         Keywords of :func:`commsim.scenario_of`: placement, routing, seed, faults and costs of messages.
 
@@ -117,65 +64,62 @@ def run_alike(
     ProgramError
         If the program raises.
     """
-    path, arguments = _command(program)
+    if stages < 1 or ranks % stages:
+        raise InputError(f"--stages must divide the {ranks} ranks, got {stages}")
     load_torch()
+    from .script import run_script, script_of
+
+    script = script_of(program)
     options["n_ranks"] = ranks
     scenario = scenario_of("", network, **options)
     placement = scenario.placement
     if placement is None or isinstance(placement, str):
         placement = load_placement(placement or PACKED, scenario.network, ranks, scenario.seed)
     placement.check(scenario.network, ranks)
-    times = NetworkTimes(scenario.network, placement, algorithms or {}, scenario.seed)
-    host = Host(ranks, compute, times, path)
-    from .stand_ins import stand_ins
-    from .tensors import OnOneDevice, WithoutData
+    times = NetworkTimes(
+        scenario.network, placement, algorithms or {}, scenario.seed, scenario.routing, scenario.wish.framing
+    )
+    n_local = _ranks_of_a_machine(scenario.network, placement)
+    from .host import Host
+    from .stage_gpu import Stages
+    from .stage_process import StageJob
+    from .stages import StageRuns
+    from .virtual_gpu import VirtualGpu
 
-    without_data = WithoutData(host)  # made before the stand-ins: it imports modules that look at torch's functions
-    with stand_ins(host, _ranks_of_a_machine(scenario.network, placement)), without_data, OnOneDevice():
-        _run(path, arguments)
-        time = host.gpu.synchronize()
-    ends = [moment.time for moment in host.steps if moment.time is not None]
-    return AlikeRun(time, tuple(ends), host, (*scenario.remarks, *host.remarks()))
+    reports: list[RankReport]
+    if stages == 1:
+        gpu = VirtualGpu(times)
+        reports, timeline = [run_script(script, Host(ranks, compute, gpu, Stages(1, ranks, 0)), n_local)], gpu.timeline
+    else:
+        size = ranks // stages
+        runs = StageRuns(times, Stages(stages, size, 0), eager)
+        with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
+            reports = runs.run(
+                lambda own: StageJob(script, ranks, n_local, compute, Stages(stages, size, own)), Path(folder)
+            )
+        timeline = runs.timeline
+    said = dict.fromkeys(text for one in reports for text in one.remarks)
+    remarks = (*scenario.remarks, *_assumed(ranks, stages), *compute.told(), *times.told, *said)
+    return AlikeRun(script.path.stem, times.network, timeline, tuple(reports), times.n_simulated, remarks)
 
 
-def _command(program: Sequence[str]) -> tuple[Path, Sequence[str]]:
-    """Return the file and the arguments of ``[python] FILE ARGS``."""
-    words = list(program)
-    if words and Path(words[0]).name.rstrip("0123456789.") == "python":
-        words = words[1:]
-    if not words or not words[0].endswith(".py"):
-        raise InputError(f"ranks that are alike run a file, such as python train.py, got {' '.join(program)!r}")
-    if not Path(words[0]).is_file():
-        raise InputError(f"{words[0]}: no such program")
-    return Path(words[0]), words[1:]
+def _assumed(ranks: int, stages: int) -> list[str]:
+    """Say what is assumed of the ranks that do not run."""
+    if stages == 1:
+        ran = f"rank 0 of {ranks} ran, the others are taken as alike"
+    else:
+        firsts = ", ".join(str(stage * (ranks // stages)) for stage in range(min(stages, 8)))
+        ran = (
+            f"ranks {firsts}{', ...' if stages > 8 else ''} of {ranks} ran, the first of each of {stages} stages; the "
+            "others of a stage are taken as alike"
+        )
+    return [
+        f"{ran}: they call the same collectives at the same times; tensors have no data",
+        "the host launches kernels in no time; kernels of collectives take no multiprocessors from computation",
+    ]
 
 
 def _ranks_of_a_machine(network: Network, placement: Placement) -> int:
     """Ranks on the machine of the first one."""
     machine = network.machine[placement.nodes]
     return int((machine == machine[0]).sum()) if machine[0] >= 0 else 1
-
-
-def _run(path: Path, arguments: Sequence[str]) -> None:
-    """Execute a program as the main module; what it raises becomes one line with the place."""
-    import runpy
-
-    kept, folder = sys.argv, str(path.resolve().parent)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, folder)
-    try:
-        runpy.run_path(str(path), run_name="__main__")
-    except SystemExit as leave:
-        if leave.code not in (None, 0):
-            raise ProgramError(f"{path}: rank 0 exits with {leave.code}") from None
-    except InputError:
-        raise
-    except Exception as error:
-        inner = error.__cause__ or error.__context__
-        if isinstance(inner, InputError):  # libraries wrap what their callbacks raise
-            raise inner from None
-        raise ProgramError(f"rank 0: {raised_at(error, error.__traceback__)}") from error
-    finally:
-        sys.argv = kept
-        with contextlib.suppress(ValueError):
-            sys.path.remove(folder)

@@ -18,7 +18,7 @@ from ..named_group import NAME
 from .fused import fused_rms_norm
 from .group import make_group
 from .host import Host
-from .streams import Moment
+from .queued_work import Moment
 from .tensors import GPU, here
 
 # What makes groups at the moment: torch keeps the first backend of a name for ever.
@@ -28,7 +28,7 @@ ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 def _streams_of(host: Host) -> dict[str, Any]:
     """Classes and functions of a module of devices, as ``torch.cuda``, on the virtual GPU."""
-    gpu = host.gpu
+    gpu: Any = host.gpu  # streams of the two kinds of GPU differ
 
     class Stream:
         """A stream of the virtual GPU."""
@@ -52,7 +52,7 @@ def _streams_of(host: Host) -> dict[str, Any]:
             gpu.synchronize(gpu.record(self.queue))
 
         def query(self) -> bool:
-            return not self.queue.queue
+            return bool(gpu.is_idle(self.queue))
 
         def __enter__(self) -> Any:
             self._before, gpu.current = gpu.current, self.queue
@@ -89,7 +89,7 @@ def _streams_of(host: Host) -> dict[str, Any]:
 
         def elapsed_time(self, end: Any) -> float:
             """Milliseconds between two events."""
-            return 1e3 * (gpu.synchronize(end.moment) - gpu.synchronize(self.moment))
+            return float(1e3 * (gpu.synchronize(end.moment) - gpu.synchronize(self.moment)))
 
     @contextlib.contextmanager
     def stream(one: Any) -> Iterator[Any]:
@@ -148,9 +148,10 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
     begun = time.time()
     name = host.compute.gpu.summary if host.compute.gpu is not None else "emulated GPU"
     env = {
-        "RANK": "0", "WORLD_SIZE": f"{host.n_ranks}", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": f"{n_local}",
-        "GROUP_RANK": "0", **ADDRESS,
+        "RANK": f"{host.rank}", "WORLD_SIZE": f"{host.n_ranks}", "LOCAL_RANK": f"{host.rank % n_local}",
+        "LOCAL_WORLD_SIZE": f"{n_local}", "GROUP_RANK": f"{host.rank // n_local}", **ADDRESS,
     }  # fmt: skip
+    gpu: Any = host.gpu
     streams = _streams_of(host)
     with contextlib.ExitStack() as patches:
         patches.enter_context(mock.patch.dict(os.environ, env))
@@ -174,7 +175,7 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
         clocks = ("time", "perf_counter", "monotonic")
         replace(time, **{clock: lambda: begun + host.gpu.clock for clock in clocks})
         replace(time, perf_counter_ns=lambda: int(1e9 * (begun + host.gpu.clock)))
-        hook = register_optimizer_step_post_hook(lambda *_: host.steps.append(host.gpu.record(host.gpu.default)))
+        hook = register_optimizer_step_post_hook(lambda *_: host.steps.append(gpu.record(gpu.default)))
         try:
             yield
         finally:
@@ -215,7 +216,7 @@ def _init(host: Host) -> Callable[..., None]:
             raise InputError(
                 f"{host.site()}: init_process_group has world_size={world}, emulated are {host.n_ranks} ranks"
             )
-        original(NAME, store=distributed.HashStore(), rank=0, world_size=host.n_ranks)
+        original(NAME, store=distributed.HashStore(), rank=host.rank, world_size=host.n_ranks)
 
     return init_process_group
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,21 +91,22 @@ class Memory:
     ----------
     values : array
         All of it, in elements of the type.
-    counts, displacements : list of int
+    counts, displacements : sequence of int
         Elements of each block, and where each begins.
     datatype : Datatype
         The type.
     """
 
     values: NDArray[Any]
-    counts: list[int]
-    displacements: list[int]
+    counts: Sequence[int]
+    displacements: Sequence[int]
     datatype: Datatype
+    n_elements: int
 
     @property
     def n_bytes(self) -> int:
         """Bytes of all blocks."""
-        return sum(self.counts) * self.datatype.size
+        return self.n_elements * self.datatype.size
 
     def block(self, number: int) -> NDArray[Any]:
         """Return one block, not copied."""
@@ -113,7 +116,7 @@ class Memory:
     @property
     def whole(self) -> NDArray[Any]:
         """All blocks, where they are one behind the other."""
-        return self.values[self.displacements[0] : self.displacements[0] + sum(self.counts)]
+        return self.values[self.displacements[0] : self.displacements[0] + self.n_elements]
 
     def put(self, number: int, data: Any) -> None:
         """Write what was received into a block; nothing where no data is moved."""
@@ -167,14 +170,23 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
     values = values.view(np.uint8)
     n = len(values) // datatype.size
     values = values[: n * datatype.size].view(datatype.dtype)
+    even: int | None = None
+    listed: Sequence[int]
+    places: Sequence[int]
     if counts is None:
-        even = n // n_blocks
-        more = n % n_blocks if vector else 0
-        listed = [even + (k < more) for k in range(n_blocks)]
+        even, more = n // n_blocks, n % n_blocks if vector else 0
+        listed = [even + (k < more) for k in range(n_blocks)] if more else ()
+        even = None if more else even
     elif isinstance(counts, (int, np.integer)):
-        listed = [int(counts)] * n_blocks if of_one or n_blocks == 1 else [int(counts) // n_blocks] * n_blocks
+        even, listed = int(counts) if of_one else int(counts) // n_blocks, ()
     else:
         listed = [int(count) for count in counts]
+    if even is not None and displacements is None:  # what most calls have, of many ranks
+        if even * n_blocks > n:
+            raise _too_short(n, datatype, even * n_blocks)
+        return Memory(values, *_equal_blocks(even, n_blocks), datatype, even * n_blocks)
+    if even is not None:
+        listed = (even,) * n_blocks
     if displacements is None:
         places = [*itertools.accumulate(listed[:-1], initial=0)] if listed else []
     elif isinstance(displacements, (int, np.integer)):
@@ -185,8 +197,18 @@ def memory_of(spec: Any, n_blocks: int = 1, *, of_one: bool = False, vector: boo
         raise MPIError(2, f"{n_blocks} counts and displacements are needed, got {len(listed)} and {len(places)}")
     end = max((place + count for place, count in zip(places, listed, strict=True)), default=0)
     if end > n:
-        raise MPIError(1, f"the buffer has {n} elements of {datatype.name}, and {end} are needed")
-    return Memory(values, listed, places, datatype)
+        raise _too_short(n, datatype, end)
+    return Memory(values, listed, places, datatype, sum(listed))
+
+
+@functools.lru_cache(maxsize=1024)
+def _equal_blocks(count: int, n_blocks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return counts and displacements of equal blocks, one behind the other."""
+    return (count,) * n_blocks, tuple(count * k for k in range(n_blocks))
+
+
+def _too_short(n: int, datatype: Datatype, needed: int) -> MPIError:
+    return MPIError(1, f"the buffer has {n} elements of {datatype.name}, and {needed} are needed")
 
 
 def is_in_place(spec: Any) -> bool:

@@ -10,7 +10,8 @@ from commsim.cli import main
 from commsim.core.errors import InputError
 from commsim.real.emulation.alike.compute import compute_of
 from commsim.real.emulation.alike.network_times import Exchanged, max_min
-from commsim.real.emulation.alike.streams import Exchange, VirtualGpu
+from commsim.real.emulation.alike.queued_work import Exchange
+from commsim.real.emulation.alike.virtual_gpu import VirtualGpu
 
 STAR = "star:n_hosts=64,bandwidth=100Gbps"
 PROGRAM = """

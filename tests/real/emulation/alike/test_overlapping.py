@@ -6,7 +6,8 @@ import pytest
 import commsim as cs
 from commsim.core.placement import Placement
 from commsim.real.emulation.alike.network_times import NetworkTimes
-from commsim.real.emulation.alike.streams import Exchange, VirtualGpu
+from commsim.real.emulation.alike.queued_work import Exchange
+from commsim.real.emulation.alike.virtual_gpu import VirtualGpu
 from commsim.scenario.inputs import load_network
 from commsim.scenario.read import scenario_of
 from commsim.scenario.together.composition import read_composition

@@ -1,0 +1,116 @@
+"""What a program of ranks that are alike, or of stages of such ranks, did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+
+from .compute import Spent
+from .queued_work import Exchange, Span
+from .timeline import Timeline
+
+__all__ = ["AlikeRun", "RankReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankReport:
+    """What one rank that ran says of itself.
+
+    Parameters
+    ----------
+    steps : tuple of float, s
+        Ends of the steps of its optimiser.
+    spent : Spent
+        Time of its operators.
+    remarks : tuple of str
+        What was left out or not known.
+    """
+
+    steps: tuple[float, ...]
+    spent: Spent
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeRun:
+    """What an emulated program did.
+
+    Parameters
+    ----------
+    name : str
+        Name of the program.
+    network : Network
+        Network.
+    timeline : Timeline
+        Streams of all GPUs that stood for others.
+    reports : tuple of RankReport
+        One for each stage.
+    n_simulated : int
+        Collectives that were simulated.
+    remarks : tuple of str
+        What was assumed.
+    """
+
+    name: str
+    network: Network
+    timeline: Timeline
+    reports: tuple[RankReport, ...]
+    n_simulated: int
+    remarks: tuple[str, ...]
+
+    @property
+    def time(self) -> float:
+        """Virtual time of the whole program, s."""
+        return self.timeline.clock
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Ends of the steps, when the last stage has ended each, s."""
+        return tuple(max(ends) for ends in zip(*(one.steps for one in self.reports), strict=False))
+
+    @property
+    def spent(self) -> Spent:
+        """Time of operators, of all stages together."""
+        total = Spent()
+        for one in self.reports:
+            total.by_bound.update(one.spent.by_bound)
+            total.by_operator.update(one.spent.by_operator)
+            total.calls.update(one.spent.calls)
+            total.operations += one.spent.operations
+        return total
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Start and end of the last step, s; of all, where the program has no optimiser."""
+        steps = self.steps
+        if not steps:
+            return 0.0, self.time
+        return (steps[-2] if len(steps) > 1 else 0.0), steps[-1]
+
+    @property
+    def step_time(self) -> float:
+        """Time of the last step, s."""
+        return self.window[1] - self.window[0]
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Collectives and messages that ended in the last step, in the order in which they were called."""
+        begin, end = self.window
+        return [one for one in self.timeline.exchanges if one.end is not None and begin < one.end <= end]
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """What each stream did, in the whole program."""
+        return self.timeline.spans
+
+    def link_bytes(self) -> NDArray[np.float64]:
+        """Bytes on each link in the last step."""
+        total = np.zeros(self.network.n_links)
+        for one in self.exchanges:
+            total += one.costs.link_bytes
+        return total

@@ -1,0 +1,125 @@
+"""Pipeline stages without data: messages between them in virtual time, and a program against all ranks with data."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commsim.cli import main
+from commsim.core.errors import InputError
+from commsim.core.placement import Placement
+from commsim.real.emulation.alike.network_times import Exchanged, NetworkTimes
+from commsim.real.emulation.alike.queued_work import Exchange, Message, Moment
+from commsim.real.emulation.alike.timeline import Timeline
+from commsim.scenario.inputs import load_network
+
+PROGRAM = Path(__file__).parents[4] / "examples" / "train_pipeline.py"
+STAR = "star:n_hosts=8,bandwidth=25Gbps"
+
+
+class Alone:
+    """Every exchange at the pace that it has alone."""
+
+    def paces(self, active):
+        return [1 / one.time for one in active]
+
+
+def message(ends, *, time=2.0, delay=0.5, eager=False):
+    costs = Exchanged(time, np.zeros(1), np.ones(1), "message", delay)
+    return Message(costs, "send", 1.0, 2, "here:1", n_gpus=2, ends=ends, is_eager=eager)
+
+
+def put(timeline, gpu, *works):
+    """Put works on a stream of a GPU of its own; return its end."""
+    stream = timeline.stream("", gpu)
+    stream.queue.extend(works)
+    return timeline.record(stream, Moment())
+
+
+def idle(timeline):
+    return all(map(timeline.is_idle, range(len(timeline.computing))))
+
+
+@pytest.mark.parametrize(("eager", "received"), [(False, 5.5), (True, 3.0)])
+def test_a_message_begins_when_both_are_there_unless_it_is_eager(eager, received):
+    timeline = Timeline(Alone(), 2)
+    one = message((0, 1), eager=eager)
+    sent = put(timeline, 0, one)
+    stream = timeline.stream("", 1)
+    timeline.compute(stream, 3.0, "a")
+    stream.queue.append(one)
+    came = timeline.record(stream, Moment())
+    timeline.advance(lambda: idle(timeline))
+    assert came.time == pytest.approx(received)
+    assert sent.time == pytest.approx(2.0 if eager else 5.0)
+
+
+def test_messages_between_two_stages_follow_each_other_when_one_has_left():
+    timeline = Timeline(Alone(), 3)
+    first, second, other = message((0, 1)), message((0, 1)), message((0, 2))
+    for one in (first, second, other):
+        put(timeline, 0, one)
+    came = [put(timeline, gpu, one) for gpu, one in ((1, first), (1, second), (2, other))]
+    timeline.advance(lambda: idle(timeline))
+    assert [one.time for one in came] == pytest.approx([2.5, 4.5, 2.5])
+
+
+def test_a_collective_of_two_stages_begins_when_both_have_reached_it():
+    timeline = Timeline(Alone(), 2)
+    both = Exchange(Exchanged(1.0, np.zeros(1), np.ones(1), "ring"), "all_reduce", 1.0, 4, "here:1", n_gpus=2)
+    ends = [put(timeline, 0, both)]
+    stream = timeline.stream("", 1)
+    timeline.compute(stream, 3.0, "a")
+    stream.queue.append(both)
+    ends.append(timeline.record(stream, Moment()))
+    timeline.advance(lambda: idle(timeline))
+    assert [one.time for one in ends] == pytest.approx([4.0, 4.0])
+
+
+def test_stages_that_wait_for_each_other_are_a_deadlock():
+    timeline = Timeline(Alone(), 2)
+    put(timeline, 0, message((0, 1)))
+    with pytest.raises(InputError, match=r"deadlock: .*stage 0: send \(here:1\)"):
+        timeline.advance(lambda: idle(timeline))
+
+
+def test_messages_of_all_ranks_of_a_stage_share_links():
+    network = load_network("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=10Gbps,uplink_bandwidth=10Gbps")
+    times = NetworkTimes(network, Placement(np.array(network.hosts, np.int32)), {})
+    one, two = times.message(1e6, ((0, 2),)), times.message(1e6, ((0, 2), (1, 3)))
+    assert two.time == pytest.approx(2 * one.time)
+    assert one.time == pytest.approx(1e6 / 1.25e9)
+    assert one.delay > 0
+
+
+def test_stages_that_do_not_divide_the_ranks_are_refused(capsys):
+    assert main(["emulate", "-n", "4", "--stages", "3", "--topology", STAR, "--", "x.py"]) == 2
+    assert "--stages must divide the 4 ranks" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--schedule", "interleaved", "--batch", "512")])
+def test_stages_take_the_time_of_all_ranks_with_data(tmp_path, flags):
+    pytest.importorskip("torch")
+    times = []
+    for more in ((), ("--stages", "2", "--data", "none")):
+        out = tmp_path / "out.json"
+        argv = ["emulate", "-n", "4", "--topology", STAR, "--json", str(out), *more, "--", "python", str(PROGRAM)]
+        assert main([*argv, "--steps", "1", *flags]) == 0
+        times.append(json.loads(out.read_text())["time_s"])
+    assert times[0] > 0
+    assert times[1] == pytest.approx(times[0], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_a_message_between_ranks_that_are_alike_names_the_flag(tmp_path, capfd):
+    pytest.importorskip("torch")
+    path = tmp_path / "prog.py"
+    path.write_text(
+        "import torch\nfrom torch import distributed\ndistributed.init_process_group('nccl')\n"
+        "distributed.send(torch.zeros(4), 1)\n"
+    )
+    given = ["-n", "2", "--topology", STAR, "--compute", "roofline:h100", "--", str(path)]
+    assert main(["emulate", *given]) == 2
+    assert "divide them into stages with --stages N" in capfd.readouterr().err
