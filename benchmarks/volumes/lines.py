@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 from commsim.cli import VERBS, main, parser_of
@@ -102,7 +103,7 @@ def _options(verb: str, second: str) -> list[tuple[str, bool]]:
 
 
 @contextlib.contextmanager
-def folder() -> object:
+def folder() -> Iterator[Path]:
     """Work in an empty folder with the inputs, and its own folder for temporary files."""
     where = Path(tempfile.mkdtemp(prefix="volume-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     before, temporary = Path.cwd(), tempfile.tempdir
