@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.limits import EXPECTED
 from commsim.scenario.bounds.usable_links import Graph
 
 # By which the solver may be off.
@@ -35,7 +36,10 @@ class FlowProgram:
 
         cost = np.zeros(self.n)
         cost[0] = 1.0
+        before = EXPECTED.part
+        EXPECTED.part = before or f"solving a linear program of {self.n} variables"
         result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method="highs")
+        EXPECTED.part = before
         if not result.success:
             raise InputError(f"{name}: a rank cannot reach another one, so no bound exists")
         return float(result.x[0]) * (1 - rounding)
