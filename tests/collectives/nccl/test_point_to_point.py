@@ -40,3 +40,8 @@ def test_small_messages_over_a_network_have_smaller_chunks():
     chunks = [message(n, 1, 1, network=True, many_nodes=True).chunk // KIB for n in (17 * KIB, 128 * KIB, 1024 * KIB)]
     assert chunks == [32, 64, 128]
     assert message(0, 1, 4, network=True, many_nodes=True).n_channels == 1
+
+
+def test_a_signal_has_no_bytes_and_a_chunk_of_ll_is_half_of_a_step():
+    assert message(0, 1, 1, network=False, many_nodes=False).n_bytes == 0
+    assert message(1000, 1, 1, network=False, many_nodes=False).chunk == 32 * 1024
