@@ -17,7 +17,7 @@ from benchmarks.results_file import write_results
 from commsim.core.errors import CommsimError
 from commsim.report.terminal import print_table
 from commsim.workload.backward_trace import read_backward_trace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 from commsim.workload.vector_add import read_vector_add

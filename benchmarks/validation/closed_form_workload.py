@@ -11,7 +11,8 @@ from commsim.core.cost import Framing, LogGP
 from commsim.core.network import HOST, Network
 from commsim.scenario.inputs import load_network
 from commsim.workload.backward_trace import BackwardTrace
-from commsim.workload.cost_of import closed_form_costs, network_costs
+from commsim.workload.cost_by_formula import closed_form_costs
+from commsim.workload.cost_of import network_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph

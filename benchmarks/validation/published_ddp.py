@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 

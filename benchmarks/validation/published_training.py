@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
 from commsim.workload.parallel.layer_parallel import shared_slow_down
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph

@@ -137,7 +137,8 @@ class Trainer:
     def _costs_of(
         self, seed: int, parameters: Mapping[str, Any], own: Mapping[str, Any], network: Network | None
     ) -> Callable[[Task], float]:
-        from commsim.workload.cost_of import closed_form_costs, network_costs
+        from commsim.workload.cost_by_formula import closed_form_costs
+        from commsim.workload.cost_of import network_costs
 
         if network is None:
             return closed_form_costs(own.get("latency", 0.0), own["bandwidth"])

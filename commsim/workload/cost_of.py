@@ -1,10 +1,10 @@
-"""Costs of the communications of a graph: by closed form, or by simulation on a network."""
+"""Costs of the communications of a graph, by simulation on a network."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,63 +30,9 @@ SEND, MESSAGE = "send", "binomial_broadcast"
 IN_PLACE_OF = {SEND: "broadcast"}  # operation of the collective that carries it
 # Operation whose gradients a compressor compresses.
 COMPRESSED = "all_reduce"
-CHAINS = ("broadcast", "reduce")
 
 ELEMENT = 4  # bytes of a value of sparse data
 Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what an array is made of
-
-
-def closed_form_costs(
-    alpha: float = 0.0, bandwidth: float = math.inf, gamma: float = 0.0, framing: Framing | None = None
-) -> Callable[[Task], float]:
-    """Costs of rings without contention: steps x alpha + busbw factor x bytes / bandwidth + gamma x bytes reduced.
-
-    Rings for all-reduce, reduce-scatter, all-gather and the exchanges; broadcast and reduce are pipelined chains at the
-    limit of many chunks, S/B, whose n - 1 steps are paid once; a barrier takes ceil(log2 n) steps.
-
-    Parameters
-    ----------
-    alpha : float, s
-        Time of each step: latency, and overhead of a message.
-    bandwidth : float, bytes/s
-        Bandwidth of each rank, one way.
-    gamma : float, s/byte
-        Time to add a byte; it is not hidden behind sending.
-    framing : Framing, optional
-        Packets of the message of each step; default: bytes only.
-
-    Returns
-    -------
-    callable
-        From a task to seconds, for :func:`commsim.workload.task_graph.simulate_graph`; a computation costs its
-        duration.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range; the callable raises it for an operation that it does not know.
-    """
-    if not (0 <= alpha < math.inf and bandwidth > 0 and 0 <= gamma < math.inf):
-        raise InputError(f"alpha and gamma must be 0 or more, bandwidth positive, got {alpha}, {gamma}, {bandwidth}")
-
-    framing = framing or Framing()
-
-    def cost(task: Task) -> float:
-        n = len(task.group)
-        if not task.operation:
-            return task.duration
-        if task.operation == "send":
-            return alpha + float(framing.on_wire(task.size)) / bandwidth
-        factor = operation(task.operation).busbw_factor(n) if n > 1 else 0.0
-        added = {"all_reduce": (n - 1) / n, "reduce_scatter": (n - 1) / n, "reduce": float(n > 1)}
-        steps = _steps(task.operation, n)
-        messages = 1 if task.operation in CHAINS else steps  # a chain's many chunks are taken as one message
-        sent = factor * task.size
-        if framing.header and messages:
-            sent = messages * float(framing.on_wire(sent / messages))
-        return steps * alpha + sent / bandwidth + added.get(task.operation, 0.0) * task.size * gamma
-
-    return cost
 
 
 def network_costs(
@@ -346,12 +292,3 @@ def _with_density(spec: str) -> str:
 def _at_least_a_byte(task: Task) -> float:
     """Size to simulate: an empty message still takes its latencies, and a barrier has no bytes."""
     return 0.0 if task.operation == "barrier" else max(task.size, 1.0)
-
-
-def _steps(name: str, n: int) -> int:
-    """Messages one after the other."""
-    if name == "all_reduce":
-        return 2 * (n - 1)
-    if name == "barrier":
-        return (n - 1).bit_length()
-    return min(1, n - 1) if name == "send_recv" else n - 1

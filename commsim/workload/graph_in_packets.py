@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.engine.flow_plan import FlowPlan, Job, number_of, plan_flows
 from commsim.engine.packet.hosts.tasks import Tasks
-from commsim.engine.packet.step import StepRun, run_step
+from commsim.engine.packet.iteration import StepRun, run_step
 from commsim.engine.packet.transports.spraying import Spraying
 
 from .cost_of import NetworkCosts
@@ -59,7 +59,7 @@ def play_graph(graph: Graph, costs: NetworkCosts, how: Spraying, *, seed: int = 
     InputError
         Without an exchange, or if what one sends depends on its tensors.
     PhysicsError
-        As in :func:`commsim.engine.packet.step.run_step`.
+        As in :func:`commsim.engine.packet.iteration.run_step`.
     """
     sends = [k for k, task in enumerate(graph.tasks) if task.operation]
     if not sends:

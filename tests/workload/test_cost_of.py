@@ -9,7 +9,8 @@ from commsim.core.errors import InputError
 from commsim.scenario.collective_names import USUAL
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
-from commsim.workload.cost_of import closed_form_costs, network_costs
+from commsim.workload.cost_by_formula import closed_form_costs
+from commsim.workload.cost_of import network_costs
 from commsim.workload.task_graph import Task
 
 STAR = "star:n_hosts=5,bandwidth=100Gbps,latency=1us"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
 from commsim.workload.task_graph import simulate_graph
 

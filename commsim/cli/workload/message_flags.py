@@ -62,7 +62,8 @@ def costs(
     InputError
         If flags contradict each other.
     """
-    from commsim.workload.cost_of import closed_form_costs, network_costs
+    from commsim.workload.cost_by_formula import closed_form_costs
+    from commsim.workload.cost_of import network_costs
 
     if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both set the cost of communication; give one of them")

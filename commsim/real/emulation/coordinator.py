@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,35 +20,13 @@ from .matching import Envelope, Mailboxes
 from .network_traffic import Traffic
 from .rank_calls import Call, Collective, Operation, Receive, Send
 from .rank_clock import RankClock
-from .under_way import Flowing, Message
+from .under_way import Flowing, Group, Meeting, Message
 
 # Function of (operation, size, number of ranks, root, library asked for) to the collective that a library runs.
 Choice = Callable[[str, float, int, int, str], str]
 # Tuples whose groups are kept: those of processes come anew with each call.
 MAX_KEPT = 1024
 __all__ = ["Choice", "Coordinator"]
-
-
-@dataclass(slots=True, eq=False)
-class _Meeting:
-    """One collective of all members: the n-th of their group and context."""
-
-    call: Collective
-    operations: list[Operation | None]
-    flowing: Flowing | None = None
-    n_results: int = -1
-    n_entered: int = 0
-    results: Sequence[Any] = ()
-    spec: str = ""
-    n_left: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """A group: its number, and the place of each of its world ranks."""
-
-    number: int
-    places: dict[int, int]
 
 
 class Coordinator:
@@ -79,11 +55,11 @@ class Coordinator:
         self.now: Ticks = 0
         self.clocks = [RankClock() for _ in traffic.nodes]
         self._pending: list[tuple[Ticks, int, int, Operation]] = []
-        self._meetings: dict[tuple[tuple[int, Hashable], int], _Meeting] = {}
-        self._of_flowing: dict[Flowing, _Meeting] = {}
+        self._meetings: dict[tuple[tuple[int, Hashable], int], Meeting] = {}
+        self._of_flowing: dict[Flowing, Meeting] = {}
         self._of_message: dict[Message, Envelope] = {}
-        self._groups: dict[tuple[int, ...], _Group] = {}
-        self._kept_groups: dict[int, tuple[tuple[int, ...], _Group]] = {}  # by id, with what has the id
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self._kept_groups: dict[int, tuple[tuple[int, ...], Group]] = {}  # by id, with what has the id
         self._touched: set[int] = set()  # ranks that may be free: something that they asked for has ended
         self._ahead: list[tuple[Ticks, int]] = []  # ranks that wait, with times later than now
         self._polling: set[int] = set()
@@ -234,7 +210,7 @@ class Coordinator:
         number = met[group] = met.get(group, 0) + 1
         meeting = self._meetings.get((group, number))
         if meeting is None:
-            meeting = self._meetings[group, number] = _Meeting(call, [None] * len(call.members))
+            meeting = self._meetings[group, number] = Meeting(call, [None] * len(call.members))
         require_alike(meeting.call, call, operation.rank, meeting.operations)
         place = of.places[operation.rank]
         meeting.operations[place] = operation
@@ -255,20 +231,20 @@ class Coordinator:
         if meeting.flowing is not None:
             self.traffic.enter(meeting.flowing, place, at)
 
-    def _group(self, members: tuple[int, ...]) -> _Group:
+    def _group(self, members: tuple[int, ...]) -> Group:
         """Return the number of a group and the places of its members; a long tuple is hashed once."""
         kept = self._kept_groups.get(id(members))
         if kept is None:
             group = self._groups.get(members)
             if group is None:
                 places = {rank: place for place, rank in enumerate(members)}
-                group = self._groups[members] = _Group(len(self._groups), places)
+                group = self._groups[members] = Group(len(self._groups), places)
             if len(self._kept_groups) >= MAX_KEPT:
                 self._kept_groups.clear()
             kept = self._kept_groups[id(members)] = members, group
         return kept[1]
 
-    def _chosen(self, meeting: _Meeting) -> tuple[str, float]:
+    def _chosen(self, meeting: Meeting) -> tuple[str, float]:
         """Return the collective that is run, and its size; one of unequal blocks counts them in whole parts."""
         call = meeting.call
         operation, n_ranks = call.operation, len(call.members)
@@ -285,7 +261,7 @@ class Coordinator:
         blocks = max(counts.sum(axis=0).max(), counts.sum(axis=1).max())
         return f"{spec}{',' if ':' in spec else ':'}counts={shown}", float(blocks * part)
 
-    def _left(self, meeting: _Meeting, place: int, at: Ticks) -> None:
+    def _left(self, meeting: Meeting, place: int, at: Ticks) -> None:
         """Let a rank leave a collective."""
         self._finish(meeting, place, at)
         meeting.n_left += 1
@@ -296,7 +272,7 @@ class Coordinator:
             del self._meetings[(self._group(call.members).number, call.context), operation.source]
             del self._of_flowing[meeting.flowing]
 
-    def _finish(self, meeting: _Meeting, place: int, at: Ticks) -> None:
+    def _finish(self, meeting: Meeting, place: int, at: Ticks) -> None:
         """Give a rank its result."""
         if meeting.n_results < meeting.n_entered:
             flowing = meeting.flowing

@@ -1,15 +1,17 @@
-"""What may be under way on the network: a collective, or a message."""
+"""What may be under way: a collective that ranks meet in, and on the network a collective or a message."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from commsim.scenario.plans.dense import Plan
 
 from .clock import Ticks
+from .rank_calls import Collective, Operation
 
-__all__ = ["Flowing", "Message"]
+__all__ = ["Flowing", "Group", "Meeting", "Message"]
 
 
 @dataclass(slots=True, eq=False)
@@ -69,3 +71,25 @@ class Message:
     chain: int = 0
     sent: Ticks | None = None
     done: Ticks | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Meeting:
+    """One collective of all members: the n-th of their group and context."""
+
+    call: Collective
+    operations: list[Operation | None]
+    flowing: Flowing | None = None
+    n_results: int = -1
+    n_entered: int = 0
+    results: Sequence[Any] = ()
+    spec: str = ""
+    n_left: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A group: its number, and the place of each of its world ranks."""
+
+    number: int
+    places: dict[int, int]

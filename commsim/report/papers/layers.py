@@ -199,7 +199,7 @@ def expert_gain(
     gbps : float
         Rate of a GPU.
     """
-    from commsim.workload.cost_of import closed_form_costs
+    from commsim.workload.cost_by_formula import closed_form_costs
     from commsim.workload.parallel.layer_parallel import SENDING_POLICIES, ExpertLayer, expert_graph
     from commsim.workload.task_graph import simulate_graph
 

@@ -120,7 +120,7 @@ def _even(
 ) -> Setting:
     """Workers on links of one rate, with equal tensors that are ready in equal steps."""
     from commsim.workload.backward_trace import BackwardTrace
-    from commsim.workload.cost_of import closed_form_costs
+    from commsim.workload.cost_by_formula import closed_form_costs
     from commsim.workload.setting import Setting
 
     forward = np.full(tensors, (0.0 if batch is None else batch - backward) / tensors)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.task_graph import Graph, Task, simulate_graph
 
 from . import Answer, training_system

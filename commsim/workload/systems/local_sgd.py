@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.staleness import draw_compute
 from commsim.workload.task_graph import Task
 

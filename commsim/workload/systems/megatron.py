@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.workload.task_graph import simulate_graph
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth, Seconds
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
 from commsim.workload.task_graph import Graph, simulate_graph

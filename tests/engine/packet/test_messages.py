@@ -250,7 +250,7 @@ def with_nodes(**changes: Any) -> FlowPlan:
         (with_nodes(), {"framing": Framing(float("inf"), 10)}, "packets of whole bytes"),
         (with_nodes(), {"framing": Framing(100.5, 10)}, "packets of whole bytes"),
         (with_nodes(), {"starts": 1e7}, "a start must be below"),
-        (with_nodes(latency=1e7), {}, "a latency must be below"),
+        (with_nodes(latency=1e7), {}, "where a round trip takes up to 1e\\+06 s, and here it takes 4e\\+07 s"),
         (with_nodes(overhead=1e7), {}, "a sender's overhead must be below"),
         (with_nodes(recv_overhead=1e7), {}, "a receiver's overhead must be below"),
     ],

@@ -8,7 +8,7 @@ from traced_programs import data_parallel
 from commsim.core.errors import InputError
 from commsim.formats.traced.read_ranks import traced_graph
 from commsim.formats.traced.retime import more_ranks, retime
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 
 
 def step_of(tmp_path, change):

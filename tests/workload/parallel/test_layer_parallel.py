@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.parallel.layer_parallel import (
     EQUAL_BLOCKS,
     LINA_MICRO_OP,

@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, chimera, gpipe, interleaved, one_forward_one_backward
 from commsim.workload.task_graph import simulate_graph

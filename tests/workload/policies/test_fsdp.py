@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
 from commsim.workload.setting import Setting
 

@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 from commsim.workload.vector_add import read_vector_add

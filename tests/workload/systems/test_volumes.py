@@ -4,7 +4,7 @@ import pytest
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
-from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.cost_by_formula import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
 from commsim.workload.systems.volumes import (

@@ -12,7 +12,7 @@ from commsim.core.network import Network
 
 from .compute import Spent
 from .queued_work import Exchange, Span
-from .timeline import Timeline
+from .stage_timeline import Timeline
 
 __all__ = ["AlikeRun", "RankReport"]
 

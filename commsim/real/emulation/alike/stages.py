@@ -21,10 +21,11 @@ from ..failures import ProgramError
 from .network_times import Group, NetworkTimes
 from .queued_work import Exchange, Message, Moment, Stream, Wait
 from .stage_gpu import Answer, Stages
-from .timeline import Timeline
+from .stage_process import run_stage
+from .stage_timeline import Timeline
 
 LOOK_S = 0.2
-START = "from commsim.real.emulation.alike.stage_process import run_stage; run_stage()"
+START = f"from {run_stage.__module__} import {run_stage.__name__}; {run_stage.__name__}()"
 SOCKET = "COMMSIM_EMULATE_STAGE"
 __all__ = ["SOCKET", "StageRuns"]
 

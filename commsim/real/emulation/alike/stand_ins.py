@@ -129,6 +129,7 @@ def _device_functions(n_devices: int, name: str) -> dict[str, Callable[..., Any]
     return {
         "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: n_devices,
         "get_device_name": lambda *_: name, "is_bf16_supported": lambda *_, **__: True,
+        "get_rng_state": lambda *_: torch.get_rng_state(), "set_rng_state": nothing,
         "memory_stats": lambda *_: {}, **dict.fromkeys(ignored, nothing),
         **{zero: lambda *_, **__: 0 for zero in zeros},
     }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .network_times import Group, NetworkTimes
 from .queued_work import Exchange, Moment, Span, Stream
-from .timeline import Timeline
+from .stage_timeline import Timeline
 
 __all__ = ["VirtualGpu"]
 

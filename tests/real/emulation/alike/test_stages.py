@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.real.emulation.alike.network_times import Exchanged, NetworkTimes
 from commsim.real.emulation.alike.queued_work import Exchange, Message, Moment
-from commsim.real.emulation.alike.timeline import Timeline
+from commsim.real.emulation.alike.stage_timeline import Timeline
 from commsim.scenario.inputs import load_network
 
 PROGRAM = Path(__file__).parents[4] / "examples" / "train_pipeline.py"
