@@ -12,9 +12,9 @@ from commsim.core.errors import InputError
 
 SLACK = 1e-12
 # What breaks it, over 2,000 pairs of sizes and 1,500 of rates of each engine: pieces and partitions are cut for a size
-# by a rule, and another number may be quicker (at most 2.6 %); on paper a port serves messages in the order in which
+# by a rule, and another number may be quicker (at most 3.1 %); on paper a port serves messages in the order in which
 # they are ready, and an earlier one may be in the way of a more urgent one (3 pairs of sizes, at most 4.3 %).
-OF_PIECES, OF_PORTS = 0.03, 0.045
+OF_PIECES, OF_PORTS = 0.035, 0.045
 PIECES = {"n_chunks", "n_partitions"}
 BOUND_SLACK = 1e-9  # as physics is checked
 
