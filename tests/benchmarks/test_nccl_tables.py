@@ -106,6 +106,7 @@ def test_errors_are_summed_up_by_size(tmp_path):
     assert nccl_tables.group([row(2**20, 0.11)], "simai").n == 0
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
 def test_public_tables_are_predicted_within_what_is_asked_for():
     tables = {table.id: table for table in read_tables(DATA)}

@@ -34,7 +34,7 @@ def run_examples(verb, folder):
         in_shell(line, folder)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", verbs())
 def test_the_examples_of_a_verb_run_one_after_the_other(verb, tmp_path):
