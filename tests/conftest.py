@@ -88,6 +88,8 @@ def pytest_configure(config):
 def pytest_cmdline_main(config):
     """Share the tests among two processes, as `make test` does, where `pytest` is alone on its command line."""
     option = config.option
+    if "PYTEST_XDIST_WORKER" in os.environ:  # one of the two, which comes by here as well
+        return
     is_alone = config.args_source == config.ArgsSource.TESTPATHS and "not slow" in option.markexpr
     if is_alone and getattr(option, "numprocesses", 2) is None and not (option.usepdb or option.collectonly):
         option.numprocesses, option.dist = 2, "loadfile"
