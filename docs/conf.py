@@ -33,6 +33,7 @@ html_extra_path = ["validation.html"] if (HERE / "validation.html").exists() els
 
 exclude_patterns = ["_build", "_site", "validation.md"]  # the last is included by a page of another name
 suppress_warnings = ["myst.header", "ref.python"]  # types in docstrings are words; a link where only one has the name
+autodoc_use_type_comments = False  # there are none, and looking for them takes a tenth of the time
 autodoc_typehints = "none"  # docstrings say more, with shapes and units
 autodoc_member_order = "bysource"
 toc_object_entries = False  # thousands, in the navigation of every page

@@ -49,6 +49,7 @@ SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
 # The first call of a kernel loads it, so no example has a time limit. The same commit has the same answer: only
 # `make test-all` draws other examples each time.
 settings.register_profile("drawn", settings.default, deadline=None, max_examples=60, derandomize=True, database=None)
+settings.register_profile("fast", settings.get_profile("drawn"), max_examples=20)
 settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:
@@ -76,10 +77,22 @@ def can_lose(testbed):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
-    settings.load_profile("drawn" if "not deep" in config.option.markexpr else "deep")
+    asked = config.option.markexpr
+    settings.load_profile("deep" if "not deep" not in asked else "fast" if "not slow" in asked else "drawn")
     absent = [p for p in NOJIT_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Share the tests among two processes, as `make test` does, where `pytest` is alone on its command line."""
+    option = config.option
+    if "PYTEST_XDIST_WORKER" in os.environ:  # one of the two, which comes by here as well
+        return
+    is_alone = config.args_source == config.ArgsSource.TESTPATHS and "not slow" in option.markexpr
+    if is_alone and getattr(option, "numprocesses", 2) is None and not (option.usepdb or option.collectonly):
+        option.numprocesses, option.dist = 2, "loadfile"
 
 
 def kind_of_tests(config):

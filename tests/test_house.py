@@ -26,6 +26,7 @@ def written(text, path="commsim/x.py"):
     return Source(Path(path), text, ast.parse(text))
 
 
+@pytest.mark.slow
 def test_no_module_is_two_glued_together():
     assert glue.glued(files()) == []
 
@@ -73,10 +74,12 @@ def test_no_file_is_too_long():
     assert {str(f.path): f.n_lines for f in files() if f.n_lines > rules.MAX_LINES} == {}
 
 
+@pytest.mark.slow
 def test_every_shipped_module_has_a_shipped_user():
     assert rules.unused_modules(files()) == []
 
 
+@pytest.mark.slow
 def test_every_shipped_definition_has_a_shipped_user():
     """What only tests need is in tests/oracles, and what only benchmarks need in benchmarks."""
     assert rules.unused_definitions(files()) == []

@@ -139,6 +139,7 @@ def test_a_package_that_is_missing_is_named(tmp_path):
     assert str(tmp_path / "topologies" / "__init__.py") in last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("start", [["-m", "commsim"], ["bin/commsim"]])
 def test_the_command_line_runs_beside_files_of_the_same_names(tmp_path, shape, start):

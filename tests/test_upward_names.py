@@ -5,6 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import commsim
 
 ROOT = Path(commsim.__file__).parent.parent
@@ -44,6 +46,7 @@ def upward(path, levels):
     return found
 
 
+@pytest.mark.slow
 def test_no_string_names_a_higher_package():
     levels = layers()
     files = [p for top in ("commsim", "collectives", "topologies", "switch_model") for p in (ROOT / top).rglob("*.py")]

@@ -9,6 +9,8 @@ from record import HERE, answer, command_lines, corrections, differences, in_new
 
 LINES = command_lines()
 FILES = [line for line in LINES if "files_0_1" in line]
+# Linear programs that take a quarter of a minute.
+LONG = ("topo check leaf_spine",)
 VERBS = sorted({verb_of(line) for line in LINES})
 
 
@@ -30,7 +32,8 @@ def answers(lines, tmp_path):
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_answers_are_those_that_were_recorded(verb, part, recorded, tmp_path):
     lines = [line for line in LINES if verb_of(line) == verb and line not in FILES]
-    drawn = random.Random(verb).sample(lines, min(4, len(lines)))
+    short = [line for line in lines if not line.startswith(LONG)]
+    drawn = random.Random(verb).sample(short, min(4, len(short)))
     lines = drawn if part == "drawn" else [line for line in lines if line not in drawn]
     assert differences(recorded, answers(lines, tmp_path), lines) == []
 

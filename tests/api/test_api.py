@@ -193,6 +193,7 @@ def test_measurements_are_compared_with_what_runs_there(tmp_path):
     assert len(found.to_frame()) == 1
 
 
+@pytest.mark.slow
 def test_a_page_of_results_in_memory(tmp_path):
     results = [cs.predict("ring_all_reduce", STAR, size) for size in ("1MiB", "4MiB")]
     cs.write_report(results, tmp_path / "page.html")

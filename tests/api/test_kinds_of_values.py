@@ -47,6 +47,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_jobs_and_clusters_may_be_paths_values_or_dicts(files):
     jobs = [JOBS, files / "jobs.json", str(files / "jobs.json"), cs.read_jobs(JOBS)]
     assert len({cs.score_link(kind, "50Gbps").score for kind in jobs}) == 1

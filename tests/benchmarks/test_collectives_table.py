@@ -8,7 +8,7 @@ from under_mpiexec import under_mpiexec
 @pytest.mark.mpi
 def test_the_table_has_native_ours_and_predicted(tmp_path: Path) -> None:
     table = tmp_path / "rows.json"
-    flags = ("-b", "1K", "-e", "4K", "-f", "2", "-n", "4", "-w", "1", "--json", str(table))
+    flags = ("-b", "1K", "-e", "4K", "-f", "2", "-n", "1", "-w", "1", "--json", str(table))
     done = under_mpiexec(
         2, "-m", "benchmarks.mpi.collectives", *flags, "--collective", "ring_all_reduce", "--backend", "mpi"
     )

@@ -106,6 +106,7 @@ def test_errors_are_summed_up_by_size(tmp_path):
     assert nccl_tables.group([row(2**20, 0.11)], "simai").n == 0
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
 def test_public_tables_are_predicted_within_what_is_asked_for():
     tables = {table.id: table for table in read_tables(DATA)}
@@ -154,6 +155,7 @@ def test_intervals_come_from_tables_that_count_alike(tmp_path):
     assert spread(known, [many, fitted])["one", "middle"] == pytest.approx((1, 1), rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
 def test_intervals_of_other_systems_cover_a_system_as_often_as_they_say():
     known = costs()

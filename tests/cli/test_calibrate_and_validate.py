@@ -58,7 +58,7 @@ def test_validate_runs_a_schedule_s_file_and_refuses_one_for_other_processes(tmp
     program = Program(2, 2)
     program.copy([0, 1], src=[0, 1], dst=[1, 0], channel=[0, 1])
     save(program.build("exchange", "all_gather", weights=[2.0, 1.0]), path)
-    command = ("-m", "commsim", "validate", "mpi", "--collective", str(path), "-b", "64K", "-e", "64K", "-n", "3")
+    command = ("-m", "commsim", "validate", "mpi", "--collective", str(path), "-b", "64K", "-e", "64K", "-n", "1")
     done = under_mpiexec(2, *command)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exchange" in done.stdout

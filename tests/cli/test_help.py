@@ -34,9 +34,13 @@ def run_examples(verb, folder):
         in_shell(line, folder)
 
 
-@pytest.mark.sample(5)
+# Examples that one process can run are all run by `test_warmup.py`; those of workload load PyTorch again and again.
+LONG = ("workload",)
+
+
+@pytest.mark.sample(3)
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", verbs())
+@pytest.mark.parametrize("verb", [pytest.param(v, marks=pytest.mark.deep) if v in LONG else v for v in verbs()])
 def test_the_examples_of_a_verb_run_one_after_the_other(verb, tmp_path):
     if verb in ("workload", "emulate", "doctor"):
         pytest.importorskip("torch" if verb == "workload" else "mpi4py")

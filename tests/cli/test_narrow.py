@@ -52,6 +52,7 @@ def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
     assert any(line.split()[:1] == ["score"] for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(22)
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_at_80_columns(line, monkeypatch, tmp_path):

@@ -2,6 +2,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 
 def test_rows_are_printed_and_written_with_their_errors(commsim):
     found = commsim.results("reproduce", "crux")["results"]
@@ -41,6 +43,7 @@ def test_a_paper_of_a_switch_system_is_computed_in_a_process_that_has_imported_n
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_median_over_what_an_engine_decides_is_printed(commsim):
     commsim.results("reproduce", "switchml")
     assert "1 paper" in commsim.out

@@ -31,6 +31,7 @@ def unknown(schema, value, path=""):
     return [f"{path}{name}" for name in value.keys() - known.keys()] + inner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_answer_is_as_its_schema_says(name):
     schema, answer = json.loads(verb.schemas()[name]), schemas.answer_of(EXAMPLES[name][0])

@@ -175,6 +175,7 @@ def long_messages(draw):
     return p.build()
 
 
+@pytest.mark.slow
 @given(schedule=long_messages())
 def test_cells_give_the_rows_that_looking_at_every_chunk_gives(schedule):
     transfers = schedule.expand()

@@ -79,6 +79,7 @@ def opened_in(path):
                 yield f"{of}.{node.func.attr}"
 
 
+@pytest.mark.slow
 def test_files_are_opened_in_one_place():
     allowed = {*OWN_FILES, *LOOKED_AT}
     stray = {}

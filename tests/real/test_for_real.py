@@ -12,7 +12,7 @@ SOME = ("ring_all_reduce", "double_tree_all_reduce", "direct_all_to_all")
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, pytest.param(7, marks=pytest.mark.deep)])
 def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int) -> None:
     done = under_mpiexec(n_ranks, PROGRAM, "mpi")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -21,6 +21,7 @@ def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int)
 
 @pytest.mark.mpi
 @pytest.mark.torch
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("n_ranks", [1, 2, 3, 4])
 def test_collectives_give_the_bits_of_the_reference_over_gloo(n_ranks: int) -> None:
     pytest.importorskip("torch")
@@ -58,7 +59,7 @@ def small_gradients(tmp_path: Path, n_ranks: int) -> Path:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n_ranks", [2, 4, 8])
+@pytest.mark.parametrize("n_ranks", [2, 4, pytest.param(8, marks=pytest.mark.deep)])
 def test_every_lossless_sparse_collective_is_right_over_mpi_and_sends_the_bytes_predicted(n_ranks, tmp_path):
     written = tmp_path / "rows.json"
     gradients = str(small_gradients(tmp_path, n_ranks))
@@ -68,7 +69,7 @@ def test_every_lossless_sparse_collective_is_right_over_mpi_and_sends_the_bytes_
         "--gradients",
         gradients,
         "--iterations",
-        "2",
+        "1",
         "--json",
         str(written),
     ]

@@ -48,6 +48,7 @@ def execute(
     return World(schedule.n_participants, rendezvous=False).run(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(data=st.data())
 @settings(max_examples=12)

@@ -115,6 +115,7 @@ def test_a_map_is_pale_where_its_algorithm_hardly_leads():
     assert "pale: another within 1 %" in [text.get_text() for text in canvas.legends[0].get_texts()]
 
 
+@pytest.mark.slow
 def test_a_network_is_a_picture_with_its_loads_beside_it(made, tmp_path):
     beside = write_plot(made["network"], tmp_path / "f.pdf", 3.33, STAMP)
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")

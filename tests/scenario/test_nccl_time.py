@@ -179,6 +179,7 @@ def test_an_oversubscribed_fabric_slows_all_reduces_down():
         prepare("nccl_all_reduce", topology).predict(2**26, engine="closed-form")
 
 
+@pytest.mark.slow
 def test_loops_that_repeat_are_not_all_simulated(monkeypatch):
     """64 loops from 16 are within 2 % of all of them on an oversubscribed fabric, and exact on a healthy one."""
     spec, topology = "nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"

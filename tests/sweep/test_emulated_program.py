@@ -32,6 +32,7 @@ def program(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_program_is_swept_over_ranks_algorithms_and_slow_links(program, capfd):
     star = {"name": "star", "n_hosts": 8, "bandwidth": "10Gbps"}
     work = {"program": f"{sys.executable} {program}", "ranks": [2, 4], "all_reduce": "ring_all_reduce"}

@@ -85,7 +85,8 @@ def test_no_collective_on_any_network_is_faster_than_the_bound(name, seed, regul
         ("direct_gather", star(8, 1e9, latency=0.0), False),
         ("ring_send_recv", star(8, 1e9, latency=0.0), False),
         ("direct_all_to_all", fat_tree(4, 1e9, latency=0.0), False),
-        ("ring_all_reduce", fat_tree(4, 1e9, latency=0.0), False),
+        ("ring_all_reduce", leaf_spine(2, 2, 4, 1e9, latency=0.0), False),
+        pytest.param("ring_all_reduce", fat_tree(4, 1e9, latency=0.0), False, marks=pytest.mark.deep),
     ],
 )
 def test_algorithms_that_are_known_to_be_optimal_meet_it(name, network, anywhere):

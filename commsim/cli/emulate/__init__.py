@@ -11,6 +11,7 @@ from commsim.core.network import ROUTINGS
 from commsim.core.units import format_size, format_time, parse_size
 from commsim.limits import EXPECTED
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
+from commsim.report.render import show_step
 
 from ..flags import Verb, WithJson, flag, repeated
 from ..flags.costs import TOPOLOGY, Costs
@@ -78,6 +79,9 @@ class Config(WithJson, Faults, Costs):
 
 def run(config: Config) -> Answer:
     """Run the program, and report what it called."""
+    EXPECTED.is_shown = sys.stdout.isatty()  # then the program's own lines show progress, and none is among them
+    if EXPECTED.is_shown:  # where to load all this took long, there is one already
+        show_step()
     from commsim.real.emulation.emulate import emulate
     from commsim.report.emulated_program import study_of_program, write_calls
 
@@ -85,7 +89,6 @@ def run(config: Config) -> Answer:
     if not program:
         raise InputError("a program is needed after --, such as -- python prog.py")
     _check_files(config)
-    EXPECTED.is_shown = sys.stdout.isatty()  # then the program's own lines show progress, and none is among them
     if config.compute.partition(":")[0] not in ("none", "measured") or config.stages != 1:
         return _alike(config, program)
     if config.phases is not None:

@@ -42,6 +42,7 @@ def shape_of(algorithm, draw):
     return max(2, n_machines * per_machine), 2 if algorithm == "nvls" and per_machine == 1 else per_machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operation", "algorithm", "protocol"), list(cases()))
 def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algorithm, protocol):
     draw = random.Random(f"{operation} {algorithm} {protocol}")
@@ -57,6 +58,7 @@ def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algor
         check(build(operation, n_ranks, algorithm=algorithm, protocol=protocol, machines=machines, **given))
 
 
+@pytest.mark.slow
 @pytest.mark.sample(15)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_ring_sends_as_many_messages_over_each_connection_as_the_rules_have_slices(seed):

@@ -223,6 +223,7 @@ def result(process):
     return out.strip(), len(err.splitlines())
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_helper_or_a_constant_in_another_file_is_compiled_and_equal_checkouts_share(tmp_path):
     # the last word: Numba loads the list of all that it can compile, and SciPy with it, only to compile
     first = Checkout(tmp_path / "first", tmp_path / "cache")
@@ -237,6 +238,7 @@ def test_an_edit_of_a_helper_or_a_constant_in_another_file_is_compiled_and_equal
     assert first.run() == ("6 1 False", 0)
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_disturb_neither_each_other_nor_a_later_one(tmp_path):
     checkout = Checkout(tmp_path / "here", tmp_path / "cache")
     for process in [checkout.start() for _ in range(2)]:
@@ -323,6 +325,7 @@ def test_a_change_of_any_line_of_any_kernel_changes_what_is_hashed_and_a_new_pla
     assert n_lines > 1000
 
 
+@pytest.mark.slow
 def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_that_reach_it(monkeypatch):
     files = shipped_kernels()
     reads = {k: read_by(k, d) for kernels in files.values() for k, d in kernels.items()}

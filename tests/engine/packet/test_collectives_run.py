@@ -55,6 +55,7 @@ def test_a_message_that_begins_as_the_first_answer_comes_asks_for_credit(transpo
     simulate_packets(planned("double_tree_all_reduce"), 3e5 + 1, Spraying(transport=transport, balancing="path"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring_all_reduce", "direct_all_to_all", "double_tree_all_reduce"])
 def test_every_transport_and_balancing_plays_a_schedule_with_its_bytes_once(name):
     plan = planned(name)

@@ -21,6 +21,7 @@ NETWORKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", NETWORKS)
 @pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "sharp", "nvls", "flare", "iswitch"])
 @settings(max_examples=25)

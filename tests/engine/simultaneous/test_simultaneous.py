@@ -97,6 +97,7 @@ def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing:
     assert agree(network, Job(schedule, place(network, 16)), routing)
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @given(data=st.data())
 def test_the_fair_rates_are_those_of_exact_water_filling(data: st.DataObject) -> None:

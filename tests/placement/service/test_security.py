@@ -298,6 +298,7 @@ def spoil(service, seed, stop):
         time.sleep(0.02)  # the service is a thread of the same process and must get its rotations from the interpreter
 
 
+@pytest.mark.slow
 def test_good_requests_are_answered_while_32_clients_send_garbage(service):
     stop = threading.Event()
     clients = [threading.Thread(target=spoil, args=(service, seed, stop)) for seed in range(32)]

@@ -44,6 +44,7 @@ def crossings(network: Network, nodes: list[str], level: int = 1) -> int:
     return int(np.count_nonzero(at != np.roll(at, -1)))
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(list(STRATEGIES)),
     st.lists(st.integers(1, 12), min_size=1, max_size=5),

@@ -17,6 +17,7 @@ def nothing_left(tmp_path, monkeypatch):
     assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     ("text", "said"),

@@ -17,6 +17,7 @@ def test_calls_return_what_mpi_says(n, capfd):
     assert "all well at" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_processes_take_the_same_virtual_time_as_threads_every_time(capfd):
     times = {
         (found.time, tuple(found.ends), found.link_bytes.tobytes())

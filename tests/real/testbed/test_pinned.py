@@ -51,6 +51,7 @@ def test_a_route_that_comes_to_a_node_twice_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.needs_kernel("testbed")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("spine", [0, 1])
 def test_for_real_the_bytes_go_over_the_pinned_spine(tmp_path, spine):
     ring = cs.COLLECTIVES["ring_all_reduce"].build(4)

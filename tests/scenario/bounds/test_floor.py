@@ -35,7 +35,7 @@ def drawn(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_no_drawn_scenario_is_below_its_lower_bound(seed):
     scenario, size = drawn(seed)

@@ -99,7 +99,9 @@ def test_stages_that_do_not_divide_the_ranks_are_refused(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [(), ("--schedule", "interleaved", "--batch", "512")])
+@pytest.mark.parametrize(
+    "flags", [pytest.param((), marks=pytest.mark.deep), ("--schedule", "interleaved", "--batch", "512")]
+)
 def test_stages_take_the_time_of_all_ranks_with_data(tmp_path, flags):
     pytest.importorskip("torch")
     times = []
