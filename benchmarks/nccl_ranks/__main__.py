@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from commsim.networks import load_network
 from commsim.real.testbed.build import entering
 from commsim.real.testbed.own_testbed import built
-from commsim.networks import load_network
 
 KIB, MIB = 1 << 10, 1 << 20
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
@@ -29,7 +29,9 @@ NETWORKS = {
     "star 4 x 1G": "star:n_hosts=4,bandwidth=1Gbps,latency=0s",
     "star 8 x 1G": "star:n_hosts=8,bandwidth=1Gbps,latency=0s",
     "star 2 x 1G": "star:n_hosts=2,bandwidth=1Gbps,latency=0s",
-    "leaf-spine 8 x 1G, 2:1": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=1Gbps,oversubscription=2,latency=0s",
+    "leaf-spine 8 x 1G, 2:1": (
+        "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=1Gbps,oversubscription=2,latency=0s"
+    ),
     "star 4 x 200M": "star:n_hosts=4,bandwidth=200Mbps,latency=0s",
     "star 4 x 4G": "star:n_hosts=4,bandwidth=4Gbps,latency=0s",
 }
@@ -43,8 +45,7 @@ def choices() -> list[dict[str, Any]]:
     machines = [{"speed": speed, "near": near, "cpu": "intel"} for speed in SPEEDS for near in ("PHB", "PIX")]
     machines += [{"speed": speed, "near": "PIX", "cpu": "amd"} for speed in (25000, 200000)]
     for ranks in (2, 4, 8, 16):
-        for machine in machines:
-            steps.append({"name": "choices", "ranks": ranks, "machine": machine, "cells": cells})
+        steps += [{"name": "choices", "ranks": ranks, "machine": machine, "cells": cells} for machine in machines]
     return steps
 
 
@@ -52,7 +53,7 @@ def times(ranks: int, rate: float, largest: int, most: float = 0.4) -> list[dict
     """Return steps that time collectives on a network of this many bytes a second: as chosen, and as forced."""
 
     def cell(operation: str, size: int) -> list[Any]:
-        """Calls, so that all take about `most` seconds; few of what takes long, 100 of what is short."""
+        """Return as many calls as take about `most` seconds, between 3 and 60."""
         factor = {"all_reduce": 2.0, "ping_pong": 2.0}.get(operation, 1.0)
         return [operation, size, int(min(max(most / (factor * size / rate + 2e-4), 3), 60))]
 
@@ -78,7 +79,8 @@ def play(folder: Path, steps: list[dict[str, Any]], prefixes: Sequence[list[str]
     processes = []
     for rank, prefix in enumerate(prefixes):
         own = {"RANK": str(rank), "WORLD_SIZE": str(len(prefixes)), "MASTER_ADDR": meeting, "MASTER_PORT": "29411",
-               "GLOO_SOCKET_IFNAME": device[rank], "NCCL_SOCKET_IFNAME": device[rank], "OMP_NUM_THREADS": "1"}  # fmt: skip
+               "GLOO_SOCKET_IFNAME": device[rank], "NCCL_SOCKET_IFNAME": device[rank],
+               "OMP_NUM_THREADS": "1"}  # fmt: skip
         with (folder / f"errors.{rank}").open("w") as errors:
             processes.append(subprocess.Popen(
                 [*prefix, sys.executable, "-m", "benchmarks.nccl_ranks.rank", str(plan)],

@@ -55,5 +55,3 @@ def machine_file(folder: Path, rank: int, machine: dict[str, Any]) -> str:
     name = f"machine.{rank}." + "-".join(str(machine[key]) for key in sorted(machine)) + ".xml"
     tree.write(folder / name)
     return str(folder / name)
-
-

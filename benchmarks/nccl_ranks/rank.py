@@ -72,7 +72,9 @@ class Rank:
                 file.seek(begin)
                 said = file.read()
         with (self.folder / "steps.jsonl").open("a") as file:
-            file.write(json.dumps({key: step[key] for key in step if key != "cells"} | {"rows": rows, "log": said}) + "\n")
+            file.write(
+                json.dumps({key: step[key] for key in step if key != "cells"} | {"rows": rows, "log": said}) + "\n"
+            )
 
     def _timed(self, group: Any, operation: str, size: int, calls: int) -> list[Any]:
         """Return operation, bytes, number of calls, and seconds of one of them, of the slowest rank; 0 if not timed."""

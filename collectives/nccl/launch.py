@@ -232,7 +232,7 @@ def _below_network(units: Machines, network: NDArray[np.int64], rail: int, *, di
 
 
 def _halves_in_network(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
-    """All-gather and reduce-scatter: a rank's part crosses the switches of its rail, and in a machine the rail's member.
+    """All-gather and reduce-scatter: the part of a rank crosses the switches of its rail, and members of the rail.
 
     An all-gather copies along the tree whose root is the rank, a reduce-scatter adds along it. Within a machine the
     member gives to each other GPU, with NVLink SHARP once to the switch.

@@ -49,7 +49,7 @@ def test_halves_cross_a_network_that_adds_once(operation, algorithm):
     own, others = (1 / 8, 3 / 8) if operation == "all_gather" else (3 / 8, 1 / 8)
     assert sent[:8, first:].sum(axis=1) == pytest.approx([own] * 8)
     assert sent[first:, :8].sum(axis=0) == pytest.approx([others] * 8)
-    # With NVLink SHARP each GPU gives (or gets) the 4 parts of its rail once, else once for each other GPU: there is one.
+    # With NVLink SHARP each GPU gives (or gets) the 4 parts of its rail once; else for each other GPU, here one.
     inside = sent[:8, 8:first].sum(axis=1) if algorithm == "nvls" else sent[:8, :8].sum(axis=1)
     assert inside == pytest.approx([4 / 8] * 8)
 

@@ -80,7 +80,7 @@ def test_collnet_direct_is_bounded_by_links_or_nics():
 
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
 def test_a_half_in_a_network_that_adds_is_bounded_by_links_or_nics(operation):
-    """Parts of 3 of 4 machines cross the NICs of the fourth; links carry all but the own rail, with NVLink SHARP all."""
+    """Parts of 3 machines cross the NICs of the fourth; links carry all but the own rail, with NVLink SHARP all."""
     for algorithm, time in (
         ("collnet_direct", direct_time),
         ("nvls", lambda ways, call: nvls_time(ways, call, ways.link)),
