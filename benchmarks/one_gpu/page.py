@@ -13,7 +13,8 @@ HEAD = """# What one GPU does
 
 Measured with `python -m benchmarks.one_gpu FILE.json` on machines with one GPU each, and written by
 `python -m benchmarks.one_gpu.page FILE...`. Predictions of compute (`--compute roofline:GPU`, `workload step`) need
-these rates; no network is in them. NCCL refuses several ranks on one GPU, so of NCCL only the launch could be measured.
+these rates; no network is in them. Of NCCL this page has the launch;
+several ranks on one GPU are in [nccl_real.md](nccl_real.md).
 """
 
 

@@ -96,7 +96,7 @@ class Text:
         root = f"root : int\n    {self.root}\n" if self.root else ""
         return _DOC.format(
             summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root,
-            sharp=_SHARP if library == "nccl" and "collnet" in self.algorithms else "", **shared,
+            sharp=_SHARP if library == "nccl" and "collnet_direct" in self.algorithms else "", **shared,
         )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
         asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp)
         return launch(asked)
 
-    kind = adding if "collnet" in text.algorithms else rooted if text.root else build
+    kind = adding if "collnet_direct" in text.algorithms else rooted if text.root else build
     return _registered(kind, name, operation, text.of("nccl"))
 
 

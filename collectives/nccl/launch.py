@@ -22,7 +22,7 @@ from .pat import write_pat
 from .pieces import pieces_of
 from .rings import ring_all_reduce, ring_half
 from .rules import Part, cut, first_loops
-from .sharp_trees import SharpTrees, below_switches, read_sharp_trees
+from .sharp_trees import OUTSIDE, SharpTrees, below_switches, from_member, read_sharp_trees
 from .trees import Tree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
@@ -138,6 +138,9 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
             raise InputError(f"{asked.name}: each of cycles must hold each place of a machine, from 0 on, exactly once")
         order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else ring_order
         return _rings(call, asked.parts(call), units, root, order)
+    in_network = call.algorithm == "collnet_direct" or (call.algorithm == "nvls" and len(units) > 1)
+    if call.operation in BY_RANK and in_network:
+        return _halves_in_network(asked, call, asked.parts(call))
     if call.algorithm in ("nvls", "nvls_tree"):
         return _nvls(asked, call, asked.parts(call))
     if call.algorithm == "pat":
@@ -147,8 +150,6 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
         p = Program(n, n * pieces.width)
         write_pat(p, pieces, reduces=call.operation == "reduce_scatter")
         return p.build()
-    if call.algorithm == "collnet_direct" and call.operation in BY_RANK:
-        raise InputError(f"{asked.name}: algorithm=collnet_direct is built for all_reduce only; take ring")
     return _trees(asked, call, asked.parts(call))
 
 
@@ -230,13 +231,40 @@ def _below_network(units: Machines, network: NDArray[np.int64], rail: int, *, di
     return parent
 
 
+def _halves_in_network(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
+    """All-gather and reduce-scatter: the part of a rank crosses the switches of its rail, and members of the rail.
+
+    An all-gather copies along the tree whose root is the rank, a reduce-scatter adds along it. Within a machine the
+    member gives to each other GPU, with NVLink SHARP once to the switch.
+    """
+    n, units = call.n_ranks, asked.units
+    if len({len(unit) for unit in units}) > 1:
+        raise InputError(f"{asked.name}: algorithm={call.algorithm} needs as many ranks in every machine")
+    network = read_sharp_trees(asked.name, asked.sharp, len(units))
+    first = n + (len(units) if call.algorithm == "nvls" else 0)  # before them the switches of the machines
+    last = first + network.shape[1] - len(units)
+    pieces = pieces_of(parts, n)
+    p, trees = Program(n, n * pieces.width, n_helpers=last - n), []
+    for place, members in enumerate(zip(*units, strict=True)):
+        above = below_switches(network[place % len(network)], members, first, last)
+        if len(units) == 1:
+            above[:] = OUTSIDE
+        for machine, (unit, member) in enumerate(zip(units, members, strict=True)):
+            if call.algorithm == "nvls":
+                above[n + machine] = member
+            above[[rank for rank in unit if rank != member]] = n + machine if call.algorithm == "nvls" else member
+        turned = [(rank, from_member(above, rank)) for rank in members]
+        trees += [Tree(parent, channel, rank=rank) for rank, parent in turned for channel in range(len(parts))]
+    is_gather = call.operation == "all_gather"
+    write_trees(p, trees, pieces, up=not is_gather, down=is_gather)
+    return p.build()
+
+
 def _nvls(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
     name, units = asked.name, asked.units
     if len({len(unit) for unit in units}) > 1:
         raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
     in_network = call.algorithm == "nvls" and len(units) > 1
-    if in_network and call.operation != "all_reduce":
-        raise InputError(f"{name}: algorithm=nvls on several machines is built for all_reduce only; take ring")
     if call.algorithm == "nvls_tree" and len(units) == 1:
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK

@@ -25,17 +25,19 @@ nccl_all_reduce = nccl_collective("nccl_all_reduce", "all_reduce", Text(
 
 nccl_all_gather = nccl_collective("nccl_all_gather", "all_gather", Text(
     "All-gather of NCCL over C rings, one loop: (p-1)(C o + L + S/(pB)) seconds.",
-    ("ring", "nvls", "pat"),
+    ALLOWED["all_gather"],
     """A ring for each channel; or each rank's part, multicast by the switch; or, with PAT, a binomial tree for each
-    rank's part, the farthest step first.""",
+    rank's part, the farthest step first. With CollNet, and with NVLink SHARP on several machines, switches of the
+    network pass a rank's part to its rail, and the members of the rail pass it to their machines.""",
     _source("all_gather"),
 ))  # fmt: skip
 
 nccl_reduce_scatter = nccl_collective("nccl_reduce_scatter", "reduce_scatter", Text(
     "Reduce-scatter of NCCL over C rings, one loop: (p-1)(C o + L + S/(pB) + gamma S/p) seconds.",
-    ("ring", "nvls", "pat"),
+    ALLOWED["reduce_scatter"],
     """A ring for each channel; or each rank's part, added by the switch; or, with PAT, a binomial tree for each
-    rank's part, the nearest step first.""",
+    rank's part, the nearest step first. With CollNet, and with NVLink SHARP on several machines, a machine's part
+    is added by the member of the rank's rail, and then by the switches of the network.""",
     _source("reduce_scatter"),
 ))  # fmt: skip
 

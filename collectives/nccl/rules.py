@@ -15,7 +15,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from .call import BY_RANK, KIB, MORE_CHANNELS, PROTOCOLS, STEPS, Call
+from .call import BY_RANK, KIB, PROTOCOLS, STEPS, Call
 
 # Of a chunk of a ring with Simple, where the operation passes on what it receives: steps, and steps of a slice.
 CHUNK_STEPS, SLICE_STEPS = STEPS // 2, STEPS // 4
@@ -23,12 +23,12 @@ CHUNK_STEPS, SLICE_STEPS = STEPS // 2, STEPS // 4
 LEAST_SLICE = 32
 # Bytes that a last chunk is rounded up to.
 ALIGNMENT = 16
-# Traffic in bytes below which no further channel gets work: half of it before MORE_CHANNELS (2.26 has the half, 2.29
-# all of it; the versions between were not looked at). LL counts four times, since it is for what is small.
-TRAFFIC, LL_TRAFFIC = 32 * KIB, 4
+# Traffic in bytes below which no further channel gets work: half of it before 2.29 (2.26 in its source, 2.28.9 by its
+# log: docs/nccl_real.md). LL counts four times, since it is for what is small.
+TRAFFIC, LL_TRAFFIC, MORE_TRAFFIC = 32 * KIB, 4, (2, 29)
 
-# Threads of a channel: of a ring with Simple over PCIe, and of what always takes them all.
-PCIE_THREADS, WIDE_THREADS = 256, 640
+# Threads of a channel: of slow rings with Simple, and of what always takes them all.
+SLOW_THREADS, WIDE_THREADS = 256, 640
 # Bytes for each thread below which CollNet takes fewer channels.
 COLLNET_THRESHOLD = 512
 
@@ -83,10 +83,10 @@ def used_channels(call: Call) -> tuple[int, int]:
     threads, threshold = protocol.threads, protocol.threshold
     if call.algorithm in ("nvls", "nvls_tree"):
         return n, WIDE_THREADS
-    if call.algorithm == "pat":
-        threads = WIDE_THREADS
+    if call.algorithm == "pat":  # no channel is dropped for the sake of threads (log of 2.28.9)
+        return n, WIDE_THREADS
     if call.algorithm == "ring" and call.protocol == "simple" and call.slow:
-        threads = PCIE_THREADS
+        threads = SLOW_THREADS
     if call.algorithm == "ring" and call.protocol == "ll":
         threshold *= call.n_ranks  # since a rank gets only its share of what a ring carries
     if call.algorithm == "collnet_direct":
@@ -95,7 +95,7 @@ def used_channels(call: Call) -> tuple[int, int]:
         n -= 1
     while call.size < n * threads * threshold and threads % 128 == 0:
         threads //= 2
-    if call.algorithm in ("tree", "pat"):
+    if call.algorithm == "tree":
         return n, WIDE_THREADS
     return n, max(96, threads) + 32 * (call.protocol == "simple")  # a warp more, to synchronise
 
@@ -123,7 +123,7 @@ def split(call: Call) -> tuple[int, ...]:
         return _equal_parts(call.count, n)
     by_byte = {"all_reduce": 2, "all_gather": call.n_ranks, "reduce_scatter": call.n_ranks}.get(call.operation, 1)
     weight = by_byte * (LL_TRAFFIC if call.protocol == "ll" else 1)
-    least = TRAFFIC if call.version >= MORE_CHANNELS else TRAFFIC // 2
+    least = TRAFFIC if call.version >= MORE_TRAFFIC else TRAFFIC // 2
     cell = _up(-(-least // weight), ALIGNMENT)
     cells = -(-call.count // cell)
     each = min(cells, -(-max(least, call.count * weight // n) // (cell * weight)))

@@ -75,3 +75,19 @@ def below_switches(
     parent[list(members)] = above[:n_machines]
     parent[first_switch : first_switch + len(tree) - n_machines] = above[n_machines:]
     return parent
+
+
+def from_member(parent: NDArray[np.int64], member: int) -> NDArray[np.int64]:
+    """Return the parents of the same tree with one of its members as the root.
+
+    Parameters
+    ----------
+    parent : int64[n_participants]
+        Parents of :func:`below_switches`.
+    member : int
+        Participant that is in the tree.
+    """
+    turned, below, above = parent.copy(), -1, member
+    while above >= 0:
+        turned[above], below, above = below, above, int(parent[above])
+    return turned

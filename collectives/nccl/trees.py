@@ -34,11 +34,14 @@ class Tree:
         Channel of the pieces.
     place : int
         Index of the piece within a loop.
+    rank : int
+        Rank whose part the piece belongs to, where parts lie `Pieces.width` apart.
     """
 
     parent: Parents
     channel: int
     place: int = 0
+    rank: int = 0
 
 
 def node_trees(n_nodes: int) -> tuple[Parents, Parents]:
@@ -102,7 +105,7 @@ def write_trees(
     for loops, times in runs(pieces):
         of_channel = {loop.channel: loop for loop in loops}
         rows = [
-            (tree.parent, loop.first + tree.place * loop.count + begin, count, tree.channel)
+            (tree.parent, tree.rank * pieces.width + loop.first + tree.place * loop.count + begin, count, tree.channel)
             for tree in trees
             if (loop := of_channel.get(tree.channel)) is not None
             for begin, count in loop.slices

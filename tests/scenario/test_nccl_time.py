@@ -225,3 +225,28 @@ def test_a_call_of_8192_ranks_with_24_channels_takes_what_its_nics_and_hops_say(
     by_nics, p = 2 * 8191 / 8192 * 2**30 / (8 * 50e9), costs().of_gpu("hopper")
     hops = 2 * 1023 * costs().of_network("infiniband").hop_simple + 2 * (8191 - 1023) * p.hop_simple
     assert result.time == pytest.approx(by_nics + hops + 2 * 8191 * p.slice, rel=0.05)
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "all_to_all"])
+@pytest.mark.parametrize("size", [2**16, 2**26])
+def test_a_faster_port_never_makes_a_call_slower(operation, size):
+    """The NICs of this machine have 388 Gbit/s: a port of more adds nothing, and one of less takes time."""
+    times = [
+        prepare(f"nccl_{operation}", f"dgx-h100@star:machines=4,bandwidth={rate}Gbps").predict(size).time
+        for rate in (200, 388, 400, 800)
+    ]
+    assert times[1:] == pytest.approx([times[1]] * 3, rel=1e-9)
+    assert times[0] > times[1] if size > 2**20 else times[0] >= times[1] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+@pytest.mark.parametrize("algorithm", ["auto", "nvls", "collnet_direct"])
+def test_halves_with_sharp_take_what_the_model_says_and_no_less_than_their_bytes(operation, algorithm):
+    """Parts of 3 of 4 machines cross 8 NICs of 48.5 GB/s."""
+    topology, size = "dgx-h100:sharp=on@star:machines=4", 2**28
+    ready = prepare(f"nccl_{operation}:algorithm={algorithm}", topology)
+    forced = "" if algorithm == "auto" else algorithm
+    known = predict(ready.launch.site, operation, size, forced)
+    assert ready.predict(size).time == pytest.approx(known.seconds, rel=0.02)
+    assert known.seconds > 3 / 4 * size / (8 * 48.5e9)
+    assert algorithm == "auto" or known.how.startswith(algorithm)

@@ -144,10 +144,8 @@ class NcclLaunch:
 
     def _can(self, cell: Cell) -> bool:
         """Whether the schedule of a cell can be built here."""
-        in_network = cell.algorithm == "collnet_direct" or (cell.algorithm == "nvls" and len(self.machines) > 1)
-        if in_network and self.operation != "all_reduce":
-            return False
-        return cell.algorithm not in IN_MACHINES or len({len(machine) for machine in self.machines}) == 1
+        alike = cell.algorithm in IN_MACHINES or cell.algorithm == "collnet_direct"
+        return not alike or len({len(machine) for machine in self.machines}) == 1
 
     def _channels(self, algorithm: str) -> int:
         assert self.setting is not None

@@ -148,7 +148,8 @@ def _priced(network: Network, site: Site, messages: Messages, shares: _Shares) -
     bandwidth[between] *= shares.inside
     latency[between] = ends[between] * messages.inside / 2
     if site.setting.n_nodes > 1 or not site.p2p:
-        bandwidth[crossing] *= shares.outside
+        # A port may be faster than the way to it: its NIC has what NCCL takes it to have, as in the closed form.
+        bandwidth[crossing] = np.minimum(bandwidth[crossing], site.nics / site.n_nics) * shares.outside
         # From a GPU by its NIC to another: over PCIe alone the GPUs' links have a part of it already.
         latency[crossing] = max(0.0, messages.between - (messages.inside if site.pcie else 0.0)) / 2
         latency[~inside & ~crossing] = 0.0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from collectives.nccl.call import BY_RANK, PROTOCOLS, Call
 from collectives.nccl.rules import Part, cut
-from commsim.software.nccl.in_switch import FILLING, Exchange, loop_time
+from commsim.software.nccl.in_switch import FILLING, Exchange, crossing, loop_time
 from commsim.software.nccl.steps import CHAINS, Ways, both
 
 # Halvings of the interval in which a rate, or a share of the hops, is looked for.
@@ -156,14 +156,20 @@ def _tree(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, floa
 
 
 def _direct(ways: Ways, call: Call, parts: Sequence[Part], hops: tuple[float, float]) -> tuple[Chain, float]:
-    """Return the chain of CollNet direct: to the heads, out, back and to all; a connection has a chunk a loop."""
+    """Return the chain of CollNet direct: to the heads, out, back and to all; a connection has a chunk a loop.
+
+    A half of an all-reduce goes there or back only, and a connection has a chunk of each machine.
+    """
     part, n, heads = parts[0], len(parts), call.n_heads
-    chunk = _largest(part)
-    loops = max(1.0, part.n_bytes / (heads * chunk))
+    chunk, is_half = _largest(part), call.operation in BY_RANK
+    loops = max(1.0, part.n_bytes / (chunk if is_half else heads * chunk))
     inside, outside = _link_rates(ways, call, n * max(1, heads - 1))[0], ways.outside("simple") / (n * heads)
 
     def chain(rate: float, share: float) -> float:
         one = chunk / rate
+        if is_half:
+            out = one + share * (hops[0] + hops[1]) + max(one, chunk / outside)
+            return out + loops * max(call.n_nodes * max(one, chunk / inside), crossing(call) * chunk / outside)
         there = one + share * hops[0] + max(one, chunk / outside) + share * hops[1] / 2  # the switch is half way
         # Later a GPU gives to other heads and returns to them at once.
         return 2 * there + (loops - 1) * max(one, 2 * chunk / inside, chunk / outside)
@@ -192,17 +198,18 @@ def _in_switch(ways: Ways, call: Call, bare_link: float) -> Messages:
     """NVLink SHARP: a channel serves all heads in a loop, of which it has three under way."""
     part, p, heads = cut(call)[0], ways.primitives, call.n_heads
     n, chunk = len(cut(call)), _largest(part)
-    loop_bytes = n * heads * chunk
-    loop = loop_time(p, heads, chunk)
-    loop = max(loop, loop_bytes * (1 if call.operation in BY_RANK else 1 + 1 / heads) / bare_link)
+    is_half = call.operation in BY_RANK
+    by_head = call.n_nodes if is_half else 1
+    loop = loop_time(p, heads, by_head * chunk)
+    loop = max(loop, n * heads * chunk * (by_head if is_half else 1 + 1 / heads) / bare_link)
     fixed = p.launch + (FILLING - SHOWN) * loop
     if ways.plugin is None:
         return Messages(heads * chunk / loop, 0.0, 0.0, fixed)
-    by_nic = loop_bytes / ways.outside("simple")
+    by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
     by_nic *= 2 if call.algorithm == "nvls_tree" and call.n_nodes > 2 else 1
     # Loops and NICs wait for each other, which messages show in part: between a channel's own rate and the steady one.
     pace = math.sqrt(loop * both(loop, by_nic))
-    return Messages(heads * chunk / pace, 0.0, ways.plugin.hop("simple") + p.slice, fixed)
+    return Messages(heads * by_head * chunk / pace, 0.0, ways.plugin.hop("simple") + p.slice, fixed)
 
 
 def messages_of_exchange(exchange: Exchange, at_once: float, together: int, between: float) -> Messages:

@@ -32,7 +32,7 @@ _ALLOWED = {
     "reduce_scatter": ("ring", "collnet_direct", "nvls", "pat"),
     "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
 }  # fmt: skip
-PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "ring"}
+PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "tree"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ after another, in ``heads (head + chunk / rate)``; meanwhile its own part goes t
 which takes ``loop`` however many heads there are. A loop waits for both (root of the sum of squares). Three groups of
 warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for filling. The switch bounds
 it: in an all-reduce a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``; in an all-gather it
-receives all, in a reduce-scatter it sends all.
+receives all, in a reduce-scatter it sends all. On several machines each head then has the parts of its whole rail:
+the network passes on (or adds) one for each machine, of which all but the own one cross a NIC.
 
 References
 ----------
@@ -50,17 +51,17 @@ def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
     parts = cut(call)
     part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    loop_bytes = n * heads * chunk
-    loop = loop_time(p, heads, chunk)
     is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
-    loop = max(loop, loop_bytes * (1 if is_half else 1 + 1 / heads) / bare_link)
+    by_head = call.n_nodes if is_half else 1
+    loop = loop_time(p, heads, by_head * chunk)
+    loop = max(loop, n * heads * chunk * (by_head if is_half else 1 + 1 / heads) / bare_link)
     loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
     if ways.plugin is None:
         return p.launch + (loops + FILLING) * loop
     is_tree = call.algorithm == "nvls_tree"
     depth = call.n_nodes.bit_length() - 1 if is_tree else 1  # else the network adds: there and back
     hop = ways.plugin.hop("simple") + p.slice
-    by_nic = loop_bytes / ways.outside("simple")
+    by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
     filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + (1 + FILLING) * loop
     return p.launch + filling + (loops - 1) * both(loop, by_nic * (2 if is_tree and call.n_nodes > 2 else 1))
 
@@ -69,7 +70,8 @@ def direct_time(ways: Ways, call: Call) -> float:
     """Return the seconds of CollNet direct: each GPU heads a part, which it adds, sends out and returns to all.
 
     A GPU's links carry what it gives to the other heads and what it returns to them, 2 (p - 1) / p of the bytes; its
-    channels copy each of these once; the NICs carry all bytes once, and the network adds.
+    channels copy each of these once; the NICs carry all bytes once, and the network adds. In an all-gather or a
+    reduce-scatter a head has the parts of its whole rail, and its links carry these to or from the other heads.
 
     Parameters
     ----------
@@ -81,16 +83,23 @@ def direct_time(ways: Ways, call: Call) -> float:
     parts, p, heads = cut(call), ways.primitives, call.n_heads
     part, n, per_node = parts[0], len(parts), call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    passed = 2 * (heads - 1) * chunk
+    is_half = call.operation in BY_RANK
+    ways_inside = 1 if is_half else 2
+    passed = (call.n_nodes if is_half else 2) * (heads - 1) * chunk
     inside = n * passed / ways.inside("simple") * per_node / max(1, heads)
     steady = both(2 * p.slice + passed / p.rate_simple, inside)
     hop = 0.0
     if ways.plugin is not None:
-        by_nic = n * heads * chunk / ways.outside("simple")
+        by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
         hop = both(p.slice + ways.plugin.hop("simple") + chunk / p.rate_simple, by_nic)
         steady = max(steady, by_nic)
-    loops = max(1.0, part.n_bytes / (heads * part.chunk))
-    return p.launch + 2 * p.hop_simple + hop + loops * steady
+    loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
+    return p.launch + ways_inside * p.hop_simple + hop + loops * steady
+
+
+def crossing(call: Call) -> int:
+    """Return how many chunks of a head cross its NIC in a loop, where the network passes on or adds."""
+    return max(1, call.n_nodes - 1) if call.operation in BY_RANK else 1
 
 
 def pat_time(ways: Ways, call: Call) -> float:

@@ -250,7 +250,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
-        slow=site.pcie and where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
+        slow=where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
     )  # fmt: skip
 
 

@@ -30,8 +30,6 @@ def build(operation, n_ranks, **given):
 def cases():
     for operation, algorithms in ALLOWED.items():
         for algorithm in algorithms:
-            if algorithm == "collnet_direct" and operation != "all_reduce":
-                continue
             for protocol in ("ll", "ll128", "simple") if algorithm in ("ring", "tree") else ("simple",):
                 yield operation, algorithm, protocol
 
@@ -153,11 +151,6 @@ def test_a_ring_of_8192_ranks_with_24_channels_is_kept_compact():
         ("all_reduce", {"version": "2.40"}, r"the rules of NCCL 2.40 are not known; version is 2\.8 to 2\.30"),
         ("all_reduce", {"version": "2.21", "channels": 48}, "NCCL 2.21 has 1..32 channels, got channels=48"),
         ("all_reduce", {"algorithm": "nvls_tree"}, "algorithm=nvls_tree needs several machines; take nvls on one"),
-        (
-            "all_gather",
-            {"algorithm": "nvls", "machines": machines_of(8, 4)},
-            "several machines is built for all_reduce",
-        ),
         ("all_reduce", {"algorithm": "nvls_tree", "machines": machines_of(8, 5)}, "as many ranks in every machine"),
         ("all_gather", {"algorithm": "pat", "machines": machines_of(8, 4)}, "algorithm=pat has one rank in each"),
         ("broadcast", {"algorithm": "tree"}, "NCCL has no broadcast with algorithm=tree; it has ring"),

@@ -24,7 +24,7 @@ def slow_channels(call):
     if call.algorithm == "ring" and call.protocol == "ll":
         threshold *= call.n_ranks
     if call.algorithm == "pat":
-        threads = 640
+        return call.n_channels
     n = call.n_channels
     while n > 1 and call.size < n * threads * threshold:
         n -= 1
@@ -37,7 +37,7 @@ def slow_parts(call):
     count = math.ceil(call.size / call.n_ranks) if by_rank else call.size
     traffic = {"all_reduce": 2, "all_gather": call.n_ranks, "reduce_scatter": call.n_ranks}.get(call.operation, 1)
     traffic *= 4 if call.protocol == "ll" else 1
-    least = 32 * KIB if call.version >= (2, 27) else 16 * KIB
+    least = 32 * KIB if call.version >= (2, 29) else 16 * KIB
     cell = math.ceil(math.ceil(least / traffic) / 16) * 16
     share = max(least, count * traffic // slow_channels(call))
     parts, left = [], count

@@ -18,10 +18,40 @@ TWO_LEVELS = ((0, 0, 1, 1, 2, 2, -1, -2), (0, 0, 1, 1, 3, 3, -2, -1))
 THREE_LEVELS = ((0, 0, 1, 3, 1, 3, -2, -1), (0, 0, 2, 3, 2, -2, 3, -1))
 
 
+def sent_of(schedule):
+    """Parts of the array that each participant sends to each."""
+    sent = np.zeros((schedule.n_participants, schedule.n_participants))
+    for row in itertools.chain(*schedule.rounds()):
+        sent[row["src"], row["dst"]] += row["count"] / schedule.n_chunks
+    return sent
+
+
 def build(algorithm, sharp):
     return COLLECTIVES["nccl_all_reduce"].build(
         8, algorithm=algorithm, protocol="simple", channels=2, n_bytes=2**20, machines=MACHINES, sharp=sharp
     )
+
+
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+@pytest.mark.parametrize("algorithm", ["nvls", "collnet_direct"])
+def test_halves_cross_a_network_that_adds_once(operation, algorithm):
+    """Of 8 ranks a leaf has 4 parts: it passes them to the others, and gets theirs; each rail has its own root."""
+    build = COLLECTIVES[f"nccl_{operation}"].build
+    for sharp in (None, TWO_LEVELS, THREE_LEVELS):
+        schedule = build(8, algorithm=algorithm, channels=2, n_bytes=2**20, machines=MACHINES, sharp=sharp)
+        check(schedule)
+    sent = sent_of(build(8, algorithm=algorithm, channels=2, n_bytes=2**20, machines=MACHINES, sharp=TWO_LEVELS))
+    first = len(sent) - 4
+    for leaf in (first, first + 1):
+        assert sent[leaf, first + 2 :] == pytest.approx([2 / 8, 2 / 8])
+        assert sent[first + 2 :, leaf] == pytest.approx([2 / 8, 2 / 8])
+    # Of its rail a member gives its own part to the network and gets the 3 others, or the reverse.
+    own, others = (1 / 8, 3 / 8) if operation == "all_gather" else (3 / 8, 1 / 8)
+    assert sent[:8, first:].sum(axis=1) == pytest.approx([own] * 8)
+    assert sent[first:, :8].sum(axis=0) == pytest.approx([others] * 8)
+    # With NVLink SHARP each GPU gives (or gets) the 4 parts of its rail once; else for each other GPU, here one.
+    inside = sent[:8, 8:first].sum(axis=1) if algorithm == "nvls" else sent[:8, :8].sum(axis=1)
+    assert inside == pytest.approx([4 / 8] * 8)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -33,11 +63,8 @@ def test_every_rank_gets_every_input_once(algorithm, sharp):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_leaf_sends_to_its_root_once_what_its_machines_have_and_each_root_half_of_the_array(algorithm):
     """Two rails share the array equally: each root gets a half from each of two leaves, and returns a half to each."""
-    schedule = build(algorithm, TWO_LEVELS)
-    sent = np.zeros((schedule.n_participants, schedule.n_participants))
-    for row in itertools.chain(*schedule.rounds()):
-        sent[row["src"], row["dst"]] += row["count"] / schedule.n_chunks
-    first = schedule.n_participants - 4
+    sent = sent_of(build(algorithm, TWO_LEVELS))
+    first = len(sent) - 4
     leaves, roots = [first, first + 1], [first + 2, first + 3]
     assert sent[np.ix_(leaves, roots)] == pytest.approx(np.full((2, 2), 0.5))
     assert sent[np.ix_(roots, leaves)] == pytest.approx(np.full((2, 2), 0.5))

@@ -78,6 +78,22 @@ def test_collnet_direct_is_bounded_by_links_or_nics():
     )
 
 
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+def test_a_half_in_a_network_that_adds_is_bounded_by_links_or_nics(operation):
+    """Parts of 3 machines cross the NICs of the fourth; links carry all but the own rail, with NVLink SHARP all."""
+    for algorithm, time in (
+        ("collnet_direct", direct_time),
+        ("nvls", lambda ways, call: nvls_time(ways, call, ways.link)),
+    ):
+        call = Call(operation, 16 * GIB, 32, 4, algorithm, "simple", 16)
+        links, nics = (time(ways, call) for ways in (
+            Ways(200 * GB, FREE, WIRE, 1e15, per_node=8), Ways(1e15, FREE, WIRE, 100 * GB, per_node=8)
+        ))  # fmt: skip
+        inside = 1 if algorithm == "nvls" else 7 / 8
+        assert links == pytest.approx(inside * 16 * GIB / (200 * GB), rel=0.02)
+        assert nics == pytest.approx(3 / 4 * 16 * GIB / (100 * GB), rel=0.02)
+
+
 def test_later_loops_of_a_ring_take_the_mean_of_its_hops():
     """Two crossings of 40 us among 16 hops cost a loop twice 40 us a turn, not 40 us on every hop."""
     rings = Primitives(0, 0, 1 * US, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
