@@ -6,7 +6,7 @@ import random
 import pytest
 
 from collectives.nccl.call import ALLOWED, PROTOCOLS, Call, read_version
-from collectives.nccl.rules import cut, slices_of, used_channels
+from collectives.nccl.rules import chunk_bytes, cut, slices_of, used_channels
 from commsim.core.errors import InputError
 
 KIB, MIB = 1024, 1024**2
@@ -143,6 +143,44 @@ def test_a_full_chunk_of_a_ring_is_two_slices_of_a_mebibyte_and_a_small_one_is_a
     call = Call("all_reduce", 2**30, 8)
     assert (cut(call)[0].chunk, slices_of(call, 2 * MIB)) == (2 * MIB, 2)
     assert [slices_of(call, n) for n in (16, 32 * KIB, 32 * KIB + 16)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "n_nodes", "slow_network", "n_chunks", "kib", "smaller"),
+    [
+        ("nvls", 1, False, 64, 128, 64), ("nvls", 1, False, 8, 64, 32), ("nvls", 1, False, 2, 32, 16),
+        ("nvls", 2, False, 64, 128, 64), ("nvls", 2, True, 8, 32, 32), ("nvls", 2, True, 2, 32, 16),
+        ("nvls_tree", 2, False, 4, 128, 64), ("nvls_tree", 2, False, 1, 64, 32), ("nvls_tree", 4, False, 1, 64, 32),
+        ("collnet_direct", 4, False, 128, 512, 256), ("collnet_direct", 4, False, 16, 128, 64),
+        ("collnet_direct", 4, False, 16, 64, 32),
+        ("collnet_chain", 4, False, 512, 256, 128), ("collnet_chain", 4, False, 64, 128, 64),
+        ("collnet_chain", 4, False, 8, 64, 32),
+    ],
+)  # fmt: skip
+def test_a_chunk_is_smaller_where_there_are_fewer_for_each_head_than_wanted(
+    algorithm, n_nodes, slow_network, n_chunks, kib, smaller
+):
+    call = Call("all_reduce", 2**30, 8 * n_nodes, n_nodes, algorithm, "simple", slow_network=slow_network)
+    enough = n_chunks * kib * KIB * (1 if algorithm == "collnet_chain" else 8)
+    assert chunk_bytes(call, enough) == kib * KIB
+    assert chunk_bytes(call, enough - 1) == smaller * KIB
+
+
+def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
+    channels = [used_channels(Call("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)]
+    assert channels == sorted(channels)
+    assert (channels[0], channels[-1]) == (1, 16)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "protocol", "slow", "threads"),
+    [
+        ("ring", "simple", False, 512 + 32), ("ring", "simple", True, 256 + 32), ("ring", "ll", False, 512),
+        ("ring", "ll128", False, 640), ("tree", "simple", False, 640), ("nvls", "simple", False, 640),
+    ],
+)  # fmt: skip
+def test_a_large_call_has_all_threads_and_a_ring_with_simple_a_warp_more(algorithm, protocol, slow, threads):
+    assert used_channels(Call("all_reduce", 2**33, 8, 1, algorithm, protocol, 8, slow=slow)) == (8, threads)
 
 
 def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():

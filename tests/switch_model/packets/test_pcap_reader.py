@@ -73,6 +73,18 @@ def test_what_was_written_is_read(tmp_path, protocol, per, with_values):
     assert (found.n_packets, found.foreign, found.malformed, found.cut, found.stray) == (len(events), 0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("protocol", [p.SWITCHML_RDMA, p.ATP])
+def test_the_largest_packet_that_is_written_is_read(tmp_path, protocol):
+    events = story(protocol, n_workers=3, n_chunks=4)
+    events["elements"] = 2048
+    write_pcap(tmp_path / "x.pcap", events)
+    found = read_pcap(tmp_path / "x.pcap")
+    assert (found.malformed, len(found.events)) == (0, 24)
+    events["elements"] = 2049
+    with pytest.raises(InputError, match="1..2048"):
+        write_pcap(tmp_path / "x.pcap", events)
+
+
 def column(low, high):
     return st.integers(low, high)
 
