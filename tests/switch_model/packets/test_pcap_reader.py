@@ -81,7 +81,7 @@ def test_the_largest_packet_that_is_written_is_read(tmp_path, protocol):
     found = read_pcap(tmp_path / "x.pcap")
     assert (found.malformed, len(found.events)) == (0, 24)
     events["elements"] = 2049
-    with pytest.raises(InputError, match="1..2048"):
+    with pytest.raises(InputError, match=r"1\.\.2048"):
         write_pcap(tmp_path / "x.pcap", events)
 
 
