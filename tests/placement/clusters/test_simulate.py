@@ -120,7 +120,7 @@ def test_jobs_that_cassini_shifts_as_they_start_have_not_waited(replay, cluster_
     for seed in range(3):
         jobs, outcome = replay("fifo", late, machines, placing="cassini", seed=seed)
         assert max(job.jct_s for job in jobs.values()) < 1020.0
-        assert (outcome.n_shifts, outcome.shift_delay) == (0, 0.0)
+        assert (outcome.shifts, outcome.shift_delay) == (0, 0.0)
 
 
 def test_jobs_on_links_of_their_own_are_never_slowed(replay, cluster_of):
