@@ -166,6 +166,14 @@ def test_a_chunk_is_smaller_where_there_are_fewer_for_each_head_than_wanted(
     assert chunk_bytes(call, enough - 1) == smaller * KIB
 
 
+@pytest.mark.parametrize(("operation", "n_chunks"), [("all_gather", 32), ("reduce_scatter", 16)])
+def test_a_chunk_of_pat_is_halved_where_there_are_fewer_than_wanted_down_to_64_kib(operation, n_chunks):
+    call = Call(operation, 2**30, 8, 8, "pat", "simple")
+    assert chunk_bytes(call, n_chunks * 512 * KIB // 8) == 512 * KIB
+    assert chunk_bytes(call, n_chunks * 512 * KIB // 8 - 1) == 256 * KIB
+    assert chunk_bytes(call, 1) == 64 * KIB
+
+
 def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
     channels = [used_channels(Call("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)]
     assert channels == sorted(channels)
