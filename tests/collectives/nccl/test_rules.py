@@ -191,6 +191,13 @@ def test_a_large_call_has_all_threads_and_a_ring_with_simple_a_warp_more(algorit
     assert used_channels(Call("all_reduce", 2**33, 8, 1, algorithm, protocol, 8, slow=slow)) == (8, threads)
 
 
+def test_threads_are_halved_below_the_bytes_that_each_wants_down_to_an_odd_number_of_warps():
+    """512 threads want 64 bytes each."""
+    sizes = (512 * 64, 512 * 64 - 1, 256 * 64, 256 * 64 - 1, 1)
+    threads = [used_channels(Call("all_reduce", size, 8, n_channels=1))[1] for size in sizes]
+    assert threads == [512 + 32, 256 + 32, 256 + 32, 128 + 32, 96 + 32]
+
+
 def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():
     for seed in range(100):
         call = random_call(seed)
