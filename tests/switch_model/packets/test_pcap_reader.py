@@ -127,6 +127,14 @@ def test_times_that_are_dates_count_from_the_first_second(tmp_path):
     assert found.events["time_ps"].tolist() == [0, 7 * 10**12 + 5000]
 
 
+@pytest.mark.parametrize(("when", "start", "time"), [(9_000_000, 0, 9_000_000), (9_000_001, 9_000_001, 0)])
+def test_the_latest_time_that_is_no_date_is_kept(tmp_path, when, start, time):
+    (packet,) = packets_of(event())
+    found = read(tmp_path, capture(packet, when=(when, 0)))
+    assert (found.start_s, found.malformed) == (start, 0)
+    assert found.events["time_ps"].tolist() == [time * 10**12]
+
+
 @pytest.mark.parametrize(("link", "head"), [(113, bytes(14)), (276, None)])
 def test_captures_of_any_interface_are_read(tmp_path, link, head):
     events = story(p.SWITCHML_UDP)
