@@ -51,6 +51,6 @@ def test_an_entropys_penalties_add_up_to_the_worst():
 def test_all_entropies_have_their_turn_in_each_round(balancing):
     network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", balancing, ENTROPIES)
     fabric = tables.build(network, ways_of(network), work_of(permutation(4, 100_000), spraying), spraying).fabric
-    for _ in range(3):
+    for _ in range(8):
         sent = [getattr(next_entropy, "py_func", next_entropy)(fabric, 1) for _ in range(ENTROPIES)]
         assert sorted(one - int(fabric.flow[1]["upper"]) for one in sent) == list(range(ENTROPIES))

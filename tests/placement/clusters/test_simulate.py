@@ -1,6 +1,5 @@
 import math
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,15 +111,6 @@ def test_cassini_keeps_two_jobs_that_fit_out_of_each_others_way(replay, cluster_
     for jobs in without:
         for job in jobs.values():
             assert job.jct_s <= 1000.0 * job.slowdown * (1 + 1e-9)
-
-
-def test_jobs_that_cassini_shifts_as_they_start_have_not_waited(replay, cluster_of):
-    machines = replay.machines(cluster_of(3, 2, 1))
-    late = [replace(job, submit=100.0) for job in pair(replay)]
-    for seed in range(3):
-        jobs, outcome = replay("fifo", late, machines, placing="cassini", seed=seed)
-        assert max(job.jct_s for job in jobs.values()) < 1020.0
-        assert (outcome.shifts, outcome.shift_delay) == (0, 0.0)
 
 
 def test_jobs_on_links_of_their_own_are_never_slowed(replay, cluster_of):
