@@ -114,9 +114,9 @@ def _is_single(n: int, wanted: NDArray[np.int64], have: NDArray[np.int64]) -> ND
     """Find which wanted cables are wanted once and not there."""
     every = np.concatenate((wanted, have))
     if n * n <= 4 * every.size:  # many cables: counting them takes less than sorting
-        return np.bincount(every, minlength=n * n)[wanted] == 1
+        return np.equal(np.bincount(every, minlength=n * n)[wanted], 1)
     _, place, count = np.unique(every, return_inverse=True, return_counts=True)
-    return count[place[: wanted.size]] == 1
+    return np.equal(count[place[: wanted.size]], 1)
 
 
 def _key(n: int, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
