@@ -105,11 +105,18 @@ def _swap(n: int, cable: NDArray[np.int64], rng: np.random.Generator) -> NDArray
     pairs = cable.shape[1] // 2
     (a, b), (c, d) = cable[:, :pairs], cable[:, pairs : 2 * pairs]
     wanted = np.concatenate((_key(n, a, d), _key(n, c, b)))
-    _, place, count = np.unique(np.concatenate((wanted, _key(n, *cable))), return_inverse=True, return_counts=True)
-    fine = count[place[: 2 * pairs]].reshape(2, pairs) == 1
-    good = np.flatnonzero(fine.all(axis=0) & (a != d) & (c != b))
+    good = np.flatnonzero(_is_single(n, wanted, _key(n, *cable)).reshape(2, pairs).all(axis=0) & (a != d) & (c != b))
     cable[1, good], cable[1, pairs + good] = d[good], b[good]
     return cable
+
+
+def _is_single(n: int, wanted: NDArray[np.int64], have: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Find which wanted cables are wanted once and not there."""
+    every = np.concatenate((wanted, have))
+    if n * n <= 4 * every.size:  # many cables: counting them takes less than sorting
+        return np.equal(np.bincount(every, minlength=n * n)[wanted], 1)
+    _, place, count = np.unique(every, return_inverse=True, return_counts=True)
+    return np.equal(count[place[: wanted.size]], 1)
 
 
 def _key(n: int, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

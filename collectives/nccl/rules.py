@@ -156,7 +156,7 @@ def chunk_bytes(call: Call, part: int) -> int:
         chunk = _stepped(min(chunk, largest), total / call.n_heads, ((64, 64), (8, 32), (2, 16)))
     elif call.algorithm == "nvls_tree":
         largest = 64 * KIB if call.n_nodes >= 4 else 128 * KIB
-        chunk = _stepped(largest, total / call.n_heads, ((32, 256), (16, 128), (4, 64), (1, 32)))
+        chunk = _stepped(largest, total / call.n_heads, ((4, 64), (1, 32)))
     elif call.algorithm == "tree" and call.protocol == "ll128":
         per_node = call.n_ranks / call.n_nodes
         steps = 1 + (call.n_nodes.bit_length() - 1) + 0.1 * per_node

@@ -82,6 +82,6 @@ def read_pcap(path: str | Path) -> Capture:
 def _set_times(events: NDArray[Any], block: Block, ours: NDArray[np.bool_], start_s: int) -> NDArray[np.bool_]:
     """Set the times of events, and return which are within some months of the start."""
     seconds = block.seconds[ours] - start_s
-    right = np.abs(seconds) < _MAX_SECONDS
+    right = np.abs(seconds) <= _MAX_SECONDS
     events["time_ps"] = np.where(right, seconds, 0) * SECOND + block.fraction[ours]
     return right

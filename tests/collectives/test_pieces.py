@@ -11,6 +11,7 @@ from commsim.real.comparison.under_mpirun import build_schedules
 from commsim.scenario import prepare, with_costs
 from commsim.scenario.collective_names import load_schedule
 from commsim.scenario.inputs import load_network
+from commsim.scenario.plans.cut_by_size import MAX_KEPT
 from commsim.scenario.plans.groups import prepare_groups
 
 CUT = ("chain_broadcast", "chain_reduce", "double_tree_all_reduce")
@@ -44,6 +45,14 @@ def test_prediction_and_real_run_cut_alike(name, size):
     assert predicted.parameters["n_chunks"] == pieces
     assert predicted.schedule == build(size) == load_schedule(name, 8, size)
     assert predicted.schedule != load_schedule(f"{name}:n_chunks=63", 8, size)
+
+
+def test_plans_of_a_few_sizes_are_kept_and_not_those_of_all():
+    plan = prepare("double_tree_all_reduce", NETWORK)
+    first = plan.at(2**20)
+    assert plan.at(2**20) is first
+    assert len({id(one) for one in [plan.at(2.0**i) for i in range(21, 21 + MAX_KEPT)]}) == MAX_KEPT
+    assert plan.at(2**20) is not first
 
 
 @pytest.mark.parametrize("name", CUT)

@@ -8,6 +8,7 @@ from hypothesis import given
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import LogGP
+from commsim.core.curves import Curve, Curves
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.result import Trace
@@ -60,6 +61,23 @@ def test_messages_on_one_connection_follow_each_other_and_only_the_last_one_flie
     assert path.transfers == (0, 1, 2, 3, 4)
     assert (path.n_messages, path.n_flights) == (5, 1)
     assert path.terms == pytest.approx({"bandwidth": 5.0, "overhead": 0.0, "latency": 1.0, "reduction": 0.0})
+
+
+def test_measured_costs_are_split_into_bandwidth_latency_and_reduction():
+    """A message takes 2 s at its port and 5 s in all, 7 s where it is added: three in a row, of which one is added."""
+    size, at_port = np.array([1e6, 2e6]), np.array([2.0, 4.0])
+    curves = Curves((
+        Curve("copy", False, False, 0.0, size, at_port + 3, at_port),
+        Curve("reduce", False, False, 0.0, size, at_port + 5, at_port),
+    ))  # fmt: skip
+    p = Program(4, 1)
+    p.copy(0, src=0, dst=1)
+    p.reduce(0, src=1, dst=2)
+    p.copy(0, src=2, dst=3)
+    network = dataclasses.replace(star_of(4, LogGP(B=curves.bandwidth)), curves=curves)
+    path, times = walked(plan_flows(network, [Job(p.build(), place(network, 4))]), 1e6)
+    assert times.done.max() == pytest.approx(17.0)
+    assert path.terms == pytest.approx({"bandwidth": 6.0, "overhead": 0.0, "latency": 9.0, "reduction": 2.0})
 
 
 def test_the_node_that_added_longest_is_named():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.placement.affinity import SharedLink, components, inconsistency, traverse
-from commsim.placement.circles import unify
+from commsim.placement.circles import QUANTUM, unify
 from commsim.placement.score import score_at
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
@@ -97,6 +97,13 @@ def test_contradicting_wishes_are_measured() -> None:
     shifts = traverse(links, periods)
     assert shifts.tolist() == [0.0, 0.020]  # the first link decides
     assert [inconsistency(link, shifts, periods) for link in links] == pytest.approx([0.0, 0.030])
+
+
+def test_the_shortest_period_counts_as_it_is() -> None:
+    """A job comes round twice in the period of one that lasts twice as long: a period later is the same."""
+    link, periods = SharedLink((0, 1), (0.0, 0.0)), np.array([1.0, 2.0]) * QUANTUM
+    assert inconsistency(link, np.array([0.0, 1.0]) * QUANTUM, periods) == pytest.approx(0.0, abs=1e-12)
+    assert inconsistency(link, np.array([0.0, 0.5]) * QUANTUM, periods) == pytest.approx(0.5 * QUANTUM)
 
 
 def test_jobs_that_share_nothing_start_at_once() -> None:

@@ -50,6 +50,12 @@ def test_a_long_common_multiple_is_cut_off_and_that_is_said() -> None:
     assert unify((job(255, (0, 100, 1.0)), job(214, (0, 100, 1.0))), longest=60.0).perimeter == pytest.approx(54.57)
 
 
+def test_a_circle_is_no_shorter_than_the_longest_period() -> None:
+    circle = unify((job(3, (0, 1, 1.0)), job(5, (0, 1, 1.0))), longest=4e-3)
+    assert not circle.is_common
+    assert circle.perimeter == pytest.approx(5e-3)
+
+
 def test_more_angles_are_taken_where_72_would_blur_the_shortest_period() -> None:
     assert unify((job(40, (0, 10, 1.0)), job(400, (0, 10, 1.0)))).n_angles == 288
 
@@ -112,5 +118,6 @@ def test_what_is_out_of_range_is_refused(
 @pytest.mark.parametrize("angles", [1, 2**20])
 def test_the_least_and_the_most_angles_are_legal(angles: int) -> None:
     assert unify((FORTY,), angles=angles).n_angles >= angles
+    assert unify((FORTY,), step=FORTY.period / angles).n_angles == angles
     with pytest.raises(InputError, match="a circle is cut into"):
         unify((FORTY,), angles=0 if angles == 1 else angles + 1)

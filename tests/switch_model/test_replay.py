@@ -247,6 +247,8 @@ def test_infinite_tensors_and_too_many_workers_for_exact_sums_are_refused() -> N
         drawn_payload([(0, (5,))], WRAP)
     with pytest.raises(InputError, match="are not exact"):
         drawn_payload([(200, (5,))], replace(FLOAT, element_bytes=2))
+    with pytest.raises(InputError, match="sums over 200 workers"):  # the largest job decides
+        drawn_payload([(2, (5,)), (200, (5,))], replace(FLOAT, element_bytes=2))
 
 
 def test_a_log_of_other_rows_is_refused() -> None:

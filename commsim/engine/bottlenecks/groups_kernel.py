@@ -13,8 +13,8 @@ from .group_state import FREE, Groups
 
 @njit_norefcount
 def tick(g: Groups, q: int, now: float) -> None:
-    """Bring the clock of group `q` up to time `now`."""
-    if g.n_members[q] > 0 and g.since[q] < now:
+    """Bring the clock of group `q` up to time `now`; that of one without members starts again with its first."""
+    if g.since[q] < now:
         g.clock[q] += g.rate[q] * g.unit * (now - g.since[q])
     g.since[q] = now
 

@@ -16,6 +16,9 @@ from commsim.scenario.plans.dense import Plan
 
 __all__ = ["CutBySize", "plan_partitions", "plan_pieces", "with_partitions_that_fit"]
 
+# Plans of sizes that are kept, with their tables; those that were made first go first.
+MAX_KEPT = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutBySize(Plan):
@@ -36,6 +39,8 @@ class CutBySize(Plan):
         parameters = self.cut(size)
         key = tuple(parameters.get(name) for name in ("n_chunks", "n_partitions"))
         if key not in self._at:
+            if len(self._at) >= MAX_KEPT:
+                del self._at[next(iter(self._at))]
             schedule = COLLECTIVES[self.schedule.name].build(self.schedule.n_ranks, **parameters)
             self._at[key] = self.with_schedule(schedule, parameters).as_kind(Plan, _at={}, _bounds={})
         plan: Plan = self._at[key]

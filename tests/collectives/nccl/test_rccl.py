@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from collectives import COLLECTIVES
+from collectives.nccl import rings as written_rings
 from collectives.nccl.mesh_rings import mesh_cycles, mesh_order
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
@@ -18,6 +19,13 @@ def test_rings_of_a_mesh_go_over_each_link_in_each_direction_twice(n):
     assert len(links) == n * (n - 1)
     assert set(links.values()) == {2}
     assert all(sorted(ring) == list(range(n)) for ring in mesh_cycles(n))
+
+
+@pytest.mark.parametrize("channel", [0, 3, 9, 20])
+def test_a_channel_goes_through_a_machine_as_its_ring_does_up_to_one_link(channel):
+    ring = mesh_cycles(8)[channel % 14]
+    order = mesh_order([range(8)], channel).tolist()
+    assert set(pairwise(order)) < set(pairwise((*ring, ring[0])))
 
 
 @pytest.mark.parametrize(("per_machine", "n_machines"), [(8, 2), (8, 4), (4, 6), (5, 2)])
@@ -55,6 +63,15 @@ def test_without_a_mesh_rings_go_through_each_machine_in_order():
     here = prepare("rccl_all_reduce", "nvswitch_host:gpu=cdna3")
     assert here.launch.rings == {"rings": "rails"}
     assert any("in order" in note for note in here.notes)
+
+
+def test_rings_without_a_rule_are_written_out_up_to_a_number_of_messages(monkeypatch):
+    written = COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22).n_transfers
+    monkeypatch.setattr(written_rings, "MAX_WRITTEN", written)
+    assert COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22).n_transfers == written
+    monkeypatch.setattr(written_rings, "MAX_WRITTEN", written - 1)
+    with pytest.raises(InputError, match=f"take {written} messages; at most {written - 1} are written out"):
+        COLLECTIVES["rccl_all_gather"].build(8, channels=14, n_bytes=2**22)
 
 
 def test_rings_that_are_unknown_are_refused():

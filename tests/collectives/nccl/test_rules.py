@@ -6,7 +6,7 @@ import random
 import pytest
 
 from collectives.nccl.call import ALLOWED, PROTOCOLS, Call, read_version
-from collectives.nccl.rules import cut, slices_of, used_channels
+from collectives.nccl.rules import chunk_bytes, cut, slices_of, used_channels
 from commsim.core.errors import InputError
 
 KIB, MIB = 1024, 1024**2
@@ -143,6 +143,59 @@ def test_a_full_chunk_of_a_ring_is_two_slices_of_a_mebibyte_and_a_small_one_is_a
     call = Call("all_reduce", 2**30, 8)
     assert (cut(call)[0].chunk, slices_of(call, 2 * MIB)) == (2 * MIB, 2)
     assert [slices_of(call, n) for n in (16, 32 * KIB, 32 * KIB + 16)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "n_nodes", "slow_network", "n_chunks", "kib", "smaller"),
+    [
+        ("nvls", 1, False, 64, 128, 64), ("nvls", 1, False, 8, 64, 32), ("nvls", 1, False, 2, 32, 16),
+        ("nvls", 2, False, 64, 128, 64), ("nvls", 2, True, 8, 32, 32), ("nvls", 2, True, 2, 32, 16),
+        ("nvls_tree", 2, False, 4, 128, 64), ("nvls_tree", 2, False, 1, 64, 32), ("nvls_tree", 4, False, 1, 64, 32),
+        ("collnet_direct", 4, False, 128, 512, 256), ("collnet_direct", 4, False, 16, 128, 64),
+        ("collnet_direct", 4, False, 16, 64, 32),
+        ("collnet_chain", 4, False, 512, 256, 128), ("collnet_chain", 4, False, 64, 128, 64),
+        ("collnet_chain", 4, False, 8, 64, 32),
+    ],
+)  # fmt: skip
+def test_a_chunk_is_smaller_where_there_are_fewer_for_each_head_than_wanted(
+    algorithm, n_nodes, slow_network, n_chunks, kib, smaller
+):
+    call = Call("all_reduce", 2**30, 8 * n_nodes, n_nodes, algorithm, "simple", slow_network=slow_network)
+    enough = n_chunks * kib * KIB * (1 if algorithm == "collnet_chain" else 8)
+    assert chunk_bytes(call, enough) == kib * KIB
+    assert chunk_bytes(call, enough - 1) == smaller * KIB
+
+
+@pytest.mark.parametrize(("operation", "n_chunks"), [("all_gather", 32), ("reduce_scatter", 16)])
+def test_a_chunk_of_pat_is_halved_where_there_are_fewer_than_wanted_down_to_64_kib(operation, n_chunks):
+    call = Call(operation, 2**30, 8, 8, "pat", "simple")
+    assert chunk_bytes(call, n_chunks * 512 * KIB // 8) == 512 * KIB
+    assert chunk_bytes(call, n_chunks * 512 * KIB // 8 - 1) == 256 * KIB
+    assert chunk_bytes(call, 1) == 64 * KIB
+
+
+def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
+    channels = [used_channels(Call("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)]
+    assert channels == sorted(channels)
+    assert (channels[0], channels[-1]) == (1, 16)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "protocol", "slow", "threads"),
+    [
+        ("ring", "simple", False, 512 + 32), ("ring", "simple", True, 256 + 32), ("ring", "ll", False, 512),
+        ("ring", "ll128", False, 640), ("tree", "simple", False, 640), ("nvls", "simple", False, 640),
+    ],
+)  # fmt: skip
+def test_a_large_call_has_all_threads_and_a_ring_with_simple_a_warp_more(algorithm, protocol, slow, threads):
+    assert used_channels(Call("all_reduce", 2**33, 8, 1, algorithm, protocol, 8, slow=slow)) == (8, threads)
+
+
+def test_threads_are_halved_below_the_bytes_that_each_wants_down_to_an_odd_number_of_warps():
+    """512 threads want 64 bytes each."""
+    sizes = (512 * 64, 512 * 64 - 1, 256 * 64, 256 * 64 - 1, 1)
+    threads = [used_channels(Call("all_reduce", size, 8, n_channels=1))[1] for size in sizes]
+    assert threads == [512 + 32, 256 + 32, 256 + 32, 128 + 32, 96 + 32]
 
 
 def test_all_channels_together_carry_all_bytes_and_none_more_than_the_others():

@@ -9,7 +9,7 @@ from commsim.engine.packet import tables
 from commsim.engine.packet.hosts.work import work_of
 from commsim.engine.packet.links.ways import ways_of
 from commsim.engine.packet.run_state import N_RECYCLED
-from commsim.engine.packet.transports.entropy_kernel import learn, next_entropy
+from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, WORST, learn, next_entropy
 from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.patterns import permutation
 from topologies.leaf_spine import leaf_spine
@@ -34,3 +34,23 @@ def test_entropies_of_good_packets_are_sent_again_in_the_order_in_which_they_cam
             assert chosen - int(fabric.flow[1]["upper"]) == waiting.popleft()
             sent += 1
     assert sent > 2 * N_RECYCLED
+
+
+def test_an_entropys_penalties_add_up_to_the_worst():
+    network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", "bitmap", ENTROPIES)
+    fabric = tables.build(network, ways_of(network), work_of(permutation(4, 100_000), spraying), spraying).fabric
+    found = []
+    for penalty in (FOR_MARK, FOR_MARK, FOR_TRIM, FOR_LOSS, FOR_LOSS):
+        getattr(learn, "py_func", learn)(fabric, 1, 5, penalty)
+        found.append(int(fabric.penalty[ENTROPIES + 5]))
+    assert found == [1, 2, 6, WORST, WORST]
+    assert fabric.penalty.sum() == WORST
+
+
+@pytest.mark.parametrize("balancing", ["oblivious", "bitmap"])
+def test_all_entropies_have_their_turn_in_each_round(balancing):
+    network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", balancing, ENTROPIES)
+    fabric = tables.build(network, ways_of(network), work_of(permutation(4, 100_000), spraying), spraying).fabric
+    for _ in range(8):
+        sent = [getattr(next_entropy, "py_func", next_entropy)(fabric, 1) for _ in range(ENTROPIES)]
+        assert sorted(one - int(fabric.flow[1]["upper"]) for one in sent) == list(range(ENTROPIES))

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
@@ -10,11 +11,13 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import place
+from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways import catalog, costs
 from commsim.engine.ways.catalog import (
+    BOTTLENECKS,
     EVENTS,
     MOVES,
     RINGS,
@@ -125,6 +128,26 @@ def test_a_way_is_added_by_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = Way("quick", "nothing", "at once", lambda _: Cost(0.0, 0.0), lambda _: lambda *_, **__: answer)
     monkeypatch.setattr(catalog, "WAYS", (quick, *WAYS))
     assert paths_of("ring_all_reduce", star(8), 8).simulate(1e6).method == "quick"
+
+
+@pytest.mark.parametrize("share", [1.0, 1.001])
+def test_a_way_may_lose_all_that_may_be_lost_and_no_more(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = paths_of("double_tree_all_reduce", star(8), 8)
+    risky = Way("risky", "nothing", "at once", lambda p: Cost(p.at_risk * share, 0.0), lambda _: None)
+    monkeypatch.setattr(catalog, "WAYS", (risky, EVENTS))
+    assert (risky in choose(paths)) == (share <= 1)
+
+
+@pytest.mark.parametrize("fences", [False, True])
+def test_bottlenecks_are_for_many_messages_at_once_and_not_for_many_one_after_the_other(fences: bool) -> None:
+    n, program = 16, Program(16, 16)
+    for turn in range(1, n):
+        program.copy(np.arange(n), src=np.arange(n), dst=(np.arange(n) + turn) % n)
+        if fences:
+            program.fence()
+    network = star(n)
+    found = estimates(FlowPaths(network, Job(program.build(), place(network, n))))
+    assert (BOTTLENECKS in found) == (not fences)
 
 
 def test_every_way_says_what_it_needs_and_how_it_computes() -> None:

@@ -57,6 +57,8 @@ def test_a_file_changes_rows_and_adds_some(tmp_path, cluster_of, replay):
         ("[hosts]\ncpu = -1", "cpu must be 0 or more"),
         ("[hosts]\ninference = 'h1'", "inference"),
         ("restart = 5", "restart"),
+        ("contended = 1.01", "contended must be more than 0 and at most 1"),
+        ("contended = 0", "contended must be more than 0 and at most 1"),
         ("other = 1", "other"),
         ("x = ", "assume.toml"),
     ],

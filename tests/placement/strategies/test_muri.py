@@ -38,6 +38,11 @@ def test_jobs_of_equal_size_that_complement_each_other_are_grouped() -> None:
     assert group_jobs(stages, [8, 8, 8, 4]) == [(0,), (1, 2), (3,)]
 
 
+def test_jobs_that_gain_nothing_together_stay_apart() -> None:
+    assert efficiency([(1.0, 0.0)] * 2) == efficiency([(1.0, 0.0)]) == 0.5
+    assert group_jobs([(1.0, 0.0)] * 2, [8, 8]) == [(0,), (1,)]
+
+
 def test_groups_grow_to_as_many_jobs_as_there_are_resources() -> None:
     stages = [(1.0, 1.0, 1.0, 1.0)] * 4
     assert group_jobs(stages, [1] * 4) == [(0, 1, 2, 3)]

@@ -73,6 +73,18 @@ def test_what_was_written_is_read(tmp_path, protocol, per, with_values):
     assert (found.n_packets, found.foreign, found.malformed, found.cut, found.stray) == (len(events), 0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("protocol", [p.SWITCHML_RDMA, p.ATP])
+def test_the_largest_packet_that_is_written_is_read(tmp_path, protocol):
+    events = story(protocol, n_workers=3, n_chunks=4)
+    events["elements"] = 2048
+    write_pcap(tmp_path / "x.pcap", events)
+    found = read_pcap(tmp_path / "x.pcap")
+    assert (found.malformed, len(found.events)) == (0, 24)
+    events["elements"] = 2049
+    with pytest.raises(InputError, match=r"1\.\.2048"):
+        write_pcap(tmp_path / "x.pcap", events)
+
+
 def column(low, high):
     return st.integers(low, high)
 
@@ -113,6 +125,14 @@ def test_times_that_are_dates_count_from_the_first_second(tmp_path):
     found = read(tmp_path, capture(packet, when=(1_700_000_000, 0)) + late)
     assert found.start_s == 1_700_000_000
     assert found.events["time_ps"].tolist() == [0, 7 * 10**12 + 5000]
+
+
+@pytest.mark.parametrize(("when", "start", "time"), [(9_000_000, 0, 9_000_000), (9_000_001, 9_000_001, 0)])
+def test_the_latest_time_that_is_no_date_is_kept(tmp_path, when, start, time):
+    (packet,) = packets_of(event())
+    found = read(tmp_path, capture(packet, when=(when, 0)))
+    assert (found.start_s, found.malformed) == (start, 0)
+    assert found.events["time_ps"].tolist() == [time * 10**12]
 
 
 @pytest.mark.parametrize(("link", "head"), [(113, bytes(14)), (276, None)])

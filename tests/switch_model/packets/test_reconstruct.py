@@ -36,6 +36,14 @@ def test_a_run_without_incident(tmp_path, protocol, per):
 
 
 @every_protocol
+def test_a_run_starts_with_its_first_contribution(tmp_path, protocol, per):
+    events = story(protocol, per=per)
+    events["time_ps"] += 3 * ROUND
+    assert one(events, tmp_path).start_s == pytest.approx(3 * ROUND / 1e12)
+    assert one(events[events["kind"] == p.RESULT], tmp_path).start_s == 0.0
+
+
+@every_protocol
 def test_the_last_worker_of_each_chunk_is_named_and_by_how_much(tmp_path, protocol, per):
     report = one(story(protocol, per=per, n_chunks=8 * per, late={0: 1, 1: 1, 5: 1, 7: 2}), tmp_path)
     assert [w["times_last"] for w in report.workers] == [0, 3 * per, per, 4 * per]

@@ -44,6 +44,8 @@ def test_nodes_have_addresses_of_their_own():
         p.node_address([-1])
     with pytest.raises(InputError, match="16777214"):
         p.node_address(2**24 - 2)
+    with pytest.raises(InputError, match=r"got 0\.\.16777214"):
+        p.node_address([0, 2**24 - 2])
 
 
 def test_rows_of_another_kind_are_refused():

@@ -305,8 +305,6 @@ def _note(fabric: Fabric, i: int, p: int) -> None:
     note["queue"], note["sent"] = link["low"] + link["high"], link["n_bytes"] + packet["size"]
     note["when"], note["link"] = link["done"], i
     packet["n_noted"] += 1
-    if at + 1 < n:
-        fabric.note[p * n + at + 1]["link"] = -1
 
 
 @njit_norefcount

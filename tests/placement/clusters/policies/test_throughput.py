@@ -51,6 +51,14 @@ def test_a_lease_goes_to_the_job_that_is_farthest_behind_its_fair_time(replay):
     assert (jobs["short"].start_s, jobs["short"].finish_s) == pytest.approx((600.0, 700.0))
 
 
+def test_of_equal_jobs_the_one_that_waits_longer_goes_first(replay):
+    trace = [replay.job("long", 32, 10_000.0)]
+    trace += [replay.job(name, 32, 100.0, submit=submit) for name, submit in (("early", 10.0), ("late", 500.0))]
+    jobs, _ = replay("themis", trace)
+    assert jobs["early"].start_s == pytest.approx(600.0)
+    assert jobs["late"].start_s > jobs["early"].start_s
+
+
 def test_equal_jobs_finish_equally_late(replay):
     jobs, _ = replay("themis", [replay.job(name, 32, 6000.0) for name in "abc"])
     finish = sorted(job.finish_s for job in jobs.values())
