@@ -29,3 +29,32 @@ def test_more_background_than_hosts_can_send_is_one_line(commsim, tmp_path, load
     path = tmp_path / "jobs.toml"
     path.write_text(job + "".join(LOAD.format(load) for load in loads))
     assert said in commsim.refuses("run", *FABRIC, "--jobs", str(path))
+
+
+RING = "ring_all_reduce"
+JOB = '[[job]]\ncollective = "{}"\nranks = "{}"\nsize = "1MB"\n{}\n'
+OTHER = JOB.format(RING, "1,5", "")
+
+
+WRONG = {
+    'preset = "uecc"': "preset must be one of uec",
+    'transport = "tcp"': "unknown transport 'tcp'",
+    'transport = "nscc"\nentropies = 3': "a power of two from 1 to 65536, got 3",
+    'transport = "hpcc"': "balancing ecmp, flowlet or path",
+}
+
+
+@pytest.mark.parametrize("own", WRONG)
+def test_what_no_job_can_have_is_one_line(commsim, tmp_path, own):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOB.format(RING, "0,2,4", own) + OTHER)
+    assert WRONG[own] in commsim.refuses("run", *FABRIC, "--engine", "packet", "--jobs", str(path))
+
+
+def test_a_switch_system_has_no_transport_of_its_own_and_flows_have_none(commsim, tmp_path):
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOB.format("switchml", "0,2,4", 'preset = "uec"') + OTHER)
+    words = ("run", *FABRIC, "--jobs", str(path))
+    assert "keep to the links of its tree" in commsim.refuses(*words, "--engine", "packet")
+    path.write_text(JOB.format(RING, "0,2,4", 'preset = "uec"') + OTHER)
+    assert "transport of a job needs engine packet, got engine flow" in commsim.refuses(*words)

@@ -35,7 +35,7 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--sample", "0s", "--timeline", "x.json"), "--sample"),
         (("--ecn", "1kB:2kB:a"), "ends with a chance"),
         (("--ecn", "1kB:2kB:nan"), "the chance of a mark"),
-        (("--transport", "hpcc"), "needs the balancing ecmp"),
+        (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
         (("--transport", "dcqcn:cnp=1us"), "Dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
         (("--topology", "dgx-h100"), "one link each to a switch"),

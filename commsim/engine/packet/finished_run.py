@@ -18,7 +18,6 @@ from commsim.engine.packet.links.flapping import Flapping
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import PS
 from commsim.engine.packet.run_state import Fabric as Kernel
-from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
 
@@ -63,11 +62,11 @@ class Look:
         return fabric
 
 
-def times_of(fabric: Kernel, spraying: Spraying) -> FlowTimes:
+def times_of(fabric: Kernel) -> FlowTimes:
     """Return when each message started, was sent and was complete."""
     message = fabric.message
     n_packets = (message["end"] - message["first"]).astype(np.int64)
-    on_wire = (n_packets - 1) * float(spraying.payload + spraying.header) + message["last_size"]
+    on_wire = (n_packets - 1.0) * fabric.rules["mtu"][fabric.flow["rule"][message["flow"]]] + message["last_size"]
     start, sent, done = (message[name] / PS for name in ("start", "sent", "done"))
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
@@ -99,10 +98,11 @@ def check_run(
         raise PhysicsError(
             f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
         )
-    alone = _alone(plan, ways, work, times)
+    on_paths = bool(fabric.rules["on_path"][flow["rule"]].all())
+    alone = _alone(plan, ways, work, times, on_paths)
     if work.adding.size:
         alone = alone + work.adding / PS
-    if changes is not None and work.paths is not None:
+    if changes is not None and on_paths:
         alone[changes.was_rerouted[plan.connection_of]] = 0.0  # they took more links than the plan's
     early = alone - (times.done - times.start)
     if early.max() > slack:
@@ -111,10 +111,10 @@ def check_run(
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes) -> NDArray[np.float64]:
+def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes, on_paths: bool) -> NDArray[np.float64]:
     """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies."""
     network = plan.network
-    if work.paths is None:
+    if not on_paths:
         up, down = ways.links[work.src], ways.links[work.dst + len(ways.hosts)]
         rate = np.minimum(network.bandwidth[up], network.bandwidth[down])
         fixed = network.latency[up] + network.latency[down]

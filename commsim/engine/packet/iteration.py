@@ -77,13 +77,13 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     network, n_flows, n_messages = plan.network, len(plan.ends), len(plan.connection_of)
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     ranks = priority_ranks([job.priority for job in plan.jobs], how.fabric)
-    paths = paths_of(plan, how, ranks) if how.on_path else None
+    paths = paths_of(plan, (how,), 0, ranks) if how.on_path else None
     if paths is None:
         ways = ways_of(network)
     else:
         ends = np.concatenate([job.placement.nodes for job in plan.jobs])
         ways = ways_of_paths(network, paths.there, paths.back, ends=ends)
-    sent = work_of_plan(plan, payload(plan, sizes), np.zeros(plan.n_participants), ways, how, ranks, paths)
+    sent = work_of_plan(plan, payload(plan, sizes), np.zeros(plan.n_participants), ways, (how,), ranks, paths)
     sent = dataclasses.replace(sent, job=np.zeros(n_flows, np.int32), n_jobs=1)  # bytes by link, not by job
     tables, finished, cpu = run_fabric(
         build(network, ways, work_with_tasks(sent, tasks), how), (), np.zeros(0, np.int64)
@@ -92,7 +92,7 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     fabric = tables.fabric
     of_tasks = fabric.message[n_messages:]
     fabric = fabric._replace(flow=fabric.flow[:n_flows], message=fabric.message[:n_messages])
-    times = times_of(fabric, how)
+    times = times_of(fabric)
     check_run(plan, ways, sent, fabric, times, None)
     link_bytes = np.zeros(network.n_links)
     link_bytes[ways.links] = fabric.link["n_bytes"][: len(ways.links)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from switch_model.payload import Payload
 
 
+MOST_RULES = 256  # that a flow's row can number
+
+
 class RunOptions(TypedDict, total=False):
     """Arguments of :func:`run_packets` beside what is sent and how.
 
@@ -62,6 +65,9 @@ class RunOptions(TypedDict, total=False):
         Cables that go down during the run; what they carry then is lost, and sent again.
     watch : LinkWatch
         Is shown the links again and again.
+    by_job : sequence of Spraying or None
+        How each job of the plan is sent, None as the others. Losses, pauses, shared buffers and weights of classes are
+        the run's.
     """
 
     starts: ArrayLike
@@ -71,6 +77,7 @@ class RunOptions(TypedDict, total=False):
     tapped: Sequence[int]
     flaps: Flaps | None
     watch: LinkWatch | None
+    by_job: Sequence[Spraying | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +224,11 @@ def run_beside(
     flaps, watch = options.get("flaps"), options.get("watch")
     if flaps is not None and flaps.rto:
         how = dataclasses.replace(how, rto=flaps.rto)
+    hows, rule = _rules_of_jobs(how, plan, options)
+    used = hows if plan is None else [hows[i] for i in np.unique(rule)]
+    keeping, spraying = ([one.on_path for one in used].count(kept) for kept in (True, False))
+    if flaps is not None and keeping and spraying:
+        raise InputError("flaps are modelled where all jobs keep to a path, or all spray packets")
     if flaps is not None and jobs:
         raise InputError("flaps are not modelled for packets of switch systems")
     if network.loss.any() and any(job.system.lossless for job in jobs):
@@ -226,22 +238,23 @@ def run_beside(
     entered = np.broadcast_to(
         not_negative("start", options.get("starts", 0.0)), plan.n_participants if plan is not None else 0
     )
-    paths = paths_of(plan, how, ranks) if how.on_path and plan is not None else None
+    paths = paths_of(plan, hows, rule, ranks) if keeping and plan is not None else None
     routes = () if paths is None else (paths.there, paths.back)
     ends = None if plan is None else np.concatenate([job.placement.nodes for job in plan.jobs])
-    ways = ways_of_paths(network, *routes, ends=ends) if how.on_path else ways_of(network)
+    ways = ways_of(network) if spraying else ways_of_paths(network, *routes, ends=ends)
     if plan is None:
         work = no_work(network)
     else:
-        work = work_of_plan(plan, payload(plan, sizes), entered, ways, how, ranks, paths)
+        work = work_of_plan(plan, payload(plan, sizes), entered, ways, hows, ranks, paths, rule)
     of_jobs = aggregation_rows(network, jobs, how.fabric, ranks[len(of_plan) :]) if jobs else None
-    tables = build(network, ways, work, how, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
+    tapped = options.get("tapped", ())
+    tables = build(network, ways, work, how, of_jobs, others=hows[1:], tapped=tapped, flaps=flaps is not None)
     if jobs:
         tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, jobs)
     stops: list[Stop] = []
     changes = None
     if flaps is not None:
-        changes = Flapping(network, ways, flaps, plan if how.on_path else None)
+        changes = Flapping(network, ways, flaps, None if spraying else plan)
         stops.append(changes)
     if watch is not None:
         stops.append(Look(watch, network.n_links, ways))
@@ -250,7 +263,7 @@ def run_beside(
     require_finished(tables, finished, network, ways)
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
-    times = times_of(tables.fabric, how)
+    times = times_of(tables.fabric)
     results: tuple[Result, ...] = ()
     if changes is not None:
         changes.flaps.require_begun(float(times.done.max(initial=0.0)))
@@ -262,6 +275,28 @@ def run_beside(
         ran = Ran(tables.fabric.state, tables.jobs, tables.fabric.link[: len(ways.links)][np.argsort(ways.links)])
         results += aggregation_results(network, ran, jobs, cpu, tensors, how.seed if values else None)
     return PacketRun(results, times, tables, ways, cpu)
+
+
+def _rules_of_jobs(
+    how: Spraying, plan: FlowPlan | None, options: RunOptions
+) -> tuple[list[Spraying], NDArray[np.uint8]]:
+    """Return how messages are sent, the run's own way first, and which of these the flows of each job have.
+
+    The first one is not among them where every job has another.
+    """
+    hows, of_job = [how], []
+    for own in () if plan is None else options.get("by_job") or [None] * len(plan.jobs):
+        one = how
+        if own is not None:
+            one = dataclasses.replace(
+                in_packets(own, options.get("framing")), rto=own.rto or how.rto, loss=how.loss, seed=how.seed
+            )
+        hows += [] if one in hows else [one]
+        of_job.append(hows.index(one))
+    if len(hows) > MOST_RULES:
+        raise InputError(f"a run has at most {MOST_RULES} ways in which packets are sent, got {len(hows)}")
+    numbers = np.array(of_job, np.uint8)
+    return hows, numbers[plan.job_of_connection] if plan is not None else numbers
 
 
 def simulate_aggregation(

@@ -25,6 +25,8 @@ from commsim.engine.packet.links.pauses import deadlocked, named
 from commsim.engine.packet.links.ways import Ways, ways_of
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import (
+    AT_HOST,
+    BETWEEN,
     CHANGE,
     DONE,
     FULL,
@@ -104,8 +106,10 @@ def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Fl
     Raises
     ------
     InputError
-        If the network has other nodes, a link has no latency, a cable of a host flaps, or one after the run.
+        If the network has other nodes, a cable of a host flaps, or one after the run, or packets keep to a path.
     """
+    if spraying.on_path:
+        raise InputError("a pattern has no routing, which the balancing path keeps to: use the balancing ecmp")
     ways = ways_of(network)
     if flaps is not None and flaps.rto:
         spraying = dataclasses.replace(spraying, rto=flaps.rto)
@@ -243,7 +247,7 @@ def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
 
 
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
-    flow, state, rules = fabric.flow, fabric.state, fabric.rules
+    flow, state, rules = fabric.flow, fabric.state, fabric.rules[0]
     in_order, n = np.argsort(ways.links), len(fabric.watched)
     width, at = rows_of.N_COUNTED + 2 * n, rows_of.N_COUNTED
     sample = fabric.sample[: state["n_samples"] * width].reshape(-1, width)
@@ -255,8 +259,9 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
     counters = {name: int(state[field]) for name, field in kept.items()}
     counters["n_dropped"] = int(state["drops_full"] + state["drops_loss"])
     used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
-    room = fabric.link["room"][-1:], fabric.link["ecn_min"][-1:], fabric.link["ecn_max"][-1:]
-    used |= {name: float(value[0]) for name, value in zip(("queue", "ecn_min", "ecn_max"), room, strict=True)}
+    last = fabric.link[-1]
+    marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
+    used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
     return SprayedRun(
         received=(flow["received_at"] - flow["ready"]) / PS,
         finished=(flow["finished_at"] - flow["ready"]) / PS,

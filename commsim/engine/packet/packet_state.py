@@ -62,6 +62,9 @@ WHEEL_ROW = np.dtype(
     ]
 )
 
+# Links that do not end the queues of transports and mark nothing, of switches to switches, and of switches to hosts.
+NO_MARKS, BETWEEN, AT_HOST = range(3)
+
 # The first two lines of cache have all that most packets need of a link; a row is four.
 LINK_ROW = np.dtype(
     [
@@ -88,8 +91,7 @@ LINK_ROW = np.dtype(
         ("high", np.int64),
         ("room", np.int64),  # bytes of data that the queue takes
         ("peak", np.int64),  # bytes of data at most
-        ("ecn_max", np.int64),  # bytes from which all packets are marked, 0 for never;
-        ("ecn_min", np.int64),  # and from which some are, at random
+        ("marks", np.int64),  # NO_MARKS, BETWEEN or AT_HOST: which packets it marks, and whether queues have ends
         ("n_packets", np.int64),  # that left,
         ("n_bytes", np.int64),
         ("packet_time", np.int64),  # ps, for each packet beside its bytes
@@ -108,7 +110,7 @@ LINK_ROW = np.dtype(
         ("xon", np.int64),
         ("shared", np.int32),  # buffer that it shares with other links, or -1
         ("pause_pending", np.bool_),
-        ("unused", np.int64, (1,)),
+        ("unused", np.int64, (2,)),
     ],
     align=True,
 )

@@ -110,7 +110,7 @@ FLOW_ROW = np.dtype(
         ("turns", np.int16),  # and how often it may: its share of the link
         ("pending", np.uint8),  # timers, as bits
         ("rank", np.uint8),  # class of its packets; the least goes first
-        ("on_path", np.bool_),  # packets follow the flow's stream
+        ("rule", np.uint8),  # row of its rules
         ("local", np.bool_),  # both ends are one host
         ("ring_mask", np.int32),  # its entries in `mark`, `sent_at` and `tried`, used in a circle,
         ("ring", np.int64),  # and the first of them
@@ -217,6 +217,11 @@ STATE_ROW = np.dtype(
         ("n_switches", np.int64),
         ("n_edges", np.int64),  # switches with hosts
         ("n_classes", np.int64),  # of packets
+        ("n_entropies", np.int64),  # of a flow at most
+        ("n_notes", np.int64),  # links of the longest path whose state packets carry; 0 for none
+        ("pauses", np.bool_),  # switches pause links
+        ("shares", np.bool_),  # links of a switch share its buffer
+        ("least_rate", np.float64),  # share that a receiver with credit never goes below; 1 for a fixed rate
         ("first_timer", np.int64),  # events: timers of flows,
         ("first_pacer", np.int64),  # then receivers that give credit, and that reconsider their rates,
         ("first_rate", np.int64),
@@ -261,8 +266,8 @@ class Fabric(NamedTuple):
 
     Parameters
     ----------
-    state, rules : STATE_ROW, RULES_ROW
-        Time and counters; what does not change.
+    state, rules : STATE_ROW, RULES_ROW[n_rules]
+        Time and counters; what does not change: rules of the run, then of jobs with a transport of their own.
     link, host, flow, packet : LINK_ROW[n_links], HOST_ROW[n_hosts], FLOW_ROW[n_flows], PACKET_ROW[n]
         Links, hosts, messages, packets under way and free ones.
     way, ways : int32[n_switches * n_edges + 1], int32[n]
@@ -303,7 +308,7 @@ class Fabric(NamedTuple):
     """
 
     state: Row
-    rules: Row
+    rules: Rows
     link: Rows
     host: Rows
     flow: Rows

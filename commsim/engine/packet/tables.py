@@ -16,9 +16,12 @@ from commsim.engine.packet.links.link_tables import check_room, check_times, job
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
 from commsim.engine.packet.packet_state import (
+    AT_HOST,
+    BETWEEN,
     ENDLESS,
     LINK_ROW,
     NEVER,
+    NO_MARKS,
     PS,
     ROUTE_ROW,
     STREAM_ROW,
@@ -31,7 +34,7 @@ from commsim.engine.packet.packet_state import (
 )
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.credit_kernel import INTERVAL
-from commsim.engine.packet.transports.rules_of_run import RULES_ROW, rules_of
+from commsim.engine.packet.transports.rules_of_run import RULES_ROW, Rules, rules_of
 from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Spraying
 
 SAMPLES = 1024  # at first
@@ -53,6 +56,7 @@ def build(
     spraying: Spraying,
     of_jobs: Mapping[str, Any] | None = None,
     *,
+    others: Sequence[Spraying] = (),
     tapped: Sequence[int] = (),
     flaps: bool = False,
 ) -> Tables:
@@ -69,6 +73,9 @@ def build(
     of_jobs : mapping of str to table, optional
         Tables of jobs that switches aggregate, of
         :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
+    others : sequence of Spraying
+        How flows are sent whose `rule` is 1 and more; seed, samples, losses, pauses, shared buffers and weights of
+        classes are those of `spraying`.
     tapped : sequence of int
         Links whose packets are recorded.
     flaps : bool
@@ -81,16 +88,19 @@ def build(
     """
     of_jobs = of_jobs or {}
     n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
-    rules = rules_of(network, ways, spraying, flaps=flaps)
+    hows = (spraying, *others)
+    rules = [rules_of(network, ways, one, flaps=flaps) for one in hows]
     if n_flows:
-        check_times(network, float(work.message["end"][work.queue[work.of_flow[1:] - 1]].sum()) * rules["mtu"])
+        mtu = max(one["mtu"] for one in rules)
+        check_times(network, float(work.message["end"][work.queue[work.of_flow[1:] - 1]].sum()) * mtu)
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
     taps = np.isin(ways.links, tapped)
     link["tapped"][: len(taps)] = taps
     link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
-    flow, ring = _flows(work, spraying, rules, generator)
-    host = _hosts(n_hosts, rules, generator)
+    flow, ring = _flows(work, hows, rules, generator)
+    least_rate = min(one["least_rate"] for one in rules)
+    host = _hosts(n_hosts, least_rate, generator)
     n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
     state = np.zeros((), rows_of.STATE_ROW)
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
@@ -103,32 +113,34 @@ def build(
     stream, route = _streams(ways, work, of_jobs)
     n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
     state["n_classes"] = n_classes
-    learns = spraying.balancing in ("bitmap", "reps", "mixed")
-    let = np.zeros(n_switches * rows_of.N_FLOWLETS if spraying.balancing == "flowlet" else 1, rows_of.FLOWLET_ROW)
+    learns = any(one.balancing in ("bitmap", "reps", "mixed") for one in hows)
+    flowlets = any(one.balancing == "flowlet" for one in hows)
+    let = np.zeros(n_switches * rows_of.N_FLOWLETS if flowlets else 1, rows_of.FLOWLET_ROW)
     let["link"] = -1
-    row = np.zeros((), RULES_ROW)
+    row = np.zeros(len(rules), RULES_ROW)
     for name in RULES_ROW.names or ():
-        row[name] = rules.get(name, 0)  # what the transport does not have
-    row["pauses"], row["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
+        row[name] = [one.get(name, 0) for one in rules]  # what the transport does not have
+    state["pauses"], state["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
+    state["n_entropies"], state["least_rate"] = max(one.entropies for one in hows), least_rate
     every = round(PS * spraying.sample)
     state["sample_every"], state["sample_at"] = every, every or NEVER
     watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
     width = rows_of.N_COUNTED + 2 * len(watched)
-    longest = float((link["latency"] + (spraying.payload + spraying.header) * link["ps_per_byte"]).max(initial=1.0))
+    longest = float((link["latency"] + rules[0]["mtu"] * link["ps_per_byte"]).max(initial=1.0))
     events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
-    notes = int(rules["n_notes"])
+    state["n_notes"] = notes = int(max(one["n_notes"] for one in rules))
     noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
     noted["link"] = -1
     weight = np.array(spraying.class_weights, np.float64)
     per_class = np.zeros((2, n_links * n_classes), np.int64)
     fabric = Fabric(
-        _row(state), _row(row), link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
+        _row(state), row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
         work.message, work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
         np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
-        np.zeros(n_flows * spraying.entropies, np.uint8),
+        np.zeros(n_flows * int(state["n_entropies"]), np.uint8),
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
@@ -139,7 +151,7 @@ def build(
 
 
 def _links(
-    network: Network, ways: Ways, spraying: Spraying, rules: dict[str, float], of_jobs: Mapping[str, Any]
+    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: Mapping[str, Any]
 ) -> tuple[Rows, Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
@@ -150,17 +162,14 @@ def _links(
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
-    room[at_switch] = np.minimum(room[at_switch], rules["queue"])
+    room[at_switch] = np.minimum(room[at_switch], max(one["queue"] for one in rules))
     link["room"][:n] = np.minimum(room, ENDLESS)
-    check_room(network, spraying.fabric, link[:n], int(rules["mtu"]))
+    check_room(network, spraying.fabric, link[:n], int(max(one["mtu"] for one in rules)))
     link["costs"] = (link["packet_time"] > 0) | (link["first_time"] > 0) | (link["last_time"] > 0)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
-    marks = at_switch.copy()
-    if not spraying.settled[0].marks_last:  # their receivers keep the last queue short
-        marks &= np.isin(network.kind[network.dst[ways.links]], FORWARDING)
-    for name in ("ecn_min", "ecn_max"):
-        link[name][:n] = np.where(marks, min(rules[name], ENDLESS), 0)
+    to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
+    link["marks"][:n] = np.where(at_switch, np.where(to_switch, BETWEEN, AT_HOST), NO_MARKS)
     return link, buffer
 
 
@@ -206,7 +215,7 @@ def with_more_packets(fabric: Fabric) -> Fabric:
     new["next"][-1] = state["first_free"]
     state["first_free"] = len(old)
     state["n_free"] += len(new) - len(old)
-    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), rows_of.NOTE_ROW)
+    note = np.zeros(len(new) * int(state["n_notes"]), rows_of.NOTE_ROW)
     note[: len(fabric.note)] = fabric.note
     return fabric._replace(packet=new, note=note)
 
@@ -219,45 +228,55 @@ def _in_lines(n: int) -> Rows:
     return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
 
 
-def _flows(work: Work, spraying: Spraying, rules: dict[str, float], generator: np.random.Generator) -> tuple[Rows, int]:
+def _flows(
+    work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
+) -> tuple[Rows, int]:
     """Fill the flows' table; return it with the length of their rings in all."""
     n = len(work.src)
     flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
-    flow["message"], flow["end"] = work.of_flow[:-1], work.of_flow[1:]
+    flow["message"], flow["end"], flow["rule"] = work.of_flow[:-1], work.of_flow[1:], work.rule
     count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
     flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
     flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
-    if work.paths is not None:
-        flow["local"] = np.diff(work.paths.there.first) == 0
     flow["received_at"] = flow["finished_at"] = -1
-    flow["window"] = rules["window"]
-    if work.paths is not None:
-        flow["on_path"], flow["cap"] = True, np.where(np.isfinite(work.paths.cap), work.paths.cap, 0.0) / PS
-        if rules["transport"] == rows_of.WINDOW and spraying.window is None:
-            flow["window"] = work.paths.window * rules["mtu"]
-    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // rules["mtu"] + 1, 1), MOST_EARLY)
-    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
-    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
-    # windows of DCTCP and Swift grow as far as the network lets them
-    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (spraying.on_path and spraying.window)
-    flow["most"] = 1e15 if grows else np.maximum(flow["window"], rules["window"])
-    flow["credit"], flow["blind"] = rules["window"], True
-    flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
-    # HPCC's first window is that of a round trip
-    flow["rate"], flow["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
+    flow["blind"], flow["give_up"], flow["rank"], flow["turns"] = True, NEVER, work.rank, 1
     for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
         flow[name] = NEVER
-    flow["decayed_at"] = flow["notified_at"] = -1
-    flow["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
-    flow["latest"], flow["rank"] = -1, work.rank
-    flow["turns"] = 1 if work.paths is None else work.paths.turns
-    for name in ("next_pull", "next_idle"):
+    for name in ("decayed_at", "notified_at", "latest", "next_pull", "next_idle"):
         flow[name] = -1
-    flow["flip"] = generator.integers(spraying.entropies, size=n)
-    flow["upper"] = generator.integers(MOST_ENTROPIES // spraying.entropies, size=n) * spraying.entropies
-    if spraying.balancing == "ecmp":
-        flow["upper"] += flow["flip"]
+    for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
+        _begin_flows(flow, np.flatnonzero(flow["rule"] == number), work, how, rule, generator)
+    mtu = np.array([rule["mtu"] for rule in rules])[flow["rule"]]
+    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // mtu + 1, 1), MOST_EARLY)
+    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
+    flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     return flow, int(length.sum())
+
+
+def _begin_flows(
+    flow: Rows, which: NDArray[np.intp], work: Work, how: Spraying, rules: Rules, generator: np.random.Generator
+) -> None:
+    """Fill what flows have from the rules that they are under."""
+    one: Rows = flow[which]
+    one["window"] = rules["window"]
+    if how.on_path and work.paths is not None:
+        one["local"] = np.diff(work.paths.there.first)[which] == 0
+        cap = work.paths.cap[which]
+        one["cap"], one["turns"] = np.where(np.isfinite(cap), cap, 0.0) / PS, work.paths.turns[which]
+        if rules["transport"] == rows_of.WINDOW and how.window is None:
+            one["window"] = work.paths.window[which] * rules["mtu"]
+    # windows of DCTCP and Swift grow as far as the network lets them
+    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (how.on_path and how.window)
+    one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
+    one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
+    # HPCC's first window is that of a round trip
+    one["rate"], one["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
+    one["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
+    one["flip"] = generator.integers(how.entropies, size=len(which))
+    one["upper"] = generator.integers(MOST_ENTROPIES // how.entropies, size=len(which)) * how.entropies
+    if how.balancing == "ecmp":
+        one["upper"] += one["flip"]
+    flow[which] = one
 
 
 def _receivers(work: Work) -> Rows:
@@ -269,7 +288,7 @@ def _receivers(work: Work) -> Rows:
     return receiver
 
 
-def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator) -> Rows:
+def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> Rows:
     """Fill the hosts' table."""
     host = np.zeros(n_hosts, rows_of.HOST_ROW)
     host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
@@ -277,6 +296,6 @@ def _hosts(n_hosts: int, rules: dict[str, float], generator: np.random.Generator
         host[name] = -1
     host["pacer"] = host["rate_at"] = NEVER
     host["rate"] = 1.0
-    if rules["least_rate"] < 1.0:
+    if least_rate < 1.0:
         host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
     return host

@@ -97,6 +97,8 @@ class JobsPlan(SharedPlan):
             raise InputError(f"jobs share a network in the flow or the packet engine, got engine {wish.engine}")
         if wish.transport is not None and len(self.entries) == 1:  # a single job has every link to itself
             wish = dataclasses.replace(wish, transport=dataclasses.replace(wish.transport, class_weights=()))
+        if own := self.run.how(self.entries[0].packets, wish) if self._is_single and wish.engine == "packet" else None:
+            wish = dataclasses.replace(wish, transport=own)
         # packets of a switch system alone meet the queues of the fabric that its neighbours spray over
         if self._is_single and not (wish.sprays and self.run.plans[0].in_slots):
             named = dataclasses.replace(self.run.plans[0].run(self.entries[0].size, wish), engine=wish.engine)
@@ -161,7 +163,8 @@ def prepare_jobs(
         entries.append(dataclasses.replace(entry, size=0.0) if signals else entry)
     messages = draw_messages(network, composition.background, seed)
     shared = shared_network(network, plans)
-    return JobsPlan(SharedRun(shared, tuple(entries), tuple(plans), messages, routing, seed))
+    background = tuple(entry.packets for entry in composition.background)
+    return JobsPlan(SharedRun(shared, tuple(entries), tuple(plans), messages, routing, seed, background))
 
 
 def _planned(scenario: Scenario) -> JobsPlan:

@@ -33,18 +33,21 @@ class Messages:
         Nodes.
     size, start : float64[n], bytes and s
         Size and start of each message, in rising order of starts.
+    of : int64[n]
+        Which entry of the background each message is of.
     """
 
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
     size: NDArray[np.float64]
     start: NDArray[np.float64]
+    of: NDArray[np.int64]
 
     @classmethod
     def none(cls) -> Messages:
         """Return no messages."""
         nodes, numbers = np.empty(0, np.int32), np.empty(0)
-        return cls(nodes, nodes, numbers, numbers)
+        return cls(nodes, nodes, numbers, numbers, np.empty(0, np.int64))
 
 
 def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> Messages:
@@ -58,13 +61,14 @@ def draw_messages(network: Network, background: tuple[Background, ...], seed: in
     rng = np.random.default_rng([seed, 1])
     drawn = [_poisson(network, b, rng) if b.kind == "poisson" else _incast(network, b, rng) for b in background]
     src, dst, size, start = (np.concatenate([part[k] for part in drawn]) if drawn else np.empty(0) for k in range(4))
+    of = np.repeat(np.arange(len(drawn)), [len(part[3]) for part in drawn])
     order = np.argsort(start, kind="stable")
     if len(order) > MAX_MESSAGES:
         raise InputError(
             f"{len(order)} background messages are more than the {MAX_MESSAGES} that one run takes; "
             "give a smaller load, larger sizes, or an earlier end (until)"
         )
-    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order])
+    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order], of[order])
 
 
 def mean_size(size: float | None) -> float:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.flow_plan import number_of
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
+from commsim.scenario.packet_options import SPRAYING, TRANSPORT, checked_packets
 
 _RANKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?", re.ASCII)
 MAX_LOAD = 1.0
+# What a job may say of its packets; losses, pauses and shared buffers are the fabric's.
+OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_probability")
 __all__ = ["Background", "Composition", "JobEntry", "read_composition"]
 
 
@@ -36,6 +40,8 @@ class JobEntry:
         Same as in :class:`commsim.engine.flow_plan.Job`.
     number : int, optional
         Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
+    packets : mapping of str to value, optional
+        How its packets are sent, some of ``OWN``, in SI units. Default: as the run's.
     """
 
     name: str
@@ -47,6 +53,7 @@ class JobEntry:
     priority: int = 0
     rate_cap: float = float("inf")
     number: int | None = None
+    packets: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,8 @@ class Background:
         Size of each message; None draws sizes of a web search's traffic.
     senders, every : int, float
         Incast: number of hosts that send, and the time between two of them, s.
+    packets : mapping of str to value, optional
+        Same as in :class:`JobEntry`.
     """
 
     kind: str
@@ -73,6 +82,7 @@ class Background:
     size: float | None = None
     senders: int = 0
     every: float = 0.0
+    packets: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,7 @@ def _job(entry: Fields, i: int) -> JobEntry:
         entry.whole("priority", default=0),
         entry.quantity("rate_cap", parse_bandwidth, float("inf")),
         number_of(name) if name else number_of_unnamed(collective, ranks),
+        _packets(entry),
     )
     entry.finish()
     if job.weight <= 0:
@@ -162,13 +173,22 @@ def _background(entry: Fields) -> Background:
             entry.refuse("load", "a part of what hosts can send, above 0 and at most 1 (100 %)")
         websearch = "size" not in entry or entry.raw("size") == "websearch"
         size = None if websearch else _positive(entry, "size", parse_size, None)
-        made = Background(kind, until, load, size)
+        made = Background(kind, until, load, size, packets=_packets(entry))
     else:
         senders = entry.whole("senders", minimum=1)
         size, every = _positive(entry, "size", parse_size, None), _positive(entry, "every", parse_time, until)
-        made = Background(kind, until, size=size, senders=senders, every=every)
+        made = Background(kind, until, size=size, senders=senders, every=every, packets=_packets(entry))
     entry.finish()
     return made
+
+
+def _packets(entry: Fields) -> dict[str, Any] | None:
+    """Read how packets are sent; None where nothing is said."""
+    given = {key: entry.raw(key) for key in OWN if key in entry}
+    try:
+        return checked_packets(given, None, None) or None
+    except InputError as error:
+        entry.fail(None, f": {error}")
 
 
 def _positive(entry: Fields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:

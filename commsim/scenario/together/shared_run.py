@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.scenario.bounds.floor import ON_PAPER, SLACK
+from commsim.scenario.packet_options import packets_of
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
@@ -32,6 +33,7 @@ from .job_costs import framed, has_own_costs, shared_job, with_rest
 
 if TYPE_CHECKING:
     from commsim.engine.packet.aggregated.packet_job import AggregationJob
+    from commsim.engine.packet.transports.spraying import Spraying
 
 # Engines that simulate jobs together, beside the packet engine; alpha-beta knows no contention between them.
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
@@ -75,6 +77,8 @@ class SharedRun:
         Background traffic.
     routing, seed : str or None, int
         Routing and seed of all routes; the seed also of losses and marks.
+    background : tuple of mapping or None
+        How the packets of each entry of the background are sent; None as the run's.
     """
 
     network: Network
@@ -83,11 +87,14 @@ class SharedRun:
     messages: Messages
     routing: str | None
     seed: int
+    background: tuple[Mapping[str, Any] | None, ...] = ()
     _laid: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without `_laid`, whose keys are the ids of objects of this process.
-        return SharedRun, (self.network, self.entries, self.plans, self.messages, self.routing, self.seed)
+        return SharedRun, (
+            self.network, self.entries, self.plans, self.messages, self.routing, self.seed, self.background,
+        )  # fmt: skip
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -154,11 +161,12 @@ class SharedRun:
                     f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
                     "use engine flow"
                 )
+        self._require_packets(engine, in_slots)
         order = sorted(range(len(in_slots)), key=lambda k: self.entries[k].number or 0)
         plain, switched = [k for k in order if not in_slots[k]], [k for k in order if in_slots[k]]
         sized = self._sized(plain, wish)
         if engine == "packet":
-            results = self._in_packets(sized, [self._aggregation(k) for k in switched], wish)
+            results = self._in_packets(sized, plain, [self._aggregation(k) for k in switched], wish)
         else:
             results = self._as_flows(sized, wish)
         n_background = len(self.messages.start)
@@ -231,7 +239,30 @@ class SharedRun:
                 name = plan.schedule.name
                 raise InputError(f"flaps are not modelled for several groups with software costs: {name}")
 
-    def _in_packets(self, sized: Sized, slots: list[AggregationJob], wish: Wish) -> list[Result]:
+    def _require_packets(self, engine: str, in_slots: list[bool]) -> None:
+        """Refuse jobs that say how their packets are sent where there are none, or a switch system sends them."""
+        for entry, slots in zip(self.entries, in_slots, strict=True):
+            if entry.packets and slots:
+                raise InputError(
+                    f"{entry.name}: packets of a switch system keep to the links of its tree, and its workers send as "
+                    f"the system says; leave out {', '.join(entry.packets)}"
+                )
+        told = next((one for one in (*(entry.packets for entry in self.entries), *self.background) if one), None)
+        if told and engine != "packet":
+            raise InputError(f"{next(iter(told))} of a job needs engine packet, got engine {engine}")
+
+    def how(self, given: Mapping[str, Any] | None, wish: Wish) -> Spraying | None:
+        """Return how the packets of an entry are sent which says so itself; None as the run's.
+
+        Queues are as deep as the run says where the entry does not.
+        """
+        if not given:
+            return None
+        own, run = packets_of(given, self.network), wish.transport
+        deep = run is not None and run.queue is not None and own.queue is None
+        return dataclasses.replace(own, queue=run.queue) if deep and run is not None else own
+
+    def _in_packets(self, sized: Sized, plain: list[int], slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
         from commsim.engine.packet.messages import run_beside, simulate_packets
         from commsim.scenario.packet_work import expect_packets
@@ -240,6 +271,9 @@ class SharedRun:
         if sized.plan is not None:
             expect_packets(sized.plan, sized.sizes, wish.transport)
         given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
+        of_background = [self.how(one, wish) for one in self.background]
+        given["by_job"] = [self.how(self.entries[k].packets, wish) for k in plain]
+        given["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]
         if slots or sized.plan is None:
             given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
             return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **given).results)

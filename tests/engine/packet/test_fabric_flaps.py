@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.network_queries import find_link
+from commsim.core.placement import Placement
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.packet.messages import run_packets
 from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.patterns import incast, permutation
@@ -104,3 +108,15 @@ def test_another_timeout_changes_when_what_was_lost_is_sent_again():
         for rto in (1e-3, 2e-5)
     )
     assert soon.finished.max() < 1e-3 < late.finished.max()
+
+
+def test_jobs_of_which_some_keep_to_a_path_are_refused():
+    jobs = [Job(ring_all_reduce(3), Placement(NETWORK.hosts[k::3])) for k in (0, 1)]
+    flaps = read_flaps(["link:leaf0:spine0@1us+1us"], NETWORK, detection=0.0)
+    with pytest.raises(InputError, match="all jobs keep to a path, or all spray"):
+        run_packets(plan_flows(NETWORK, jobs), 1e5, flaps=flaps, by_job=[Spraying(), None])
+
+
+def test_a_pattern_has_no_path_to_keep_to():
+    with pytest.raises(InputError, match="use the balancing ecmp"):
+        simulate(NETWORK, SENT, Spraying("nscc", "path"))

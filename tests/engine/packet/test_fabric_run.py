@@ -91,8 +91,8 @@ def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
 
 @settings(max_examples=60)
 @given(
-    st.sampled_from(sorted(TRANSPORTS)), st.sampled_from(sorted(BALANCINGS)), st.booleans(), st.integers(0, 2**32),
-    st.sampled_from([0.0, 0.02]), st.sampled_from([2, 60]),
+    st.sampled_from(sorted(TRANSPORTS)), st.sampled_from(sorted(BALANCINGS.keys() - {"path"})), st.booleans(),
+    st.integers(0, 2**32), st.sampled_from([0.0, 0.02]), st.sampled_from([2, 60]),
 )  # fmt: skip
 def test_every_packet_arrives_once_whatever_is_trimmed_or_lost(transport, balancing, trims, seed, loss, room):
     if transport == "hpcc":

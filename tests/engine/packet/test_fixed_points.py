@@ -198,6 +198,6 @@ def test_constants_that_cannot_be_are_refused(wrong, said):
 
 
 def test_hpcc_needs_one_path():
-    with pytest.raises(InputError, match="needs the balancing ecmp"):
+    with pytest.raises(InputError, match="balancing ecmp, flowlet or path"):
         Spraying("hpcc", "mixed")
     assert Spraying("hpcc", "mixed", 1).settled[0].one_path

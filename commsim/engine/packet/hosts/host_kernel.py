@@ -54,6 +54,7 @@ from commsim.engine.packet.packet_state import (
     TOO_LATE,
     TRIMMED,
 )
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
 from commsim.engine.packet.transports.credit_kernel import ask, give, pull, reconsider
 
@@ -177,7 +178,7 @@ def _leave(fabric: Fabric, i: int, now: int) -> int:
     f = packet["flow"]
     if packet["flags"] & (LAST | RESENT) == LAST:
         on_left(fabric, f, now)
-    if not fabric.rules["answers_first"]:  # an answer goes before the flow's next turn
+    if rules_for(fabric, f)["on_path"]:  # an answer goes before the flow's next turn
         fabric.flow[f]["n_ready"] -= 1
         get_ready(fabric, f)
     return i
@@ -307,10 +308,10 @@ def _grant(fabric: Fabric, h: int, now: int) -> None:
     if f < 0:
         return
     p = take_packet(fabric)
-    packet, flow = fabric.packet[p], fabric.flow[f]
+    packet, flow, rules = fabric.packet[p], fabric.flow[f], rules_for(fabric, f)
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = PULL, f, 0, 0
-    packet["size"], packet["amount"], packet["sent"] = fabric.rules["answer"], flow["given"], now
-    answer(fabric, p, fabric.state["n_pulls"] % fabric.rules["entropies"])
+    packet["size"], packet["amount"], packet["sent"] = rules["answer"], flow["given"], now
+    answer(fabric, p, fabric.state["n_pulls"] % rules["entropies"])
     fabric.state["n_pulls"] += 1
 
 
@@ -342,7 +343,7 @@ def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
             arm(fabric, f, GO, flow["free_at"])
         return False
     make_packet(fabric, f, p, now)
-    if fabric.rules["answers_first"]:
+    if not rules_for(fabric, f)["on_path"]:
         flow["n_ready"] -= 1
         get_ready(fabric, f)
     return True

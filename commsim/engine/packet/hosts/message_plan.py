@@ -80,8 +80,10 @@ def path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floa
     return took * np.where(np.isfinite(slowest), slowest, 0.0) / size
 
 
-def message_table(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDArray[np.void]:
-    """Lay out the messages of a plan, of so many bytes each, cut into packets.
+def message_table(
+    plan: FlowPlan, n_bytes: Floats, payload: NDArray[np.int64], header: NDArray[np.int64]
+) -> NDArray[np.void]:
+    """Lay out the messages of a plan, of so many bytes each, cut into packets of so much payload with a header.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, TIMEOUT
 from commsim.engine.packet.hosts.message_kernel import begin, deliver, free_successor, note_sent
 from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, give_up, request
 from commsim.engine.packet.packet_state import NEVER
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import RCCC, Fabric
 
 
@@ -61,7 +62,7 @@ def take_messages(fabric: Fabric, f: int, now: int) -> None:
 @njit_norefcount
 def _set_out(fabric: Fabric, f: int, now: int) -> None:
     """Send the first packets of a message that has begun."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if rules["transport"] == RCCC and flow["highest"] > 0 and flow["highest"] < flow["limit"]:
         if flow["acknowledged"] == flow["highest"]:  # as at the beginning, a window goes before it is paid for
             flow["blind"] = True

@@ -11,6 +11,7 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.links.port_kernel import answer, take_packet
 from commsim.engine.packet.packet_state import ACK, CNP, NACK, TRIMMED, Row
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import ACK_NOW, DCQCN, MARKED, RCCC, RECEIVED, Fabric
 from commsim.engine.packet.transports.credit_kernel import ask, pull
 from commsim.engine.packet.transports.hpcc_kernel import copy_notes
@@ -23,15 +24,15 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
     """Take a data packet, whole or trimmed, or a request for credit; answer it if an answer is due."""
     packet, state = fabric.packet[p], fabric.state
     f = packet["flow"]
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     credit = rules["transport"] == RCCC
     trimmed = packet["kind"] == TRIMMED
     host = fabric.host[flow["dst"]]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
     old = packet["number"] < flow["expected"] or fabric.mark[place] & RECEIVED
     if not trimmed:
-        host["n_got"] += 1
-        host["n_marked"] += packet["flags"] & MARKED != 0
+        host["n_got"] += credit
+        host["n_marked"] += credit and packet["flags"] & MARKED != 0
         if rules["transport"] == DCQCN and packet["flags"] & MARKED:
             _notify(fabric, p, now)
     if credit:
@@ -51,7 +52,7 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
 def _accept(fabric: Fabric, p: int, now: int) -> None:
     """Take a packet that is new."""
     packet = fabric.packet[p]
-    flow, rules = fabric.flow[packet["flow"]], fabric.rules
+    flow, rules = fabric.flow[packet["flow"]], rules_for(fabric, packet["flow"])
     number, size = packet["number"], packet["size"]
     counts = rules["counts_packets"]
     due = (flow["received"] == 0 and not counts) or packet["flags"] & (MARKED | ACK_NOW) != 0
@@ -86,8 +87,8 @@ def _notify(fabric: Fabric, p: int, now: int) -> None:
 
     What must wait goes at once and says how long; its sender lets it count no sooner.
     """
-    packet, rules = fabric.packet[p], fabric.rules
-    flow = fabric.flow[packet["flow"]]
+    packet = fabric.packet[p]
+    flow, rules = fabric.flow[packet["flow"]], rules_for(fabric, packet["flow"])
     if flow["notified_at"] > now:
         return
     wait = 0
@@ -112,7 +113,7 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
     packet[q]["flags"] = packet[p]["flags"]
     packet[q]["flow"], packet[q]["number"] = packet[p]["flow"], packet[p]["number"]
     packet[q]["sent"] = packet[p]["sent"]
-    packet[q]["size"] = fabric.rules["answer"]
+    packet[q]["size"] = rules_for(fabric, packet[p]["flow"])["answer"]
     packet[q]["amount"] = flow["received"]
     if kind == ACK:
         packet[q]["expected"] = flow["expected"]

@@ -12,6 +12,7 @@ from commsim.engine.packet.links.class_kernel import queue_in_order
 from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import ACK, CNP, DATA, FIRST, LAST, NACK, NEVER, REQUEST, RESENT
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import (
     ACK_NOW,
     ACKNOWLEDGED,
@@ -41,11 +42,11 @@ CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
 @njit_norefcount
 def size_of(fabric: Fabric, f: int, number: int) -> int:
     """Return the bytes on the wire of a flow's packet."""
-    flow = fabric.flow[f]
+    flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     if number >= flow["first"]:
-        return int(flow["last_size"] if number == flow["limit"] - 1 else fabric.rules["mtu"])
+        return int(flow["last_size"] if number == flow["limit"] - 1 else mtu)
     message = fabric.message[message_of(fabric, flow, number)]
-    return int(message["last_size"] if number == message["end"] - 1 else fabric.rules["mtu"])
+    return int(message["last_size"] if number == message["end"] - 1 else mtu)
 
 
 @njit_norefcount
@@ -60,19 +61,19 @@ def ends_message(fabric: Fabric, f: int, number: int) -> bool:
 @njit_norefcount
 def may_send(fabric: Fabric, f: int) -> bool:
     """Tell whether a message has something to send, and the window or the credit to send it."""
-    flow, transport = fabric.flow[f], fabric.rules["transport"]
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     number = flow["first_resend"]
     if flow["n_resend"] == 0:
         number = flow["highest"]
         # the receiver's memory of what came early is as long as the ring
         if number >= flow["limit"] or number > flow["acknowledged"] + flow["ring_mask"]:
             return False
-    if transport == RCCC:
+    if rules["transport"] == RCCC:
         return bool(flow["credit"] > 0)
-    if fabric.rules["counts_packets"]:
-        return bool((number - flow["acknowledged"]) * fabric.rules["mtu"] < flow["window"])
+    if rules["counts_packets"]:
+        return bool((number - flow["acknowledged"]) * rules["mtu"] < flow["window"])
     # a window below one packet is a matter of the rate
-    return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(fabric.rules["mtu"])))
+    return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(rules["mtu"])))
 
 
 @njit_norefcount
@@ -98,7 +99,7 @@ def get_ready(fabric: Fabric, f: int) -> None:
         fabric.host[flow["src"]]["n_ready"] += 1
         p = take_packet(fabric)
         packet = fabric.packet[p]
-        packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, -1, fabric.rules["mtu"]
+        packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, -1, rules_for(fabric, f)["mtu"]
         packet["came_over"] = -1
         queue_in_order(fabric, flow["src"], p)
 
@@ -106,7 +107,7 @@ def get_ready(fabric: Fabric, f: int) -> None:
 @njit_norefcount
 def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     """Make the next packet of a flow that may send: the first that is to be sent again, or a new one."""
-    flow, rules, state, mark = fabric.flow[f], fabric.rules, fabric.state, fabric.mark
+    flow, rules, state, mark = fabric.flow[f], rules_for(fabric, f), fabric.state, fabric.mark
     again = flow["n_resend"] > 0
     number = flow["first_resend"] if again else flow["highest"]
     place = flow["ring"] + (number & flow["ring_mask"])
@@ -140,7 +141,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flow["free_at"] = max(flow["free_at"], now + int(size / flow["cap"]))
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"] = now
-    if flow["on_path"]:
+    if rules["on_path"]:
         packet["hop"] = fabric.stream[f]["begin"]
     else:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
@@ -151,13 +152,13 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flags |= FIRST
     if ends_message(fabric, f, number):
         flags |= LAST
-    packet["flags"] = flags | (ON_PATH if flow["on_path"] else 0)
+    packet["flags"] = flags | (ON_PATH if rules["on_path"] else 0)
 
 
 @njit_norefcount
 def backlog(fabric: Fabric, f: int) -> int:
     """Return the bytes on the wire that a message has to send, once and again."""
-    flow, mtu = fabric.flow[f], fabric.rules["mtu"]
+    flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     new = flow["limit"] - flow["highest"]
     return int((new + flow["n_resend"]) * mtu + (flow["last_size"] - mtu if new > 0 else 0))
 
@@ -167,7 +168,7 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
     """Take an acknowledgement, a NACK or credit."""
     packet = fabric.packet[p]
     f, kind = packet["flow"], packet["kind"]
-    flow = fabric.flow[f]
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if kind == ACK:
         _on_ack(fabric, p, now)
     elif kind == NACK:
@@ -178,10 +179,10 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
     if flow["blind"]:  # what was sent before the first answer was not paid for
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
-        if fabric.rules["transport"] == RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
+        if rules["transport"] == RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
             request(fabric, f, now)
     if kind > NACK and packet["amount"] > flow["pulled"]:
-        flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(fabric.rules["window"]))
+        flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(rules["window"]))
         flow["pulled"] = packet["amount"]
     if flow["finished_at"] < 0:
         get_ready(fabric, f)
@@ -191,8 +192,8 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
 def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     packet, mark = fabric.packet[p], fabric.mark
     f = packet["flow"]
-    flow = fabric.flow[f]
-    if fabric.rules["follows_rtt"] and fabric.rules["give_up"] < NEVER:
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
+    if rules["follows_rtt"] and rules["give_up"] < NEVER:
         on_round_trip(fabric, f, now - packet["sent"])
     news = max(0, packet["amount"] - flow["known"])
     flow["known"] += news
@@ -200,7 +201,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     marked = packet["flags"] & MARKED != 0
     delay = flow["delay"]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
-    transport = fabric.rules["transport"]
+    transport = rules["transport"]
     if transport != RCCC and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
         delay = measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
     end = max(flow["acknowledged"], packet["expected"])
@@ -213,7 +214,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
             _settle(fabric, f, number)
         bitmap >>= np.uint64(1)
         number += 1
-    if flow["on_path"] and end <= packet["number"]:
+    if rules["on_path"] and end <= packet["number"]:
         _find_lost(fabric, f, packet["number"], packet["sent"], now)
     learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
     on_news(fabric, p, delay, news, now)
@@ -299,7 +300,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
 
     Where timeouts follow round trips, they double when the first packet that is not acknowledged has no answer again.
     """
-    flow, rules, state = fabric.flow[f], fabric.rules, fabric.state
+    flow, rules, state = fabric.flow[f], rules_for(fabric, f), fabric.state
     oldest, limit, doubles = np.int64(NEVER), patience(fabric, f), False
     for number in range(flow["acknowledged"], flow["highest"]):
         place = flow["ring"] + (number & flow["ring_mask"])
@@ -331,13 +332,13 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
 @njit_norefcount
 def request(fabric: Fabric, f: int, now: int) -> None:
     """Ask the receiver for credit, without data to carry the question."""
-    flow = fabric.flow[f]
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
     packet = fabric.packet[p]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
-    packet["size"], packet["sent"] = fabric.rules["answer"], now
+    packet["size"], packet["sent"] = rules["answer"], now
     packet["amount"] = wanted(fabric, f, backlog(fabric, f))
-    if flow["on_path"]:
+    if rules["on_path"]:
         follow(fabric, p, f)
     else:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from commsim.engine.packet.transports.spraying import Messages, Spraying
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
+Rule = NDArray[np.uint8] | int
 Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
@@ -73,7 +75,9 @@ class Work:
     n_nodes : int
         Number of nodes.
     paths : Paths, optional
-        Of flows that keep to a path.
+        Of flows that keep to a path; others have some here, too.
+    rule : uint8[n_flows] or int
+        Rules of each flow: those of the run, or of its job.
     """
 
     src: Ints
@@ -90,6 +94,7 @@ class Work:
     node: Ints
     n_nodes: int
     paths: Paths | None = None
+    rule: Rule = 0
 
 
 def work_of(messages: Messages, spraying: Spraying) -> Work:
@@ -130,9 +135,10 @@ def work_of_plan(
     n_bytes: NDArray[np.float64],
     starts: NDArray[np.float64],
     ways: Ways,
-    spraying: Spraying,
+    hows: Sequence[Spraying],
     ranks: NDArray[np.int64],
     paths: Paths | None = None,
+    rule: Rule = 0,
 ) -> Work:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
 
@@ -146,12 +152,14 @@ def work_of_plan(
         Time at which each participant enters.
     ways : Ways
         Hosts of the network.
-    spraying : Spraying
-        Size of packets.
+    hows : sequence of Spraying
+        How messages are sent.
     ranks : int64[n]
         Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
     paths : Paths, optional
         Where messages keep to a path.
+    rule : uint8[n_flows] or int
+        Which of `hows` each flow is sent by.
 
     Raises
     ------
@@ -162,18 +170,26 @@ def work_of_plan(
         raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
     n = len(plan.ends)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    message = message_table(plan, n_bytes, spraying.payload, spraying.header)
+    rule = np.broadcast_to(np.array(rule, np.uint8), n)
+    payload, header = (np.array([getattr(how, name) for how in hows])[rule] for name in ("payload", "header"))
+    message = message_table(plan, n_bytes, payload[plan.connection_of], header[plan.connection_of])
     of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
-    src, dst = _first_links(ways, paths) if paths else _hosts(plan, ways, nodes)
+    sprays = np.array([not how.on_path for how in hows])[rule]
+    src, dst = _hosts(plan, ways, nodes, sprays) if paths is None or sprays.any() else _first_links(ways, paths)
     return Work(
         src, dst, starts[plan.ends].max(axis=1, initial=0.0), plan.job_of_connection.astype(np.int32), len(plan.jobs),
         ranks[plan.job_of_connection].astype(np.uint8), message, plan.queue, of_flow, plan.successors,
-        adding_times(plan, nodes[:, 1], n_bytes), nodes[:, 1].astype(np.int32), plan.network.n_nodes, paths,
+        adding_times(plan, nodes[:, 1], n_bytes), nodes[:, 1].astype(np.int32), plan.network.n_nodes, paths, rule,
     )  # fmt: skip
 
 
-def paths_of(plan: FlowPlan, spraying: Spraying, ranks: NDArray[np.int64]) -> Paths:
+def paths_of(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule, ranks: NDArray[np.int64]) -> Paths:
     """Find the paths of a plan's flows and of their answers.
+
+    Parameters
+    ----------
+    plan, hows, rule, ranks
+        Same as in :func:`work_of_plan`.
 
     Raises
     ------
@@ -186,10 +202,13 @@ def paths_of(plan: FlowPlan, spraying: Spraying, ranks: NDArray[np.int64]) -> Pa
             "or a balancing, sprays packets"
         )
     back = routes_back(plan)
-    size = spraying.payload + spraying.header
-    turns = turns_of(plan, spraying.transport)
-    fits = path_packets(plan, back, size, spraying.header if spraying.ack_bytes is None else spraying.ack_bytes)
-    window = np.ceil(np.maximum(np.ceil(2 * fits), spraying.ack_every or 1) * turns / turns.min(initial=1))
+    turns = turns_of(plan, next((how.transport for how in hows if how.on_path and how.transport != "window"), "window"))
+    window = np.zeros(len(turns))
+    for number, how in enumerate(hows):
+        answer = how.header if how.ack_bytes is None else how.ack_bytes
+        fits = np.ceil(2 * path_packets(plan, back, how.payload + how.header, answer))
+        its = np.ceil(np.maximum(fits, how.ack_every or 1) * turns / turns.min(initial=1))
+        window = np.where(np.equal(rule, number), its, window)
     # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
     turns = 2 * turns if ranks.any() else turns
     cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
@@ -209,7 +228,7 @@ def _first_links(ways: Ways, paths: Paths) -> tuple[Ints, Ints]:
     return found[0], found[1]
 
 
-def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer], sprays: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Return the numbers of the hosts that a plan's flows go from and to.
 
     Raises
@@ -225,11 +244,12 @@ def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer]) -> tuple[Ints
             f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
             "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
         )
-    if any(job.placement.routes is not None for job in plan.jobs):
+    jobs = [plan.jobs[j] for j in np.unique(plan.job_of_connection[sprays])]
+    if any(job.placement.routes is not None for job in jobs):
         raise InputError("the placement pins routes, and sprayed transports choose a path for each packet")
     weight = plan.flow["weight"][: len(plan.ends)]
     if (weight != weight[:1]).any():
         raise InputError("the schedule's channels have weights, and sprayed transports give all messages the same")
-    if any(np.isfinite(job.rate_cap) for job in plan.jobs):
+    if any(np.isfinite(job.rate_cap) for job in jobs):
         raise InputError("a job has a rate_cap, and sprayed transports know none; use engine flow")
     return number[nodes[:, 0]], number[nodes[:, 1]]

@@ -120,8 +120,6 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     at_switch = network.kind[network.src] == SWITCH
     own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
     link["room"] = _bytes(own)
-    marks = _bytes(np.array([[fabric.ecn_min], [fabric.ecn_max]], np.float64))
-    link["ecn_min"], link["ecn_max"] = np.where(at_switch, marks, 0)
     pause_at, link["xon"] = _bytes(np.array([fabric.pause_at, fabric.resume_at], np.float64))
     link["xoff"] = np.where(network.kind[network.dst] == SWITCH, pause_at, 0)
     _losses(network, fabric, link)

@@ -15,16 +15,28 @@ from commsim.engine.packet.links.loss_kernel import draw
 from commsim.engine.packet.links.pause_kernel import hold
 from commsim.engine.packet.links.posting_kernel import free_packet, post, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import CNP, CONTRIBUTION, DATA, ECN_CAPABLE, FIRST, LAST, TRIMMED, Row
+from commsim.engine.packet.packet_state import (
+    AT_HOST,
+    CNP,
+    CONTRIBUTION,
+    DATA,
+    ECN_CAPABLE,
+    FIRST,
+    LAST,
+    NO_MARKS,
+    TRIMMED,
+    Row,
+)
+from commsim.engine.packet.rule_kernel import rules_for, rules_of_packet
 from commsim.engine.packet.run_state import LAST_HOP, MARKED, ON_PATH, Fabric
 
 __all__ = ["free_packet", "take_packet"]
 
 
 @njit_norefcount
-def goes_first(fabric: Fabric, kind: int) -> bool:
-    """Tell whether packets of a kind go before data: answers and what was trimmed."""
-    return bool(kind != DATA and kind < CONTRIBUTION and fabric.rules["answers_first"])
+def goes_first(packet: Row) -> bool:
+    """Tell whether a packet goes before data: sprayed answers, and what was trimmed."""
+    return bool(packet["kind"] != DATA and packet["kind"] < CONTRIBUTION and not packet["flags"] & ON_PATH)
 
 
 @njit_norefcount
@@ -38,7 +50,7 @@ def answer(fabric: Fabric, q: int, entropy: int) -> None:
     """Send what the receiver of a flow tells its sender."""
     packet = fabric.packet[q]
     flow = fabric.flow[packet["flow"]]
-    if flow["on_path"]:
+    if rules_for(fabric, packet["flow"])["on_path"]:
         follow(fabric, q, packet["flow"] + len(fabric.flow))
     else:
         packet["entropy"], packet["target"] = entropy, flow["src"]
@@ -73,20 +85,21 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
     """
     link, packet = fabric.link[i], fabric.packet
     kind = packet[p]["kind"]
-    if not goes_first(fabric, kind):
+    if not goes_first(packet[p]):
         is_made_here = packet[p]["came_over"] < 0 and kind <= CNP
-        if is_made_here or _fits(fabric, link, packet[p]["size"]):
+        if is_made_here or _fits(fabric, i, p):
             _queue_low(fabric, i, p)
             return
-        if kind != DATA or not fabric.rules["trims"]:
+        if kind != DATA or not rules_of_packet(fabric, p)["trims"]:
             _drop(fabric, i, p)
             return
         last = link["low_tail"]
-        if last >= 0 and packet[last]["kind"] == DATA and draw(fabric) < 0.5:
+        may = last >= 0 and packet[last]["kind"] == DATA and rules_of_packet(fabric, last)["trims"]
+        if may and draw(fabric) < 0.5:
             link["low"] += packet[p]["size"] - packet[last]["size"]
             _exchange(fabric, p, last)
         packet[p]["kind"] = TRIMMED
-        packet[p]["size"] = fabric.rules["header"]
+        packet[p]["size"] = rules_of_packet(fabric, p)["header"]
         packet[p]["flags"] |= LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
         link["n_trimmed"] += 1
         fabric.state["n_trimmed"] += 1
@@ -100,10 +113,13 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _fits(fabric: Fabric, link: Row, size: int) -> bool:
+def _fits(fabric: Fabric, i: int, p: int) -> bool:
+    link, size = fabric.link[i], fabric.packet[p]["size"]
     if link["low"] + size > link["room"]:
         return False
-    if not fabric.rules["shares"] or link["shared"] < 0:
+    if link["marks"] and link["low"] + size > rules_of_packet(fabric, p)["queue"]:
+        return False
+    if not fabric.state["shares"] or link["shared"] < 0:
         return True
     buffer = fabric.buffer[link["shared"]]
     free = buffer["total"] - buffer["used"]
@@ -115,9 +131,9 @@ def _queue_low(fabric: Fabric, i: int, p: int) -> None:
     """Queue what does not go first."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
-    if fabric.rules["shares"] and link["shared"] >= 0:
+    if fabric.state["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] += size
-    if fabric.rules["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
+    if fabric.state["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
         hold(fabric, came_over, p, size)
     link["low"] += size
     link["peak"] = max(link["peak"], link["low"])
@@ -138,7 +154,7 @@ def _exchange(fabric: Fabric, a: int, b: int) -> None:
     packet[a]["flags"], packet[b]["flags"] = packet[b]["flags"], packet[a]["flags"]
     packet[a]["n_noted"], packet[b]["n_noted"] = packet[b]["n_noted"], packet[a]["n_noted"]
     packet[a]["came_over"], packet[b]["came_over"] = packet[b]["came_over"], packet[a]["came_over"]
-    n = fabric.rules["n_notes"]
+    n = fabric.state["n_notes"]
     for i in range(n):
         one, other = fabric.note[a * n + i], fabric.note[b * n + i]
         one["queue"], other["queue"] = other["queue"], one["queue"]
@@ -172,19 +188,19 @@ def leave_queue(fabric: Fabric, i: int, p: int) -> None:
     """Take the bytes of a packet that has been sent off its queue, which may mark it."""
     link, packet = fabric.link[i], fabric.packet[p]
     size, came_over = packet["size"], packet["came_over"]
-    if goes_first(fabric, packet["kind"]):
+    if goes_first(packet):
         link["high"] -= size
         return
     link["low"] -= size
     if packet["kind"] == DATA:
         _mark(fabric, i, p)
-        if fabric.rules["n_notes"] > 0:
+        if fabric.state["n_notes"] > 0:
             _note(fabric, i, p)
     elif packet["flags"] & ECN_CAPABLE and packet["kind"] >= CONTRIBUTION:
         _mark(fabric, i, p)
-    if fabric.rules["shares"] and link["shared"] >= 0:
+    if fabric.state["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] -= size
-    if fabric.rules["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
+    if fabric.state["pauses"] and came_over >= 0 and fabric.link[came_over]["xoff"] > 0:
         hold(fabric, came_over, p, -size)
 
 
@@ -280,15 +296,15 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
 @njit_norefcount
 def _mark(fabric: Fabric, i: int, p: int) -> None:
     """Mark a packet that leaves a queue as its length says: never, at random, or always (RED on leaving)."""
-    link = fabric.link[i]
-    if link["ecn_max"] == 0:
+    link, rules = fabric.link[i], rules_of_packet(fabric, p)
+    if rules["ecn_max"] == 0 or link["marks"] == NO_MARKS or (link["marks"] == AT_HOST and not rules["marks_last"]):
         return
     queued = link["low"] if fabric.state["n_classes"] == 1 else queued_of_class(fabric, i, p)
-    if queued <= link["ecn_min"]:
+    if queued <= rules["ecn_min"]:
         return
-    share = (queued - link["ecn_min"]) / max(1, link["ecn_max"] - link["ecn_min"])
-    share *= fabric.rules["most_marked"]
-    if queued > link["ecn_max"] or draw(fabric) < share:
+    share = (queued - rules["ecn_min"]) / max(1, rules["ecn_max"] - rules["ecn_min"])
+    share *= rules["most_marked"]
+    if queued > rules["ecn_max"] or draw(fabric) < share:
         fabric.packet[p]["flags"] |= MARKED
         link["n_marked"] += 1
         fabric.state["marks"] += 1
@@ -297,7 +313,7 @@ def _mark(fabric: Fabric, i: int, p: int) -> None:
 @njit_norefcount
 def _note(fabric: Fabric, i: int, p: int) -> None:
     """Let a packet that leaves a queue take the link's state with it (in-band telemetry)."""
-    link, packet, n = fabric.link[i], fabric.packet[p], fabric.rules["n_notes"]
+    link, packet, n = fabric.link[i], fabric.packet[p], fabric.state["n_notes"]
     at = packet["n_noted"]
     if at >= n:
         return

@@ -8,6 +8,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.links.loss_kernel import draw, mix
 from commsim.engine.packet.links.port_kernel import serve
 from commsim.engine.packet.packet_state import DATA
+from commsim.engine.packet.rule_kernel import rules_of_packet
 from commsim.engine.packet.run_state import ADAPTIVE, FLOWLET, N_FLOWLETS, Fabric
 
 
@@ -32,14 +33,15 @@ def choose(fabric: Fabric, switch: int, p: int) -> int:
     first, count = fabric.way[row], fabric.way[row + 1] - fabric.way[row]
     if count == 1:
         return int(fabric.ways[first])
-    balancing = fabric.rules["balancing"]
+    rules = rules_of_packet(fabric, p)
+    balancing = rules["balancing"]
     if balancing == ADAPTIVE and one["kind"] == DATA:
-        return _least_loaded(fabric, first, count, one["when"])
+        return _least_loaded(fabric, first, count, rules["choices"], one["when"])
     if balancing == FLOWLET and one["kind"] == DATA:
         # a pause longer than the paths differ lets a message change its path without reordering
         let = fabric.flowlet[switch * N_FLOWLETS + one["flow"] % N_FLOWLETS]
-        if let["link"] < 0 or one["when"] - let["when"] > fabric.rules["flowlet_gap"]:
-            let["link"] = _least_loaded(fabric, first, count, one["when"])
+        if let["link"] < 0 or one["when"] - let["when"] > rules["flowlet_gap"]:
+            let["link"] = _least_loaded(fabric, first, count, rules["choices"], one["when"])
         let["when"] = one["when"]
         return int(let["link"])
     # the two directions of a message are different connections to a hash, as their targets differ
@@ -48,10 +50,10 @@ def choose(fabric: Fabric, switch: int, p: int) -> int:
 
 
 @njit_norefcount
-def _least_loaded(fabric: Fabric, first: int, count: int, now: int) -> int:
+def _least_loaded(fabric: Fabric, first: int, count: int, choices: int, now: int) -> int:
     """Compare the queues of some of the links, drawn at random, and take the shortest."""
     best, least = -1, 0
-    for _ in range(fabric.rules["choices"]):
+    for _ in range(choices):
         i = fabric.ways[first + min(count - 1, int(draw(fabric) * count))]
         if not fabric.link[i]["evented"]:
             serve(fabric, i, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY, Fabric
 from commsim.engine.packet.transports.dcqcn_kernel import on_sent as dcqcn_on_sent
 from commsim.engine.packet.transports.dcqcn_kernel import on_time as dcqcn_on_time
@@ -33,8 +34,9 @@ def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
     now : int, ps
         Time.
     """
-    transport, packet = fabric.rules["transport"], fabric.packet[p]
+    packet = fabric.packet[p]
     f, marked = packet["flow"], packet["flags"] & MARKED != 0
+    transport = rules_for(fabric, f)["transport"]
     if transport == NSCC:
         nscc_on_ack(fabric, f, marked, delay, news, now)
     elif transport == DCTCP:
@@ -50,7 +52,7 @@ def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
 @njit_norefcount
 def on_trimming(fabric: Fabric, f: int, size: int, now: int) -> None:
     """Adapt to a packet of a message that a switch trimmed."""
-    transport = fabric.rules["transport"]
+    transport = rules_for(fabric, f)["transport"]
     if transport == NSCC:
         nscc_on_trimmed(fabric, f, size, now)
     elif transport == DCTCP:
@@ -63,7 +65,7 @@ def on_trimming(fabric: Fabric, f: int, size: int, now: int) -> None:
 def pace(fabric: Fabric, f: int, size: int, now: int) -> None:
     """Note that a message sends so many bytes: when the next packet may follow."""
     flow = fabric.flow[f]
-    if fabric.rules["transport"] == DCQCN:
+    if rules_for(fabric, f)["transport"] == DCQCN:
         dcqcn_on_time(fabric, f, now)
         dcqcn_on_sent(fabric, f, size)
     flow["free_at"] = now + int(size / flow["rate"])

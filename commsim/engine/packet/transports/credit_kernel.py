@@ -14,6 +14,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.links.loss_kernel import draw
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import NEVER
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 LEAST_WAIT = 1024  # bytes that the pacer waits for after credit of nothing
@@ -35,7 +36,7 @@ def wanted(fabric: Fabric, f: int, backlog: int) -> int:
     backlog : int, bytes
         Bytes that the sender still has to send, for the first time or again.
     """
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     more = min(backlog, int(rules["window"])) - flow["credit"]
     if flow["blind"] and backlog > 0:
         more = max(more, rules["mtu"])
@@ -82,10 +83,10 @@ def _pacer_of(fabric: Fabric, h: int) -> int:
 @njit_norefcount
 def give(fabric: Fabric, h: int, now: int) -> int:
     """Give the next message its credit and set the pacer; return the message, or -1 when nobody waits."""
-    host, rules = fabric.host[h], fabric.rules
+    host = fabric.host[h]
     f = host["pull_head"]
     if f >= 0:
-        flow = fabric.flow[f]
+        flow, rules = fabric.flow[f], rules_for(fabric, f)
         host["pull_head"] = flow["next_pull"]
         credit = min(rules["per_pull"], max(0, flow["asked"] - flow["given"]))
         flow["given"] += credit
@@ -99,7 +100,7 @@ def give(fabric: Fabric, h: int, now: int) -> int:
         if f < 0:
             host["pacer"] = NEVER
             return -1
-        flow = fabric.flow[f]
+        flow, rules = fabric.flow[f], rules_for(fabric, f)
         host["idle_head"] = flow["next_idle"]
         flow["is_idle"] = False
         credit = rules["per_pull"]
@@ -134,13 +135,13 @@ def reconsider(fabric: Fabric, h: int, now: int) -> None:
     Only whole packets count: the first release of the authors' simulator for the published tables of RCCC,
     does not slow down for trimmed ones.
     """
-    host, rules = fabric.host[h], fabric.rules
+    host = fabric.host[h]
     share = host["n_marked"] / host["n_got"] if host["n_got"] > 0 else 0.0
     host["congestion"] += SMOOTHING * (share - host["congestion"])
     if host["congestion"] > TARGET:
         host["rate"] *= 1.0 - (host["congestion"] - TARGET) * CUT
     else:
         host["rate"] += RAISE
-    host["rate"] = min(max(host["rate"], rules["least_rate"]), 1.0)
+    host["rate"] = min(max(host["rate"], fabric.state["least_rate"]), 1.0)
     host["n_got"] = host["n_marked"] = 0
     host["rate_at"] = now + int((0.75 + 0.5 * draw(fabric)) * INTERVAL)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.packet_state import NEVER
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 NEARLY = 0.999  # of the link's rate; halving the distance never arrives
@@ -21,7 +22,7 @@ def on_notified(fabric: Fabric, f: int, wait: int, now: int) -> None:
     """Take a notification, which counts when the receiver's NIC would have sent it: `wait` ps later."""
     flow = fabric.flow[f]
     on_time(fabric, f, now)
-    when = now + wait + fabric.rules["notify_delay"]
+    when = now + wait + rules_for(fabric, f)["notify_delay"]
     # what is held back is three notifications at most: one is due, and two may be on their way through the NIC
     if flow["cut_at"] == NEVER:
         flow["cut_at"] = when
@@ -35,7 +36,7 @@ def on_notified(fabric: Fabric, f: int, wait: int, now: int) -> None:
 @njit_norefcount
 def on_time(fabric: Fabric, f: int, now: int) -> None:
     """Let happen what was due: rises by time, and cuts."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     while flow["rise_at"] <= now or flow["cut_at"] <= now:
         if flow["cut_at"] <= flow["rise_at"]:
             _cut(fabric, f, flow["cut_at"])
@@ -50,7 +51,7 @@ def on_time(fabric: Fabric, f: int, now: int) -> None:
 @njit_norefcount
 def on_sent(fabric: Fabric, f: int, size: int) -> None:
     """Count what is sent; enough of it raises the rate."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if flow["rate"] * rules["ps_per_byte"] >= 1.0:
         return
     flow["paced_bytes"] += size
@@ -63,7 +64,7 @@ def on_sent(fabric: Fabric, f: int, size: int) -> None:
 @njit_norefcount
 def _cut(fabric: Fabric, f: int, when: int) -> None:
     """Cut the rate by half the estimate of congestion, which has decayed since the last notification."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if flow["decayed_at"] >= 0:
         flow["marked"] *= (1.0 - rules["gain"]) ** ((when - flow["decayed_at"]) // rules["decay_time"])
     flow["aim"] = flow["rate"]
@@ -77,7 +78,7 @@ def _cut(fabric: Fabric, f: int, when: int) -> None:
 @njit_norefcount
 def _rise(fabric: Fabric, f: int) -> None:
     """Go half-way to the aim: fast recovery, then with an aim that grows, then with one that grows faster."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     fewer = min(flow["by_time"], flow["by_bytes"])
     if fewer > rules["recovery"]:
         flow["aim"] += (fewer - rules["recovery"]) * rules["fast_step"]

@@ -8,6 +8,7 @@ Source: Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010, equations 1 an
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 GAIN = 1 / 16  # of the smoothed share; the paper's g
@@ -28,7 +29,7 @@ def on_ack(fabric: Fabric, f: int, number: int, marked: bool, n_bytes: int) -> N
     n_bytes : int
         Bytes that the receiver got since the last acknowledgement.
     """
-    flow, mtu = fabric.flow[f], fabric.rules["mtu"]
+    flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     flow["round_bytes"] += n_bytes
     flow["round_marked"] += n_bytes if marked else 0
     if number >= flow["round_end"]:
@@ -49,5 +50,5 @@ def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
     """Halve the window, as for a loss, at most once a round trip."""
     flow = fabric.flow[f]
     if now - flow["shrunk_at"] > flow["base_rtt"]:
-        flow["window"] = max(flow["window"] / 2.0, float(fabric.rules["mtu"]))
+        flow["window"] = max(flow["window"] / 2.0, float(rules_for(fabric, f)["mtu"]))
         flow["shrunk_at"] = now

@@ -11,6 +11,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.links.loss_kernel import draw
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import BITMAP, ECMP, MIXED, N_RECYCLED, OBLIVIOUS, PATH, REPS, Fabric
 
 WORST = 15
@@ -21,7 +22,7 @@ FOR_MARK, FOR_TRIM, FOR_LOSS = 1, 4, WORST
 @njit_norefcount
 def next_entropy(fabric: Fabric, f: int) -> int:
     """Choose the entropy of the packet that message `f` sends now."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     balancing = rules["balancing"]
     if balancing == ECMP:
         return int(flow["upper"])
@@ -32,7 +33,7 @@ def next_entropy(fabric: Fabric, f: int) -> int:
         return int(flow["upper"] + fabric.recycled[at])
     if balancing == REPS and flow["highest"] >= rules["entropies"]:
         return int(flow["upper"] + int(draw(fabric) * rules["entropies"]))
-    first = f * rules["entropies"]
+    first = f * fabric.state["n_entropies"]
     entropy = flow["turn"] ^ flow["flip"]
     if balancing in (BITMAP, MIXED):
         # one lap at most; only the first that is left out is forgiven a little, so a bad path stays out for rounds
@@ -50,7 +51,7 @@ def next_entropy(fabric: Fabric, f: int) -> int:
 
 @njit_norefcount
 def _turn(fabric: Fabric, f: int) -> None:
-    flow, entropies = fabric.flow[f], fabric.rules["entropies"]
+    flow, entropies = fabric.flow[f], rules_for(fabric, f)["entropies"]
     flow["turn"] += 1
     if flow["turn"] == entropies:
         flow["turn"] = 0
@@ -72,7 +73,7 @@ def learn(fabric: Fabric, f: int, entropy: int, penalty: int) -> None:
     penalty : int
         0, `FOR_MARK`, `FOR_TRIM` or `FOR_LOSS`.
     """
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     balancing = rules["balancing"]
     which = entropy & (rules["entropies"] - 1)
     if balancing in (ECMP, OBLIVIOUS, PATH):
@@ -83,5 +84,5 @@ def learn(fabric: Fabric, f: int, entropy: int, penalty: int) -> None:
             fabric.recycled[f * N_RECYCLED + at] = np.uint16(which)
             flow["n_recycled"] += 1
     else:
-        at = f * rules["entropies"] + which
+        at = f * fabric.state["n_entropies"] + which
         fabric.penalty[at] = np.uint8(min(WORST, fabric.penalty[at] + penalty))

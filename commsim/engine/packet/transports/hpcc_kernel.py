@@ -9,6 +9,7 @@ Source: Li et al., "HPCC: high precision congestion control", SIGCOMM 2019, algo
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 
@@ -23,7 +24,7 @@ def on_ack(fabric: Fabric, f: int, p: int) -> None:
     f, p : int
         The message, and the acknowledgement, which has the notes of the packet that it answers.
     """
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if not _measure(fabric, f, p):
         return
     # a round ends with the answer to the first packet that was sent after it began
@@ -43,8 +44,8 @@ def on_ack(fabric: Fabric, f: int, p: int) -> None:
 @njit_norefcount
 def _measure(fabric: Fabric, f: int, p: int) -> bool:
     """Take a packet's notes into the smoothed load of the busiest link; return whether there were two to compare."""
-    flow, rules = fabric.flow[f], fabric.rules
-    n, rtt = rules["n_notes"], float(rules["rtt"])
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
+    n, rtt = fabric.state["n_notes"], float(rules["rtt"])
     load, time, known = 0.0, 0.0, True
     for i in range(n):
         new, old = fabric.note[p * n + i], fabric.noted[f * n + i]
@@ -69,7 +70,7 @@ def _measure(fabric: Fabric, f: int, p: int) -> bool:
 @njit_norefcount
 def copy_notes(fabric: Fabric, p: int, q: int) -> None:
     """Return to its sender, with the answer `q`, what the links wrote into packet `p`."""
-    n = fabric.rules["n_notes"]
+    n = fabric.state["n_notes"]
     for i in range(n):
         there, here = fabric.note[q * n + i], fabric.note[p * n + i]
         there["link"] = -1

@@ -10,6 +10,7 @@ Source: Ultra Ethernet Specification 1.0, section 3.6.13; constants as in the au
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import NSCC, Fabric
 
 SMOOTHING = 0.0125  # of the delay
@@ -25,7 +26,7 @@ PER_STEP = 8  # packets acknowledged before the window grows by what it gained
 @njit_norefcount
 def measure(fabric: Fabric, f: int, rtt: int, marked: bool) -> float:
     """Take a round trip into the smoothed delay; return the queueing delay that it shows, in ps."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if rtt < flow["base_rtt"]:
         flow["base_rtt"] = rtt
         if rules["transport"] == NSCC:
@@ -39,7 +40,7 @@ def measure(fabric: Fabric, f: int, rtt: int, marked: bool) -> float:
 def smooth(fabric: Fabric, f: int, delay: float, marked: bool) -> None:
     """Smooth a delay; one above the target without a mark is not the network's, and counts as a quarter round trip."""
     flow = fabric.flow[f]
-    if not marked and delay > fabric.rules["target"]:
+    if not marked and delay > rules_for(fabric, f)["target"]:
         delay = 0.25 * flow["base_rtt"]
     flow["delay"] += SMOOTHING * (delay - flow["delay"])
 
@@ -63,7 +64,7 @@ def on_ack(fabric: Fabric, f: int, marked: bool, delay: float, n_bytes: int, now
     now : int, ps
         Time.
     """
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     flow["achieved"] += n_bytes
     flow["gained"] += n_bytes
     flow["ignored"] += n_bytes
@@ -90,7 +91,7 @@ def on_trimmed(fabric: Fabric, f: int, size: int, now: int) -> None:
     """Adapt the window to a packet that a switch trimmed: by its size, or at once when much was lost."""
     flow = fabric.flow[f]
     flow["ignored"] += size
-    smooth(fabric, f, float(fabric.rules["rtt"]), True)
+    smooth(fabric, f, float(rules_for(fabric, f)["rtt"]), True)
     flow["trimmed"] = True
     if not _collapse(fabric, f, True, True, 0.0, now):
         flow["window"] -= size
@@ -99,7 +100,7 @@ def on_trimmed(fabric: Fabric, f: int, size: int, now: int) -> None:
 
 @njit_norefcount
 def _grow(fabric: Fabric, f: int, delay: float, n_bytes: int) -> None:
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if delay < NO_QUEUE:
         flow["fast"] += n_bytes
         if flow["fast"] > flow["window"] or flow["is_fast"]:
@@ -114,7 +115,7 @@ def _grow(fabric: Fabric, f: int, delay: float, n_bytes: int) -> None:
 
 @njit_norefcount
 def _shrink(fabric: Fabric, f: int, now: int) -> None:
-    flow, target = fabric.flow[f], fabric.rules["target"]
+    flow, target = fabric.flow[f], rules_for(fabric, f)["target"]
     flow["is_fast"], flow["fast"] = False, 0.0
     if flow["delay"] > target and now - flow["shrunk_at"] > flow["base_rtt"]:
         flow["window"] *= max(1.0 - SHRINKING * (flow["delay"] - target) / flow["delay"], STRONGEST)
@@ -124,7 +125,7 @@ def _shrink(fabric: Fabric, f: int, now: int) -> None:
 @njit_norefcount
 def _collapse(fabric: Fabric, f: int, lost: bool, marked: bool, delay: float, now: int) -> bool:
     """Fall back to what a round trip brought; return whether to do nothing else, as for what was sent before that."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     quiet = flow["ignored"] < flow["to_ignore"] and marked
     if not quiet and now > flow["compare_at"]:
         late = flow["trimmed"] or lost or delay > LATE * rules["target"]
@@ -143,4 +144,4 @@ def _collapse(fabric: Fabric, f: int, lost: bool, marked: bool, delay: float, no
 @njit_norefcount
 def _bound(fabric: Fabric, f: int) -> None:
     flow = fabric.flow[f]
-    flow["window"] = min(max(flow["window"], float(fabric.rules["mtu"])), flow["most"])
+    flow["window"] = min(max(flow["window"], float(rules_for(fabric, f)["mtu"])), flow["most"])

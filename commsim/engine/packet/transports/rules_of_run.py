@@ -9,7 +9,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import LAST_TIME, LONGEST, NEVER, PS
+from commsim.engine.packet.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
@@ -18,16 +18,20 @@ from commsim.routing.network_metrics import most_oversubscribed
 LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
 REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for
 
+Rules = dict[str, float]
+
 RULES_ROW = np.dtype(
     [
         ("transport", np.int64),
         ("balancing", np.int64),
         ("entropies", np.int64),
         ("trims", np.bool_),
-        ("answers_first", np.bool_),  # before data
+        ("on_path", np.bool_),  # packets keep to a path; answers go before data where they do not
         ("counts_packets", np.bool_),  # a window over one path is of packets, however small, and so are their answers
-        ("pauses", np.bool_),  # switches pause links
-        ("shares", np.bool_),  # links of a switch share its buffer
+        ("queue", np.int64),  # bytes of data before a switch's link with which a packet still finds room
+        ("ecn_max", np.int64),  # bytes from which all packets are marked, 0 for never;
+        ("ecn_min", np.int64),  # and from which some are, at random
+        ("marks_last", np.bool_),  # also by links to hosts
         ("mtu", np.int64),  # bytes on the wire of a full packet,
         ("header", np.int64),  # of its header, and of a packet that was trimmed,
         ("answer", np.int64),  # and of an answer
@@ -46,12 +50,10 @@ RULES_ROW = np.dtype(
         # credit
         ("per_pull", np.int64),  # bytes
         ("pull_share", np.float64),  # of the link's rate
-        ("least_rate", np.float64),  # share that a receiver never goes below; 1 for a fixed rate
         ("flowlet_gap", np.int64),  # ps
         ("choices", np.int64),  # links that an adaptive switch compares
         ("most_marked", np.float64),  # chance of a mark just below the queue that makes it certain
         ("paces", np.bool_),  # messages have rates
-        ("n_notes", np.int64),  # links of the longest path whose state packets carry; 0 for none
         # Swift
         ("delay_target", np.float64),  # ps of queueing
         ("delay_range", np.float64),  # ps by which it grows for small windows
@@ -82,7 +84,7 @@ RULES_ROW = np.dtype(
 )
 
 
-def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = False) -> dict[str, float]:
+def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = False) -> Rules:
     """Settle what the kernels need to know, in bytes and picoseconds.
 
     Parameters
@@ -125,7 +127,8 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         "balancing": BALANCINGS[spraying.balancing],
         "entropies": spraying.entropies,
         "trims": spraying.trims,
-        "answers_first": not spraying.on_path,
+        "on_path": spraying.on_path,
+        "marks_last": one.marks_last,
         "counts_packets": spraying.on_path and one.kind == WINDOW,
         "mtu": mtu,
         "header": spraying.header,
@@ -146,9 +149,9 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
         "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
         "choices": spraying.choices,
-        "queue": queue,
-        "ecn_min": marks[0],
-        "ecn_max": marks[1],
+        "queue": min(queue, ENDLESS),
+        "ecn_min": min(marks[0], ENDLESS),
+        "ecn_max": min(marks[1], ENDLESS),
         "most_marked": marks[2] if len(marks) > 2 else 1.0,
         "paces": one.paces,
         "n_notes": ways.n_hops - 1 if one.kind == HPCC else 0,

@@ -104,7 +104,7 @@ class Spraying:
         if self.balancing not in BALANCINGS:
             raise InputError(f"unknown balancing {self.balancing!r}; known: {', '.join(BALANCINGS)}")
         if one.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet", "path"):
-            raise InputError(f"{self.transport} compares what the links of one path say: it needs the balancing ecmp")
+            raise InputError(f"{self.transport} follows the links of one path: balancing ecmp, flowlet or path")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
         if not 1 <= self.payload <= 1 << 20 or not 0 <= self.header <= 1 << 20:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import sqrt
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 SMALLEST, LARGEST = 0.1, 100.0  # packets of windows between which the target is scaled
@@ -19,7 +20,7 @@ SMALLEST, LARGEST = 0.1, 100.0  # packets of windows between which the target is
 @njit_norefcount
 def target_of(fabric: Fabric, f: int) -> float:
     """Return how long a message's packets should queue, in ps."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     slope = rules["delay_range"] / (1.0 / sqrt(SMALLEST) - 1.0 / sqrt(LARGEST))
     more = slope / sqrt(max(flow["window"] / rules["mtu"], SMALLEST)) - slope / sqrt(LARGEST)
     return float(rules["delay_target"] + min(max(0.0, more), rules["delay_range"]))
@@ -42,7 +43,8 @@ def on_ack(fabric: Fabric, f: int, delay: float, n_bytes: int, now: int) -> None
     now : int, ps
         Time.
     """
-    flow, rules, mtu = fabric.flow[f], fabric.rules, fabric.rules["mtu"]
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
+    mtu = rules["mtu"]
     target = target_of(fabric, f)
     if delay < target:
         flow["window"] += rules["window_step"] * n_bytes / flow["window"]
@@ -58,5 +60,6 @@ def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
     """Shrink the window as much as it may, as for a loss, at most once a round trip."""
     flow = fabric.flow[f]
     if now - flow["shrunk_at"] > flow["base_rtt"]:
-        flow["window"] = max(flow["window"] * fabric.rules["most_shrunk"], float(fabric.rules["mtu"]))
+        rules = rules_for(fabric, f)
+        flow["window"] = max(flow["window"] * rules["most_shrunk"], float(rules["mtu"]))
         flow["shrunk_at"] = now

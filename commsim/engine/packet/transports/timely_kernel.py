@@ -8,6 +8,7 @@ that it returns to: any with the same sum stay. Constants: `transports.Timely`.
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 IN_A_ROW = 5  # rises after which the rate grows
@@ -29,7 +30,7 @@ def on_ack(fabric: Fabric, f: int, rtt: float, n_bytes: int) -> None:
     n_bytes : int
         Bytes that the receiver got since the last acknowledgement.
     """
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     flow["gained"] += n_bytes
     if flow["gained"] < rules["segment"]:
         return
@@ -58,7 +59,7 @@ def on_ack(fabric: Fabric, f: int, rtt: float, n_bytes: int) -> None:
 @njit_norefcount
 def _patched(fabric: Fabric, f: int, gradient: float, rtt: float) -> None:
     """Weigh growth against the excess over the delay of the lower threshold by the gradient."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     reference = rules["low"] - flow["base_rtt"]
     weight = min(max(2.0 * gradient + 0.5, 0.0), 1.0)
     excess = (rtt - rules["low"]) / reference

@@ -7,6 +7,7 @@ measured, and doubles with each timeout in a row (RFC 6298).
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import Fabric
 
 MAX_BACKOFF = 6
@@ -15,7 +16,7 @@ MAX_BACKOFF = 6
 @njit_norefcount
 def patience(fabric: Fabric, f: int) -> int:
     """Time without an answer after which a flow sends a packet again, ps."""
-    flow, rules = fabric.flow[f], fabric.rules
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
     if not rules["follows_rtt"]:
         return int(rules["give_up"])
     return int(max(rules["give_up"], flow["round_trip"] + 4 * flow["deviation"]) << flow["backoff"])
