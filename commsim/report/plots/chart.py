@@ -167,6 +167,10 @@ def stacked(title: str, charts: Sequence[Chart]) -> Chart:
     return Chart(title, tuple(panel for chart in charts for panel in chart.panels))
 
 
+# What would differ between two files of the same chart.
+UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+
+
 def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
     """Draw a chart and write it; the same chart gives the same bytes.
 
@@ -176,7 +180,7 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
         What.
     out : binary file
         Written to.
-    kind : {"svg", "png"}
+    kind : {"svg", "png", "pdf"}
         Format.
     """
     import matplotlib as mpl
@@ -192,7 +196,7 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
         canvas.savefig(
             out,
             format=kind,
-            metadata={"Title": chart.title} | ({"Date": None, "Creator": None} if kind == "svg" else {}),
+            metadata={"Title": chart.title, **UNDATED.get(kind, {})},
         )
 
 
