@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 # Links that a verbose table lists.
 MAX_LINKS = 10
+# Counters of the packet engine, and what people read.
+PACKETS = {
+    "packets": "packets", "retransmissions": "sent again", "timeouts": "timeouts", "marks": "marked",
+    "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
+    "pauses": "pauses (PFC)",
+}  # fmt: skip
 # Bytes of an element of the types of nccl-tests.
 DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -153,14 +159,6 @@ def parts_of(
             parts += _busiest_links(rows[-1])
             said = (*ways, *plan.remarks(results, has_framing=framed, verbose=True))
     return [*parts, *remarks(said)]
-
-
-# Counters of the packet engine, and what people read.
-PACKETS = {
-    "packets": "packets", "retransmissions": "sent again", "timeouts": "timeouts", "marks": "marked",
-    "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
-    "pauses": "pauses (PFC)",
-}  # fmt: skip
 
 
 def _met_by_packets(result: Result) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE
 
 # Inches of a chart, of a bar, of what is around the bars of a case, and of a name in a legend.
 WIDTH, HEIGHT, BAR, AROUND, NAME = 6.7, 3.6, 0.14, 0.1, 0.15
+# What would differ between two files of the same chart.
+UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
 # Of a line with more points none is marked.
 MAX_MARKED = 200
 
@@ -165,10 +167,6 @@ def draw_bars(title: str, label: str, cases: Sequence[str], values: Mapping[str,
 def stacked(title: str, charts: Sequence[Chart]) -> Chart:
     """Put charts one below the other."""
     return Chart(title, tuple(panel for chart in charts for panel in chart.panels))
-
-
-# What would differ between two files of the same chart.
-UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
 
 
 def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
