@@ -174,7 +174,8 @@ def loss_estimate(
     """
     if system.lossless or system.sliding or system.packets_per_message > 1:
         raise InputError(
-            f"the estimate is for slots of single packets that clock themselves, which {system.name} has not"
+            f"the estimate is for slots of single packets that clock themselves, which {system.name} has not; "
+            "switchml_udp has (--system), and switch simulate --loss takes every system"
         )
     if not 0 <= loss < 1 or n_elements < 1 or n_workers < 1:
         raise InputError(

@@ -36,7 +36,9 @@ def leaf_spine(
     uplink_bandwidth : float, bytes/s, optional
         Bandwidth of each link between leaf and spine; by default that of the hosts, or set by `oversubscription`.
     oversubscription : float, optional
-        Capacity of a leaf's links to hosts over that of its links to spines: 2 for 2:1.
+        Capacity of a leaf's links to hosts over that of its links to spines: 2 for 2:1. It sets the rate of the
+        uplinks, not their number, so that one may stand for several real cables; `uplinks_per_spine` sets the number.
+        By default uplinks are as fast as hosts' links, whatever ratio that gives.
     uplinks_per_spine : int
         Parallel cables between each leaf and each spine.
     latency : float, s

@@ -165,7 +165,7 @@ class ValidateConfig(Sizes, WithJson):
     DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "4K", "maxbytes": "16M", "stepfactor": "4"}
     backend: str = flag("backend", choices=tuple(BACKEND_OF), help="mpi, or torch (gloo; nccl if each rank has a GPU)")
     collective: tuple[str, ...] = repeated(
-        metavar="NAME[:key=value,...]|FILE.npz|all", help="algorithm (default: a selection); repeatable"
+        metavar="NAME[:key=value,...]|FILE.npz|FILE.py|all", help="algorithm (default: a selection); repeatable"
     )
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
     verbose: bool = switched("-v", help="also print the intervals of measured and of predicted times")
@@ -236,7 +236,7 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, v
         if network.curves.mark:
             said.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
     if rows and rows[0].oversubscribed:
-        said.append("oversubscribed: more ranks than cores share this host; such rows are not counted")
+        said.append("oversubscribed: more ranks than cores share this host; errors and intervals leave such rows out")
     return [_table(rows, title, verbose), *remarks(said)]
 
 

@@ -23,7 +23,7 @@ class Config(WithJson):
     paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="the paper (default: list all)")
     figure: str | None = flag("figure", nargs="?", metavar="FIGURE", help="one of its figures (default: all)")
     all: bool = flag(default=False, help="every figure of every paper; takes a minute")
-    plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg or .png")
+    plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg, .png or .pdf")
 
 
 def run(config: Config) -> Answer:

@@ -51,13 +51,19 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file to write: .xml, .goal, .bin, .et or .cm")
 
 
-def list_collectives(_: WithJson) -> Answer:
-    """Return the collectives, their operations and parameters."""
+class ListConfig(WithJson):
+    """All flags of ``commsim schedule list``."""
+
+    name: str | None = flag("name", nargs="?", metavar="NAME", help="only this collective (default: all)")
+
+
+def list_collectives(config: ListConfig) -> Answer:
+    """Return the collectives, or one, their operations and parameters."""
     from collectives import BLOCKING
     from commsim.scenario.systems import every_collective
 
     rows, known = [], every_collective()
-    for name in known:
+    for name in known if config.name is None else [config.name]:
         entry = known[name]
         own = _own_parameters(entry)
         row = {
@@ -241,7 +247,7 @@ def save_schedule(config: SaveConfig) -> Answer:
 
 COMMANDS = {
     "schedule list": Verb(
-        WithJson, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
+        ListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
     "schedule show": Verb(ShowConfig, show, "print hops, messages, bytes, parameters, and the volume per rank"),
     "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),

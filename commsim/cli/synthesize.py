@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commsim.synthesis.made_schedules import Candidate
     from commsim.synthesis.synthesize import Synthesis
 
-FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "cost", "repaired(us)", "cost"]
+FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole", "repaired(us)", "repaired/whole"]
 
 
 class Config(Faults, Costs, Sizes, Placing, WithJson):
@@ -136,7 +136,10 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         now = ("-", "fails") if one.faulted is None else (microseconds(one.faulted), f"{one.cost:.3f}x")
         repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
         cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
-    title = "cost of the faults: with what runs without them, and with what is made here"
+    title = (
+        "cost of the faults: whole is what is running without them, faults the same with them, repaired what is made "
+        "here with them"
+    )
     return [Table(FAULT_COLUMNS, cells, title)]
 
 

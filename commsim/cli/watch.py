@@ -80,7 +80,10 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "") -
         return f"commsim {verb}: {part}; {duration(elapsed)} so far; Ctrl-C ends it"
     if not what:
         return f"commsim {verb}: {duration(elapsed)} so far; Ctrl-C ends it"
-    return f"commsim {verb}: {what}, about {duration(seconds)}; {duration(elapsed)} so far; Ctrl-C ends it"
+    about = f"about {duration(seconds)}"
+    if elapsed > seconds:  # the estimate was too short, and says nothing of what is left
+        about = f"more than the {duration(seconds)} estimated"
+    return f"commsim {verb}: {what}, {about}; {duration(elapsed)} so far; Ctrl-C ends it"
 
 
 def end_on_signals() -> None:

@@ -162,9 +162,9 @@ def summary_of(rows: Sequence[Row]) -> list[str]:
         if errors := errors_of(rows, large):
             median, p90 = np.percentile(errors, (50, 90))
             lines.append(f"error of {len(errors)} rows of {which}: median {median:.1%}, p90 {p90:.1%}")
-    judged = [row.is_inside for row in rows if row.is_inside is not None]
+    judged = [row.is_inside for row in rows if row.is_inside is not None and not row.oversubscribed]
     if judged:
-        lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high")
+        lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high, which -v shows")
     return lines
 
 

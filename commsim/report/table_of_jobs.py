@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Part, Table, remarks
 from commsim.report.table_of_run import Row, json_row, parts_of
+from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
@@ -35,7 +36,7 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     wish = solution.scenario.wish
     engine = f"packet, {told_transport(wish.transport)}" if wish.engine == "packet" else wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
-    title = f"{what} on {solution.plan.network.name}, engine {engine}"
+    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs_in_title(solution.plan.network)}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = shared.background()
     if background is not None:

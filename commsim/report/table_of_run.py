@@ -13,6 +13,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 # Links that a verbose table lists.
 MAX_LINKS = 10
+# Counters of the packet engine, and what people read.
+PACKETS = {
+    "packets": "packets", "retransmissions": "sent again", "timeouts": "timeouts", "marks": "marked",
+    "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
+    "pauses": "pauses (PFC)",
+}  # fmt: skip
 # Bytes of an element of the types of nccl-tests.
 DATATYPES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -138,11 +145,12 @@ def parts_of(
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     parts = [
         *remarks(solution.derived),
-        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}"),
+        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}{_costs(plan)}"),
     ]
     said: Iterable[str] = solution.remarks
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
+        parts += [Lines(_met_by_packets(result)) for result in results if result.engine == "packet"]
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -153,16 +161,41 @@ def parts_of(
     return [*parts, *remarks(said)]
 
 
+def _met_by_packets(result: Result) -> tuple[str, ...]:
+    """Return a line of what packets met with."""
+    known = [f"{result.counters[name]:.0f} {words}" for name, words in PACKETS.items() if name in result.counters]
+    queue = result.counters.get("peak_queue_bytes")
+    known += [] if queue is None else [f"longest queue {queue:.0f} B"]
+    return (f"# packets of {result.size:.0f} B : {', '.join(known)}",) if known else ()
+
+
+def _costs(plan: Any) -> str:
+    """Return what ends the title: what messages cost, and the ratio of the fabric."""
+    from commsim.scenario.plans.nccl import NcclPlan
+
+    return f", {costs_in_title(plan.network, has_own_costs=isinstance(plan, NcclPlan))}"
+
+
 def _busiest_links(row: Row) -> list[Part]:
     """Return the links that need longest for their bytes, at the last size."""
     result, network = row.result, row.network
-    links = np.argsort(-result.link_bytes / network.bandwidth, kind="stable")[:MAX_LINKS]
+    order = np.argsort(-result.link_bytes / network.bandwidth, kind="stable")
+    machine = network.machine
+    inside = (machine[network.src[order]] >= 0) & (machine[network.src[order]] == machine[network.dst[order]])
+    links = order[:MAX_LINKS]
+    if inside.any() and not inside.all():  # links inside machines, of which there are more, would hide the fabric's
+        half = MAX_LINKS // 2
+        links = np.concatenate((order[~inside][:half], order[inside][:half]))
     cells = [
         [network.link_name(link), f"{result.link_bytes[link]:.0f}", rate_cell(network.bandwidth[link]),
          f"{result.link_bytes[link] / network.bandwidth[link] / result.time:.1%}"]
         for link in links.tolist() if result.time and result.link_bytes[link]
     ]  # fmt: skip
-    title = f"the links that need longest for their bytes, {result.size:.0f} B; busy: share of the time at full rate"
+    between = ", between machines and then inside" if inside.any() and not inside.all() else ""
+    title = (
+        f"the links that need longest for their bytes{between}, {result.size:.0f} B; busy: share of the time at full "
+        "rate"
+    )
     return [Table(["link", "bytes(B)", "rate(GB/s)", "busy"], cells, title)] if cells else []
 
 

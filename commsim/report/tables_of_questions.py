@@ -11,6 +11,7 @@ from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
 from .table_of_run import rate_cell
+from .title_of_network import costs_in_title
 
 if TYPE_CHECKING:
     from commsim.formats.measurement import Measured
@@ -27,9 +28,9 @@ LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
 ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
 FAULTS = ["whole(us)", "faults_cost"]
 LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
-COMPARISON = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
+COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
-LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "high", "low"]
+LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "most(us)", "least(us)"]
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 LEAST_OF_RATIOS = ["sums_and_copies_at", "whole(us)", "bound(us)"]
@@ -110,7 +111,7 @@ def parts_of_advice(advice: Advice) -> list[Part]:
     """Return the ranked ways of an advice, and what it assumes and leaves out."""
     question = advice.question
     workers = counted(question.n_workers, "worker")
-    where = f"on {advice.network.name}, {workers}, engine flow"
+    where = f"on {advice.network.name}, {workers}, engine flow, {costs_in_title(advice.network)}"
     if len(question.densities) > 1 and question.gradients is None:
         tables = [
             table_of_advice(advice, f"{format_size(question.size)}, density {density:g}, {where}", density)
@@ -224,7 +225,8 @@ def table_of_synthesis(found: Synthesis) -> Table:
         ]
         for size in found.candidates
     ]
-    return Table(SYNTHESIS, rows, f"{found.operation} on {found.network.name}, {counted(found.n_ranks, 'rank')}")
+    where = f"{found.operation} on {found.network.name}, {counted(found.n_ranks, 'rank')}"
+    return Table(SYNTHESIS, rows, f"{where}, {costs_in_title(found.network)}")
 
 
 def crossovers_of_synthesis(found: Synthesis) -> list[Part]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import KINDS, Network
+from commsim.core.network import KINDS, SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.core.units import counted
 
@@ -81,12 +81,21 @@ def most_oversubscribed(network: Network) -> float:
     return max([1.0, *_oversubscription(network, tiers(network)).values()])
 
 
-def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
+def fabric_oversubscription(network: Network) -> float:
+    """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
+    if not ((network.kind == SWITCH) & (network.machine < 0)).any():
+        return 1.0
+    return max([1.0, *_oversubscription(network, tiers(network), network.machine < 0).values()])
+
+
+def _oversubscription(
+    network: Network, tier: NDArray[np.int64], among: NDArray[np.bool_] | bool = True
+) -> dict[int, float]:
     src, dst = tier[network.src], tier[network.dst]
     n = network.n_nodes
     below = np.bincount(network.dst, np.where((src >= 0) & (src < dst), network.bandwidth, 0.0), n)
     above = np.bincount(network.src, np.where((src >= 0) & (dst > src), network.bandwidth, 0.0), n)
-    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
+    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0) & among)
     worst: dict[int, float] = {}
     for level in np.unique(tier[rising]).tolist():
         at = rising[tier[rising] == level]

@@ -289,5 +289,13 @@ def _too_few_seats(schedule: Schedule, network: Network) -> InputError:
     wanted = f"{counted(schedule.n_ranks, 'rank')} and {counted(schedule.n_helpers, 'helper')}"
     return InputError(
         f"{schedule.name}: {wanted} need {schedule.n_participants} {PLURALS[network.seat_kind]}, "
-        f"{network.name} has {len(network.endpoints)}"
+        f"{network.name} has {len(network.endpoints)}{_without_seats(schedule)}"
     )
+
+
+def _without_seats(schedule: Schedule) -> str:
+    """Name the parameter by which helpers sit on the ranks' hosts, where the collective has it."""
+    from collectives import COLLECTIVES
+
+    known = COLLECTIVES[schedule.name].parameters if schedule.name in COLLECTIVES else {}
+    return f"; {schedule.name}:colocated=true puts them on the ranks' own" if "colocated" in known else ""

@@ -54,7 +54,7 @@ def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, valu
     if values:
         expect_bytes(records * LOG_ROW.itemsize, f"the log of {_rounded(records)} packets",
                      "a smaller --size, or --no-values")  # fmt: skip
-    what = f"simulating {_rounded(hops)} packets, counted on each link,"
+    what = f"simulating {_rounded(hops)} packets, counted on each link"
     expect(hops * PER_HOP, what, "a smaller --size, fewer losses or fewer jobs")
 
 
@@ -144,5 +144,5 @@ def expect_packets(plan: FlowPlan, sizes: ArrayLike, how: Spraying | None) -> No
     how = how or over_path()
     packets = np.ceil(payload(plan, sizes) / how.payload)
     hops = 2 * float((packets * np.diff(plan.routes.first)[plan.connection_of]).sum())  # with their answers
-    what = f"simulating {_rounded(hops)} packets, counted on each link,"
+    what = f"simulating {_rounded(hops)} packets, counted on each link"
     expect(hops * PER_ANSWERED_HOP, what, "a smaller size, or engine flow")

@@ -210,12 +210,19 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
     from commsim.scenario.inputs import load_network
 
     bills: dict[str, tuple[Line, ...]] = {}
+    missing: dict[str, None] = {}
     for point in points(config):
         if "topology.name" not in point.parameters:
             raise InputError(f"{config.path}: sweep cheapest compares topologies, and a case has none")
         spec = _built(point.parameters, config)
         if spec not in bills:
-            bills[spec] = prices.bill(load_network(spec))
+            network, bills[spec] = load_network(spec), ()
+            try:
+                bills[spec] = prices.bill(network)
+            except InputError as error:
+                missing |= dict.fromkeys(str(error).removeprefix(f"{config.path}: ").split("; "))
+    if missing:
+        raise InputError(f"{config.path}: {'; '.join(missing)}")
     return bills
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,11 +74,18 @@ class Prices:
         InputError
             If a price is needed that the file does not have, or a link has none back at the same rate.
         """
-        lines = []
-        for (item, rate), count in _cabling(network).items():
-            lines.append(Line(item, write_bandwidth(rate), count, self._by_rate(item, rate)))
-        for n_ports, count in _switches(network).items():
-            lines.append(Line("switch", f"{n_ports} ports", count, self._switch(n_ports)))
+        lines, missing = list[Line](), list[str]()
+        parts = [(item, write_bandwidth(rate), n, functools.partial(self._by_rate, item, rate))
+                 for (item, rate), n in _cabling(network).items()]  # fmt: skip
+        parts += [("switch", f"{n_ports} ports", n, functools.partial(self._switch, n_ports))
+                  for n_ports, n in _switches(network).items()]  # fmt: skip
+        for item, what, count, price in parts:
+            try:
+                lines.append(Line(item, what, count, price()))
+            except InputError as error:
+                missing.append(str(error).removeprefix(f"{self.path}: "))
+        if missing:
+            raise InputError(f"{self.path}: {'; '.join(dict.fromkeys(missing))}")
         return tuple(lines)
 
     def _given(self, item: str, what: str) -> float | Mapping[float, float]:

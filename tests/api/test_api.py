@@ -133,7 +133,8 @@ def test_answers_show_themselves_as_the_command_line_does():
     assert "skipped, no aggregating switch: atp, " in ranking
     assert "best: " in ranking
     advice = cs.advise_for("1MiB", STAR)._repr_html_()
-    assert "<caption>1 MiB on star:n_hosts=4,bandwidth=100Gbps,latency=1us, 4 workers, engine flow</caption>" in advice
+    where = "1 MiB on star:n_hosts=4,bandwidth=100Gbps,latency=1us, 4 workers, engine flow"
+    assert f"<caption>{where}, 1 us of overhead per message</caption>" in advice
     assert "switchml (programmable assumes it)" in advice
     bound = cs.lower_bound("all_reduce", STAR)._repr_html_()
     assert "lower bound on the time of any schedule" in bound

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from commsim.cli import calibrate
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.files.store import read_network, save
-from commsim.real.validate import Row
+from commsim.real.validate import Row, summary_of
 
 
 @pytest.mark.mpi
@@ -164,3 +165,11 @@ def test_progress_says_of_how_many_passes_and_for_how_long(
     before_pass()
     before_pass()
     assert capsys.readouterr().err == "commsim validate: pass 2 of 10, 12 s of about 120 s\n"
+
+
+def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals() -> None:
+    alone = rows_of("ring_all_reduce")
+    shared = [dataclasses.replace(row, oversubscribed=True) for row in alone]
+    assert len(summary_of(alone)) == 2
+    assert summary_of(shared) == []
+    assert summary_of([*alone, *shared]) == summary_of(alone)

@@ -34,7 +34,14 @@ def test_figures_are_drawn(commsim, tmp_path):
     assert commsim("reproduce", "crux", "--plot", tmp_path / "crux.svg").code == 0
     assert "crux: example 1, GPUs busy" in (tmp_path / "crux.svg").read_text()
     assert "name a paper, or give --all" in commsim.refuses("reproduce", "--plot", tmp_path / "x.svg")
-    assert "ends with .svg or .png" in commsim.refuses("reproduce", "crux", "--plot", tmp_path / "x.pdf")
+    assert "ends with .svg, .png or .pdf" in commsim.refuses("reproduce", "crux", "--plot", tmp_path / "x.gif")
+
+
+def test_figures_are_drawn_as_a_pdf_which_is_the_same_each_time(commsim, tmp_path):
+    for name in ("a.pdf", "b.pdf"):
+        assert commsim("reproduce", "crux", "--plot", tmp_path / name).code == 0
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_paper_of_a_switch_system_is_computed_in_a_process_that_has_imported_nothing_else():

@@ -102,3 +102,9 @@ def test_trees_are_drawn_on_the_network(commsim, tmp_path):
 def test_a_list_has_names_and_no_roles_of_docstrings(commsim):
     assert "as for chain_broadcast" in " ".join(commsim("schedule", "list").out.split())
     assert ":func:" not in commsim.out
+
+
+def test_one_collective_is_listed_by_its_name(commsim):
+    rows = commsim.results("schedule", "list", "ring_all_reduce")["results"]
+    assert [row["collective"] for row in rows] == ["ring_all_reduce"]
+    assert "unknown" in commsim.refuses("schedule", "list", "ring_all_reduced")

@@ -93,3 +93,10 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
 
 def test_without_an_estimate_the_line_has_the_time_only():
     assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
+
+
+def test_an_estimate_that_has_passed_is_not_repeated_as_what_is_left():
+    before, after = (watch.line("run", seconds, "simulating 3e+09 packets", 38.0) for seconds in (20.0, 97.0))
+    assert "about 38 s; 20 s so far" in before
+    assert "about" not in after
+    assert "more than the 38 s estimated; 97 s so far" in after

@@ -176,3 +176,11 @@ def test_a_csv_file_that_is_no_plot_s_is_not_replaced(tmp_path):
         check_plot(tmp_path / "sweep.svg")
     (tmp_path / "sweep.svg").write_text("drawn before, with the CSV beside it")
     check_plot(tmp_path / "sweep.svg")
+
+
+def test_a_csv_that_another_format_of_the_same_plot_wrote_is_replaced_and_no_other(tmp_path):
+    (tmp_path / "x.csv").write_text("of a sweep")
+    with pytest.raises(InputError, match="exists, and would get the numbers"):
+        check_plot(tmp_path / "x.svg")
+    (tmp_path / "x.pdf").write_bytes(b"")
+    check_plot(tmp_path / "x.svg")

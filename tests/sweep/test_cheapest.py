@@ -103,3 +103,10 @@ def test_topologies_of_different_cases_are_compared(tree, tmp_path):
 
 def test_the_bill_adds_up(tree, tmp_path):
     assert all(offer.cost == total(offer.bill) for offer in offers(tree, tmp_path))
+
+
+def test_prices_that_are_missing_are_named_for_all_topologies(tree):
+    tree["cost"]["nic"] = {"400Gbps": 9}
+    config = read_config(tree)
+    with pytest.raises(InputError, match=r"(?s)no price for 100Gbps.*no price for 200Gbps"):
+        read_bills(config, read_prices(tree, "f"))

@@ -89,3 +89,11 @@ def test_a_link_without_one_back_at_its_rate_is_no_cable(src, dst, bandwidth):
     prices = read_prices({"cost": {"nic": 1, "port": 1, "cable": 1, "switch": 1}}, "f")
     with pytest.raises(InputError, match=r"mine has no price: not every link from \w to \w has one back"):
         prices.bill(network)
+
+
+def test_all_prices_that_are_missing_are_named_at_once():
+    prices = read_prices({"cost": {"nic": {"200Gbps": 1}, "cable": 1}}, "f")
+    with pytest.raises(InputError) as refused:
+        prices.bill(load_network("star:n_hosts=4"))
+    assert all(f"cost.{item}" in str(refused.value) for item in ("nic", "port", "switch"))
+    assert str(refused.value).count("f: ") == 1

@@ -35,6 +35,8 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
     from commsim.report.tables_of_questions import parts_of_ranking
+    from commsim.report.title_of_network import costs_in_title
+    from commsim.scenario.plans.aggregated import AggregatedPlan
     from commsim.scenario.ranking import rank
 
     scenario = config.scenario("")
@@ -46,6 +48,8 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     first = next(iter(plans.values()))
     n_ranks = counted(first.schedule.n_ranks, "rank")
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
+    costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
+    title += f", {costs_in_title(costly.network)}"
     parts = parts_of_ranking(ranking, title)
     rows = [
         Row(result, plans[name].network, plans[name].schedule, config.datatype)

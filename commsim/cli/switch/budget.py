@@ -91,7 +91,7 @@ def _bounds(config: Config, b: Budget) -> dict[str, float]:
 
     if config.round_trip is None:
         if config.loss:
-            raise InputError("--loss needs --round-trip")
+            raise InputError("--loss needs --round-trip, such as --round-trip 10us --system switchml_udp")
         return {}
     trip, size = parse_time(config.round_trip, "--round-trip"), parse_size(config.size, "--size")
     return bounds.rates(b.system, b.n_workers, b.bandwidth, trip, b.pool_size, config.loss, size)

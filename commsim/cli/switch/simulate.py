@@ -15,7 +15,7 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
-from .simulated_rows import cells, row, table_of, why_slow
+from .simulated_rows import cells, row, table_of, why_above, why_slow
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -90,13 +90,13 @@ def run(config: Config) -> Answer:
         for result in of_jobs:
             rto = None if system.lossless else system.rto
             results.append(row(result, point) | {"network": network.name, "rto_s": rto})
-            rows.append(cells(result, point))
+            rows.append(cells(result, point, system.pool_size))
     if config.draw:
         from commsim.report.fabric.aggregation_picture import draw_aggregation
         from commsim.report.pictures.paint import write_picture
 
         write_picture(draw_aggregation(results, series), config.draw)
-    parts = [table_of(rows, results, config.size), *remarks(why_slow(config.rto, results))]
+    parts = [table_of(rows, results, config.size), *remarks((*why_above(results), *why_slow(config.rto, results)))]
     return Answer(parts, results, more={} if series is None else {"series": series})
 
 

@@ -58,14 +58,14 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     return result.row() | point | contract | rates | more
 
 
-def cells(result: Result, point: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a result; one more where there is a server."""
+def cells(result: Result, point: dict[str, Any], pool_size: int) -> tuple[str, ...]:
+    """Return the cells of a result; one more where there is a server. The pool is that of the system that ran."""
     c = result.counters
     exact = {None: "-", 0.0: "NO", 1.0: "yes"}[c.get("exact")]
     return (
         result.collective,
         str(result.n_ranks),
-        str(point["pool_size"] or "-"),
+        str(pool_size),
         f"{point['loss']:g}",
         f"{result.size:.0f}",
         f"{result.time * 1e3:.4f} ms",
@@ -76,6 +76,14 @@ def cells(result: Result, point: dict[str, Any]) -> tuple[str, ...]:
         *((format_size(c["server_bytes"]),) if "server_bytes" in c else ()),
         exact,
     )
+
+
+def why_above(rows: list[dict[str, Any]]) -> list[str]:
+    """Say why elements come faster than a link carries all of them, where they do: zeros are not sent."""
+    if all(row["elements_per_s"] <= row["line_rate_elements_per_s"] for row in rows):
+        return []
+    return ["of line rate: elements of the result over those that a link carries when all are sent; above 100 % since "
+            "blocks of zeros are counted, and not sent"]  # fmt: skip
 
 
 def why_slow(rto: str | None, rows: list[dict[str, Any]]) -> list[str]:

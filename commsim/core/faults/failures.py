@@ -114,10 +114,16 @@ def remove_cables(network: Network, links: NDArray[np.int64]) -> Network:
     if not len(links):
         return network
     few = len(links) <= _MAX_NAMES
-    names = ", ".join(network.link_name(int(link)) for link in links) if few else f"{len(links)} cables"
+    names = ", ".join(_cable_name(network, int(link)) for link in links) if few else f"{len(links)} cables"
     remaining = np.ones(network.n_links, np.bool_)
     remaining[links] = remaining[partners(network)[links]] = False
     return _without(network, remaining, names)
+
+
+def _cable_name(network: Network, link: int) -> str:
+    """Name a cable, with the number of those beside it between the same two nodes."""
+    beside = np.count_nonzero((network.src == network.src[link]) & (network.dst == network.dst[link]))
+    return network.link_name(link) + (f" (1 of {beside} cables)" if beside > 1 else "")
 
 
 def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:

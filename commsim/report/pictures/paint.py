@@ -203,9 +203,10 @@ def check_chart(path: str | Path) -> None:
     Raises
     ------
     InputError
-        As :func:`check_drawable`, or if matplotlib is missing, whatever the format.
+        If the name does not end with .svg, .png or .pdf, or matplotlib is missing, whatever the format.
     """
-    check_drawable(path)
+    if Path(path).suffix not in (*SUFFIXES, ".pdf"):
+        raise InputError(f"{path}: a chart is a file that ends with {', '.join(SUFFIXES)} or .pdf")
     require_matplotlib("charts need", "")
 
 

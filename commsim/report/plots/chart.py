@@ -16,6 +16,8 @@ from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE
 
 # Inches of a chart, of a bar, of what is around the bars of a case, and of a name in a legend.
 WIDTH, HEIGHT, BAR, AROUND, NAME = 6.7, 3.6, 0.14, 0.1, 0.15
+# What would differ between two files of the same chart.
+UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
 # Of a line with more points none is marked.
 MAX_MARKED = 200
 
@@ -176,7 +178,7 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
         What.
     out : binary file
         Written to.
-    kind : {"svg", "png"}
+    kind : {"svg", "png", "pdf"}
         Format.
     """
     import matplotlib as mpl
@@ -192,7 +194,7 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
         canvas.savefig(
             out,
             format=kind,
-            metadata={"Title": chart.title} | ({"Date": None, "Creator": None} if kind == "svg" else {}),
+            metadata={"Title": chart.title, **UNDATED.get(kind, {})},
         )
 
 

@@ -197,7 +197,7 @@ def check_plot(path: str | Path) -> None:
     ------
     InputError
         If its name has another ending, its folder is missing, it or the CSV beside it is a folder, there is such a CSV
-        without a plot, or matplotlib is missing.
+        without a plot of its name in any format, or matplotlib is missing.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
@@ -207,7 +207,8 @@ def check_plot(path: str | Path) -> None:
     for file in (path, path.with_suffix(".csv")):
         if file.is_dir():
             raise InputError(f"{file}: cannot write: Is a directory")
-    if path.with_suffix(".csv").exists() and not path.exists():  # somebody else's, such as an export of a sweep
+    drawn = any(path.with_suffix(suffix).exists() for suffix in SUFFIXES)
+    if path.with_suffix(".csv").exists() and not drawn:  # somebody else's, such as an export of a sweep
         raise InputError(
             f"{path.with_suffix('.csv')}: exists, and would get the numbers of {path.name}; name it otherwise"
         )

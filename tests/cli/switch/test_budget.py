@@ -56,3 +56,9 @@ def test_a_round_trip_gives_bounds_and_a_loss_what_it_costs(commsim):
     assert "bound elements per s" in commsim.out
     assert "bounds" not in commsim.results("switch", "budget")
     assert "--loss needs --round-trip" in commsim.refuses("switch", "budget", "--loss", 0.1)
+
+
+def test_a_system_that_has_no_estimate_of_losses_is_refused_with_one_that_has(commsim):
+    lossy = ("switch", "budget", "--loss", 0.001, "--round-trip", "10us")
+    (named,) = [word for word in commsim.refuses(*lossy).split() if word.startswith("switchml_udp")]
+    assert commsim(*lossy, "--system", named).code == 0

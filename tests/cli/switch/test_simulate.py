@@ -1,6 +1,7 @@
 """`commsim switch simulate`: the contract for scripts, and what it says to wrong input."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
     ("flags", "message"),
     [
         ("--size 1e9KiB", "the log of 1.6e+10 packets would take"),
-        ("--size 1e11KiB --no-values", "simulating 1.6e+12 packets, counted on each link, would take about 44.4 h"),
+        ("--size 1e11KiB --no-values", "simulating 1.6e+12 packets, counted on each link would take about 44.4 h"),
         ("--jobs 100000 --engine recurrence", "--jobs is at most 4096, got 100000"),
         ("--jobs 2 --engine recurrence", "the recurrence simulates one job"),
         ("--loss 0.999 --system netreduce --no-values", "years, and the limit is 60 min"),
@@ -280,3 +281,21 @@ def test_what_a_loss_rests_on_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
         main(["switch", "simulate", "--system", "sharp", "--size", "256KiB", "--json", str(tmp_path / "s.json")]) == 0
     )
     assert json.loads((tmp_path / "s.json").read_text())["results"][0]["rto_s"] is None
+
+
+def test_the_pool_of_the_system_is_shown_where_none_was_given(commsim):
+    commsim("switch", "simulate", "--system", "switchml_rdma", "--workers", "2", "--size", "64KiB")
+    cells = dict(zip(*(line.split("  ") for line in _columns(commsim.out)), strict=True))
+    assert cells["pool"] == "512"
+
+
+def _columns(out):
+    """Return the line of the columns and the first row, two spaces between cells."""
+    lines = [line for line in out.splitlines() if not line.startswith("#")]
+    return [re.sub(r" {2,}", "  ", line.strip()) for line in lines[:2]]
+
+
+def test_more_elements_than_a_link_carries_are_explained(commsim):
+    wanted = ("--workers", "8", "--size", "1MiB")
+    assert "blocks of zeros" not in commsim("switch", "simulate", "--system", "omnireduce", *wanted).out
+    assert "blocks of zeros" in commsim("switch", "simulate", "--system", "omnireduce:density=0.05", *wanted).out

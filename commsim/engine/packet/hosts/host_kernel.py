@@ -258,6 +258,8 @@ def _pause(fabric: Fabric, i: int, now: int) -> int:
     """Let a link do what its other end asked for one propagation delay ago; return it if it is a host's."""
     link = fabric.link[i]
     link["pause_pending"] = False
+    if link["pausing"] & ~link["paused"]:
+        fabric.state["pauses"] += 1
     link["paused"] = link["pausing"]
     if i < fabric.state["n_hosts"]:
         return i

@@ -1,0 +1,27 @@
+from commsim.cli import main
+
+
+def printed(capsys, *words):
+    assert main(["run", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_packets_met_stands_in_a_line(capsys):
+    star = ("--topology", "star:n_hosts=8,bandwidth=100Gbps", "-b", "1M", "-e", "1M")
+    words = ("direct_all_to_all", *star, "--engine", "packet")
+    line = [one for one in printed(capsys, *words).splitlines() if one.startswith("# packets of 1048576 B :")]
+    assert len(line) == 1
+    assert "0 pauses (PFC)" in line[0]
+    assert "longest queue" in line[0]
+    paused = printed(capsys, *words, "--pause", "9kB:4kB")
+    assert " 0 pauses (PFC)" not in paused
+    assert "pauses (PFC)" in paused
+    assert "pauses" not in printed(capsys, "direct_all_to_all", *star)
+
+
+def test_the_busiest_links_of_the_fabric_are_shown_beside_those_inside_machines(capsys):
+    words = ("direct_all_to_all", "--topology", "dgx-h100@star:machines=4", "-b", "16M", "-e", "16M", "-v")
+    names = [line.split()[0] for line in printed(capsys, *words).split("links that need")[1].splitlines()[2:12]]
+    between = [name for name in names if "switch0" in name.replace("nvswitch0", "")]
+    assert len(between) == 5
+    assert len(names) == 10

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+import commsim as cs
+from commsim.cli import main
+from commsim.report.title_of_network import costs_in_title
+from commsim.scenario.inputs import load_network
+
+STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
+LEAVES = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
+
+
+def title_and_time(tmp_path, capsys, *words):
+    """Return the title of the table, and the time of ring_all_reduce."""
+    out = tmp_path / "answer.json"
+    assert main(["run", "--topology", STAR, *words, "-b", "1K", "-e", "1K", "--json", str(out)]) == 0
+    (title,) = [line for line in capsys.readouterr().out.splitlines() if "engine flow" in line]
+    rows = json.loads(out.read_text())["results"]
+    return title, next(row["time_s"] for row in rows if row["collective"] == "ring_all_reduce")
+
+
+def test_a_ranking_and_a_run_name_their_overhead_and_agree_when_it_is_given(tmp_path, capsys):
+    ranking, run = ("--operation", "all_reduce"), ("ring_all_reduce",)
+    title, time = title_and_time(tmp_path, capsys, *ranking)
+    assert title.endswith(", 1 us of overhead per message")
+    bare, without = title_and_time(tmp_path, capsys, *run)
+    assert bare.endswith(", no overhead per message")
+    assert without < time
+    assert title_and_time(tmp_path, capsys, *run, "--overhead", "1us") == (title_of(title), time)
+    assert title_and_time(tmp_path, capsys, *ranking, "--overhead", "0us")[1] == without
+    assert cs.rank("all_reduce", STAR, "1KiB").by_size[1024][-2][1].time == time
+
+
+def title_of(ranking):
+    return ranking.replace("# all_reduce", "# ring_all_reduce")
+
+
+@pytest.mark.parametrize(
+    ("network", "ratio"),
+    [
+        (f"{LEAVES},oversubscription=1", ""),
+        (LEAVES, "fabric 2:1 oversubscribed"),
+        (f"{LEAVES},oversubscription=3", "fabric 3:1 oversubscribed"),
+        (STAR, ""),
+        ("dgx-h100", ""),  # what is inside of machines is no fabric
+        ("dgx-h100@leaf_spine:machines=32,n_leaves=8,n_spines=8", "fabric 4:1 oversubscribed"),
+        ("dgx-h100@leaf_spine:machines=32,n_leaves=8,n_spines=8,oversubscription=1", ""),
+    ],
+)
+def test_a_fabric_with_less_upwards_than_below_is_named_with_its_ratio(network, ratio):
+    assert costs_in_title(load_network(network)) == ", ".join(filter(None, ("no overhead per message", ratio)))
+
+
+def test_the_advice_and_the_synthesis_name_their_overhead(capsys):
+    assert main(["advise", "--topology", STAR, "--size", "1MiB"]) == 0
+    assert "engine flow, 1 us of overhead per message" in capsys.readouterr().out
+    words = ["synthesize", "--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1K", "-e", "1K"]
+    assert main(words) == 0
+    assert "4 ranks, no overhead per message" in capsys.readouterr().out
+
+
+def test_a_dead_cable_among_parallel_ones_is_told_from_all_of_them(capsys):
+    words = ["run", "ring_all_reduce", "-b", "1M", "-e", "1M", "--fail", "link:leaf0:spine0"]
+    assert main([*words, "--topology", f"{LEAVES},uplinks_per_spine=2"]) == 0
+    assert "without leaf0:spine0 (1 of 2 cables)," in capsys.readouterr().out
+    assert main([*words, "--topology", LEAVES]) == 0
+    assert "without leaf0:spine0," in capsys.readouterr().out
