@@ -66,6 +66,8 @@ def explain_operation(
     for size, p in predicted.items():
         within = f"{microseconds(p.low, 1)} to {microseconds(p.high, 1)}" if p.low < p.high else "interval unknown"
         said.append(f"{operation} {size} B: predicted {microseconds(p.seconds, 1)} us ({within}), {p.how}")
+        if site is not None and setting.collnet:
+            said += _faster_than_chosen(site, operation, table, size, p.seconds)
     said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -107,6 +109,19 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
         for why in dict.fromkeys(why for why, _ in empty)
     ]
     return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
+
+
+def _faster_than_chosen(
+    site: Site, operation: str, table: Sequence[Cell], size: int, chosen: float
+) -> Iterator[str]:  # fmt: skip
+    """Describe what is predicted to be faster than NCCL's choice, whose estimate with SHARP is of assumed channels."""
+    from commsim.software.nccl.prediction import predict
+
+    usable = [cell for cell in table if cell.bandwidth]
+    times = [(predict(site, operation, size, cell.algorithm, cell.protocol).seconds, cell.name) for cell in usable]
+    best, name = min(times)
+    if best < chosen:
+        yield f"{operation} {size} B: {name} is predicted to take {microseconds(best, 1)} us, less than NCCL's choice"
 
 
 def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:

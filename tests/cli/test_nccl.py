@@ -90,3 +90,11 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
 )
 def test_what_makes_no_sense_is_refused(commsim, arguments, message):
     assert message in commsim.refuses("nccl", *arguments)
+
+
+def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(commsim):
+    found = commsim.results(
+        "nccl", "--topology", "dgx-h100:sharp=on@star:machines=16", "--operation", "all_reduce", "--size", "1G"
+    )["results"][0]["predicted"][0]
+    assert found["how"] == "collnet_chain/simple"
+    assert "nvls/simple is predicted to take " in commsim.out

@@ -250,3 +250,7 @@ def test_halves_with_sharp_take_what_the_model_says_and_no_less_than_their_bytes
     assert ready.predict(size).time == pytest.approx(known.seconds, rel=0.02)
     assert known.seconds > 3 / 4 * size / (8 * 48.5e9)
     assert algorithm == "auto" or known.how.startswith(algorithm)
+
+
+def test_machines_without_nics_have_costs_too():
+    assert prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper").predict(2**20).time > 20e-6

@@ -146,7 +146,7 @@ def with_counters(
         "drops_full": state["drops_full"],
         "trimmed": state["n_trimmed"],
         "marks": state["marks"],
-        "pauses": state["pauses"],
+        "pauses": state["n_pauses"],
         "out_of_order": state["out_of_order"],
         "timeouts": state["timeouts"],
         "peak_queue_bytes": fabric.link["peak"].max(initial=0),

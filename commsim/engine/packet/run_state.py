@@ -246,7 +246,7 @@ STATE_ROW = np.dtype(
         ("drops_loss", np.int64),
         ("drops_full", np.int64),
         ("marks", np.int64),
-        ("pauses", np.int64),  # times that a link was paused for a class
+        ("n_pauses", np.int64),  # times that a link was paused for a class
         ("n_notified", np.int64),
         ("events", np.int64),  # these of jobs that switches aggregate:
         ("collisions", np.int64),

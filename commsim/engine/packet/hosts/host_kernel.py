@@ -259,7 +259,7 @@ def _pause(fabric: Fabric, i: int, now: int) -> int:
     link = fabric.link[i]
     link["pause_pending"] = False
     if link["pausing"] & ~link["paused"]:
-        fabric.state["pauses"] += 1
+        fabric.state["n_pauses"] += 1
     link["paused"] = link["pausing"]
     if i < fabric.state["n_hosts"]:
         return i
