@@ -45,7 +45,10 @@ def test_a_cable_fails_in_both_directions_and_nothing_else_changes(data):
         assert np.array_equal(getattr(left, field), getattr(network, field)[kept])
     for field in ("nodes", "kind", "forwards", "aggregates", "overhead", "coordinates", "routing"):
         assert np.array_equal(getattr(left, field), getattr(network, field))
-    assert left.name == f"{network.name} without {network.link_name(link)}"
+    ends = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    beside = ends.count(ends[link])
+    which = f" (1 of {beside} cables)" if beside > 1 else ""
+    assert left.name == f"{network.name} without {network.link_name(link)}{which}"
 
 
 def test_of_parallel_cables_the_one_with_the_number_fails():
