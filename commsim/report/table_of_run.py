@@ -171,9 +171,8 @@ def _met_by_packets(result: Result) -> tuple[str, ...]:
 
 def _costs(plan: Any) -> str:
     """Return what ends the title: what messages cost, and the ratio of the fabric."""
-    from commsim.scenario.plans.nccl import NcclPlan
-
-    return f", {costs_in_title(plan.network, has_own_costs=isinstance(plan, NcclPlan))}"
+    # What a library launches has the costs of its own primitives (`NcclPlan`, which other questions do not import).
+    return f", {costs_in_title(plan.network, has_own_costs=hasattr(plan, 'launch'))}"
 
 
 def _busiest_links(row: Row) -> list[Part]:

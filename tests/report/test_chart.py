@@ -74,7 +74,7 @@ def test_a_chart_is_written_as_svg_and_png_with_the_same_bytes_each_time(tmp_pat
         for name in ("a", "b"):
             write_picture(chart, tmp_path / f"{name}.{suffix}")
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
-    with pytest.raises(InputError, match=r"ends with \.svg or \.png"):
+    with pytest.raises(InputError, match=r"ends with \.svg, \.png or \.pdf"):
         write_picture(chart, tmp_path / "a.gif")
 
 

@@ -105,7 +105,7 @@ def test_policies_and_models_are_listed(commsim, tmp_path):
         (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect with it"),
         (("--trace", "none.csv", "--policy", "fifo"), "none.csv: No such file"),
         (("--trace", "philly:none", "--policy", "fifo"), "none: No such file"),
-        (("--trace", TRACE, "--policy", "fifo", "--plot", "a.pdf"), "ends with .svg or .png"),
+        (("--trace", TRACE, "--policy", "fifo", "--plot", "a.gif"), "ends with .svg, .png or .pdf"),
         (("--trace", TRACE, "--policy", "fifo", "--seed", "-1"), "--seed must be 0 or more"),
         (("--trace", TRACE, "--policy", "fifo", "--largest", "0"), "leaves no job of 12"),
         (("--trace", TRACE, "--policy", "fifo", "--assume", "none.toml"), "none.toml: No such file"),

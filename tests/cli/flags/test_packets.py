@@ -84,5 +84,5 @@ def test_what_is_wrong_is_said_in_one_line(commsim, flags, message):
 def test_more_packets_than_an_hour_takes_are_refused_before_the_first(commsim, monkeypatch):
     monkeypatch.setenv("COMMSIM_MAX_SECONDS", "0.001")
     said = commsim.refuses(*STAR, "--engine", "packet")
-    assert "simulating 25000 packets, counted on each link, would take about" in said
+    assert "simulating 25000 packets, counted on each link would take about" in said
     assert "a smaller size, or engine flow" in said

@@ -3,8 +3,7 @@
 Everything that can happen next has a fixed number, and at most one pending time: a link has sent its packet, the first
 packet on its way along a link arrives, a pause takes effect, a timer of a flow fires, a receiver gives credit or
 reconsiders its rate, a timer of a worker fires, links change. Equal times are served in the order of these numbers.
-Links of switches mostly need no event when a packet leaves: they are served up to the present when somebody comes to
-them.
+Links of switches mostly need no event when a packet leaves: they are served up to the present when looked at.
 """
 
 from __future__ import annotations
