@@ -37,14 +37,16 @@ NETWORKS = {
 }
 
 
-def choices() -> list[dict[str, Any]]:
+def choices(numbers: Sequence[int]) -> list[dict[str, Any]]:
     """Return a step for each machine and number of ranks, with one call of each operation and size."""
-    steps: list[dict[str, Any]] = [{"name": "found", "ranks": 16, "dump": True, "cells": [["all_reduce", KIB, 1]]}]
+    steps: list[dict[str, Any]] = [
+        {"name": "found", "ranks": max(numbers), "dump": True, "cells": [["all_reduce", KIB, 1]]}
+    ]
     sizes = [1 << k for k in range(10, 25)]
     cells = [[operation, size, 1] for operation in OPERATIONS for size in sizes] + [["all_reduce", 64 * MIB, 1]]
     machines = [{"speed": speed, "near": near, "cpu": "intel"} for speed in SPEEDS for near in ("PHB", "PIX")]
     machines += [{"speed": speed, "near": "PIX", "cpu": "amd"} for speed in (25000, 200000)]
-    for ranks in (2, 4, 8, 16):
+    for ranks in numbers:
         steps += [{"name": "choices", "ranks": ranks, "machine": machine, "cells": cells} for machine in machines]
     return steps
 
@@ -110,11 +112,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--ranks", default="2,4,8,16", help="ranks of the communicators of choices")
     parser.add_argument("--only", default="choices,loopback,networks")
     asked = parser.parse_args(words)
     wanted, home = asked.only.split(","), asked.folder
     if "choices" in wanted:
-        why = play(home / "choices", choices(), [[]] * 16, ["lo"] * 16, "127.0.0.1", asked.dry, 170)
+        numbers = [int(number) for number in asked.ranks.split(",")]
+        most = max(numbers)
+        why = play(home / "choices", choices(numbers), [[]] * most, ["lo"] * most, "127.0.0.1", asked.dry, 170)
         print("choices:", why or "done", flush=True)
     for ranks in (2, 4, 8) if "loopback" in wanted else ():
         steps = times(ranks, 1e9, 64 * MIB, 0.3)

@@ -1,4 +1,4 @@
-"""Keep what was measured as one small file: ``python -m benchmarks.nccl_ranks.keep FOLDER``."""
+"""Keep what was measured as one small file: ``python -m benchmarks.nccl_ranks.keep FOLDER...``."""
 
 from __future__ import annotations
 
@@ -52,17 +52,14 @@ def times_of(name: str, steps: list[dict[str, Any]]) -> list[list[Any]]:
 
 def main(words: list[str]) -> int:
     """Write the file."""
-    if len(words) != 1:
-        print("usage: python -m benchmarks.nccl_ranks.keep FOLDER", file=sys.stderr)
+    if not words:
+        print("usage: python -m benchmarks.nccl_ranks.keep FOLDER...", file=sys.stderr)
         return 2
-    folder = Path(words[0])
+    paths = [path for word in words for path in sorted(Path(word).glob("*/steps.jsonl"))]
+    choices = [one for path in paths if path.parent.name == "choices" for one in choices_of(steps_of(path))]
     times = [
-        row
-        for path in sorted(folder.glob("*/steps.jsonl"))
-        if path.parent.name != "choices"
-        for row in times_of(path.parent.name, steps_of(path))
+        row for path in paths if path.parent.name != "choices" for row in times_of(path.parent.name, steps_of(path))
     ]
-    choices = choices_of(steps_of(folder / "choices" / "steps.jsonl"))
     lines = ",\n".join(json.dumps(row) for row in choices), ",\n".join(json.dumps(row) for row in times)
     head = '"nccl": "2.28.9", "gpu": "NVIDIA H100 80GB HBM3"'
     KEPT.write_text(f'{{{head}, "choices": [\n{lines[0]}\n], "times": [\n{lines[1]}\n]}}\n')

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.nccl_ranks.__main__ import NETWORKS
 from benchmarks.nccl_ranks.keep import KEPT
+from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
 from collectives.nccl.call import Call
 from collectives.nccl.rules import split
 from commsim.scenario import prepare
@@ -57,7 +58,9 @@ def differing_costs(choice: dict[str, Any]) -> tuple[int, list[str]]:
 def calls_of(choice: dict[str, Any]) -> Iterator[tuple[str, int, str, int]]:
     """Repeat operation, bytes, algorithm and protocol, and number of channels of every call."""
     for operation, changes in choice["calls"].items():
-        for size in SIZES + [1 << 26] * (operation == "all_reduce"):
+        for asked in SIZES + [1 << 26] * (operation == "all_reduce"):
+            ranks = choice["ranks"] if operation in BY_RANK else 1
+            size = asked // (4 * ranks) * 4 * ranks  # each rank has as many numbers of 4 bytes
             _, how, n_channels = next(change for change in reversed(changes) if change[0] <= size)
             yield operation, size, how, n_channels
 
@@ -107,14 +110,14 @@ HEAD = """# Checked against NCCL itself
 
 NCCL refuses two ranks of one machine on one GPU. A rank that says it is another machine (`NCCL_HOSTID`) is accepted,
 and with NVIDIA's multi-process service the kernels of all ranks run at once. So one lent H100 ran NCCL 2.28.9 with 2 to
-16 ranks, each a machine of its own, over TCP sockets: `python -m benchmarks.nccl_ranks FOLDER` on the machine with the
+24 ranks, each a machine of its own, over TCP sockets: `python -m benchmarks.nccl_ranks FOLDER` on the machine with the
 GPU, `python -m benchmarks.nccl_ranks.keep FOLDER`, then `python -m benchmarks.nccl_ranks.page`, which writes it of
 `benchmarks/nccl_ranks/nccl_2_28_9.json`. Nothing here was fitted.
 """
 CHOICES = """## What it chooses
 
-{communicators} communicators: 2, 4, 8 and 16 ranks, NICs of 1 to 400 Gbit/s (topology files, `NCCL_TOPO_FILE`), CPUs of
-Intel and AMD.
+{communicators} communicators: 2 to 24 ranks, NICs of 1 to 400 Gbit/s (topology files, `NCCL_TOPO_FILE`), CPUs of Intel
+and AMD.
 
 - Costs that NCCL prints (`NCCL_DEBUG_SUBSYS=TUNING`), latency and bandwidth by operation, algorithm and protocol:
   {costs}. Equal to a tenth of a microsecond and of a GB/s: {equal_costs}.
@@ -124,7 +127,7 @@ Intel and AMD.
 The channels that NCCL's search found are given to commsim here, as `commsim nccl --graph` takes them. Three rules were
 wrong before: PAT had the bandwidth of the ring's channels (it has the tree's, twice as much on two machines) and lost
 channels for the sake of threads, slow rings had fewer threads over PCIe only, and 2.28 had the traffic for each channel
-that 2.29 has.
+that 2.29 has. The communicators of 3, 6, 12 and 24 ranks were measured after that, and nothing was changed for them.
 """
 TIMES = """## How long it takes
 

@@ -103,6 +103,7 @@ class Rank:
         n, me = dist.get_world_size(group), self.rank
         whole, other = self.given[: size // 4], self.taken[: size // 4]
         part = self.taken[: size // 4 // n]
+        parts = self.given[: len(part) * n]
         if operation == "all_reduce":
             return lambda: dist.all_reduce(whole, group=group)
         if operation == "broadcast":
@@ -110,9 +111,9 @@ class Rank:
         if operation == "reduce":
             return lambda: dist.reduce(whole, 0, group=group)
         if operation == "all_gather":
-            return lambda: dist.all_gather_into_tensor(whole, part, group=group)
+            return lambda: dist.all_gather_into_tensor(parts, part, group=group)
         if operation == "reduce_scatter":
-            return lambda: dist.reduce_scatter_tensor(part, whole, group=group)
+            return lambda: dist.reduce_scatter_tensor(part, parts, group=group)
         if operation == "all_to_all":
             return lambda: dist.all_to_all_single(other, whole, group=group)
         if operation != "ping_pong":
