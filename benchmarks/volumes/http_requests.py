@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -44,6 +45,8 @@ _HEADS = (
     b"Z:" + b"z" * 9000, b"Range: bytes=0-", b"Content-Encoding: br", b"Connection: keep-alive", b"Host: localhost",
     b"If-Match: *", b"Authorization: Basic !",
 )  # fmt: skip
+# Texts of an answer, and numbers that JSON does not have.
+TEXT, NO_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"'), re.compile(rb"NaN|Infinity")
 
 
 def drawn(seed: int, number: int) -> bytes:
@@ -139,6 +142,6 @@ def _wrong(port: int, request: bytes) -> str:
     statuses = [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
     if any(not 100 <= status < 500 for status in statuses):
         return f"statuses {statuses}: {answer[-300:]!r}"
-    if 200 in statuses and (b"NaN" in answer or b"Infinity" in answer):  # refusals quote what was sent
+    if 200 in statuses and NO_NUMBER.search(TEXT.sub(b'""', answer)):  # texts quote what was sent
         return f"a number that is none: {answer[-300:]!r}"
     return ""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import HOST, Network
+from commsim.core.units import format_bandwidth
 from commsim.core.value import Value
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -23,6 +24,8 @@ from .link_use import link_uses
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
 ITERATIONS = 60
+# Candidates whose jobs are slow without others that are named.
+MAX_SLOW = 3
 _SAME = 1e-3
 
 
@@ -164,6 +167,35 @@ def simulated(
         for job, seconds in zip(jobs, run.iteration_times, strict=True)
     }
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
+
+
+def slow_alone(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], seed: int
+) -> list[str]:  # fmt: skip
+    """Name the candidates in which a job asks more of a link than it has, without any other job.
+
+    Scores are of links that jobs share, so that they do not count it; a simulation does.
+
+    Returns
+    -------
+    list of str
+        One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
+        most; and how many more there are.
+    """
+    said, capacity = [], cluster.network.bandwidth
+    peak = np.array([max((phase.rate for phase in job.phases), default=0.0) for job in jobs])
+    for number, candidate in enumerate(ranked, 1):
+        wanted = link_uses(cluster, [candidate.placement[job.name] for job in jobs], seed) * peak[:, None]
+        over = wanted / capacity
+        if over.size and over.max() > 1 + _SAME:
+            job, link = np.unravel_index(int(over.argmax()), over.shape)
+            said.append(
+                f"candidate {number}: job {jobs[job].name} alone asks {format_bandwidth(wanted[job, link])} of "
+                f"{cluster.network.link_name(int(link))}, which has {format_bandwidth(capacity[link])}: scores "
+                "are of links that jobs share and do not count that, slowdowns do"
+            )
+    more = len(said) - MAX_SLOW
+    return said if more <= 0 else [*said[:MAX_SLOW], f"the same holds for {more} more candidates"]
 
 
 def counted_names(nodes: Sequence[str]) -> str:

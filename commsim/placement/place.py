@@ -16,7 +16,7 @@ from commsim.limits import EXPECTED
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, counted_names, disagreements, estimate, simulated
+from .candidate import Candidate, ContendedLink, counted_names, disagreements, estimate, simulated, slow_alone
 from .cluster import Cluster, ClusterLike, read_cluster
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -300,6 +300,7 @@ def _ranked(
     ranked.sort(key=lambda c: (-round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)))
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
+    notes += slow_alone(cluster, jobs, ranked, settings.seed)
     return Ranking(tuple(ranked), discarded, tuple(notes))
 
 

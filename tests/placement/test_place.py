@@ -10,7 +10,7 @@ from commsim.limits import EXPECTED
 from commsim.placement.candidate import Candidate, disagreements, simulated, slowdown
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_classes import Settings
-from commsim.placement.place import evaluate, evaluate_all, place_jobs
+from commsim.placement.place import evaluate, evaluate_all, place_jobs, rank_placements
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
@@ -170,6 +170,13 @@ def test_where_score_and_simulation_disagree_is_said() -> None:
         "candidate 1 scores 0.9 and candidate 2 0.8, but the simulated slow-downs are 1.2 and 1.1"
     ]
     assert disagreements(TWO, [candidate(0.9, 0.11), candidate(0.9, 0.10)]) == []  # equals are in no order
+
+
+def test_a_job_that_overloads_a_link_alone_is_named_since_no_score_counts_it() -> None:
+    fast = tuple(dataclasses.replace(one, phases=(Phase(0.05, 0.05, 90 * GBPS),)) for one in TWO[:1])
+    (said,) = rank_placements(CLUSTER, {"far": fast}).notes
+    assert said.startswith("candidate 1: job a alone asks 90 Gb/s (11.25 GB/s) of h0:leaf0, which has 50 Gb/s")
+    assert rank_placements(CLUSTER, {"far": TWO[:1]}).notes == ()
 
 
 def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:

@@ -146,8 +146,8 @@ def test_traffic_of_a_job_inside_of_one_host_disturbs_nobody(replay):
 def test_what_cannot_be_run_is_refused(replay):
     with pytest.raises(InputError, match="big wants 33 GPUs, but the cluster has 32"):
         replay("fifo", [replay.job("big", 33, 1.0)])
-    with pytest.raises(InputError, match="unknown policy 'lifo'; did you mean fifo"):
-        replay("lifo", [replay.job("a", 1, 1.0)])
+    with pytest.raises(InputError, match="unknown policy 'fifa'; did you mean fifo"):
+        replay("fifa", [replay.job("a", 1, 1.0)])
     with pytest.raises(InputError, match="trains 'x', which is no model"):
         replay("fifo", [replay.job("a", 1, 1.0, model="x")])
     with pytest.raises(InputError, match="longer than 3650 days"):
