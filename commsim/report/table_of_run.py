@@ -178,6 +178,8 @@ def _costs(plan: Any) -> str:
 def _busiest_links(row: Row) -> list[Part]:
     """Return the links that need longest for their bytes, at the last size."""
     result, network = row.result, row.network
+    if not result.link_bytes.size:  # an engine without links
+        return []
     order = np.argsort(-result.link_bytes / network.bandwidth, kind="stable")
     machine = network.machine
     inside = (machine[network.src[order]] >= 0) & (machine[network.src[order]] == machine[network.dst[order]])

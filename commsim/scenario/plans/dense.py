@@ -310,8 +310,9 @@ def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
 def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
     """Simulate packets and queues; packets have the rates of links, and no cap of their job."""
     from commsim.engine.packet.messages import simulate_packets
-    from commsim.scenario.packet_work import expect_packets
+    from commsim.scenario.packet_work import expect_messages, expect_packets
 
+    expect_messages(paths.job.schedule)
     if np.isfinite(paths.job.rate_cap):
         job = dataclasses.replace(paths.job, rate_cap=np.inf)
         paths = FlowPaths(paths.network, job, paths.routing, paths.seed)

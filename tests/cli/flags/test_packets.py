@@ -86,3 +86,18 @@ def test_more_packets_than_an_hour_takes_are_refused_before_the_first(commsim, m
     said = commsim.refuses(*STAR, "--engine", "packet")
     assert "simulating 25000 packets, counted on each link would take about" in said
     assert "a smaller size, or engine flow" in said
+
+
+def test_more_messages_than_memory_holds_are_refused_before_they_are_made(commsim):
+    """A direct all-to-all of 16,000 hosts took 9 GB and more before anything was said."""
+    topology = "leaf_spine:n_leaves=40,n_spines=2,hosts_per_leaf=4000"
+    said = commsim.refuses(
+        "run", "direct_all_to_all", "--topology", topology, "--engine", "packet", "-b", "64K", "-e", "64K"
+    )
+    assert "25600000000 messages of packets would take 5.72e+03 GiB of memory" in said
+
+
+def test_all_columns_of_an_engine_without_links(commsim):
+    words = ("run", "halving_doubling_all_reduce", "--topology", "star:n_hosts=8", "--engine", "closed-form", "-v")
+    assert commsim(*words, "-b", "1M", "-e", "1M").code == 0
+    assert "the links that need longest" not in commsim.out
