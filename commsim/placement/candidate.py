@@ -188,10 +188,10 @@ def slow_alone(
         wanted = link_uses(cluster, [candidate.placement[job.name] for job in jobs], seed) * peak[:, None]
         over = wanted / capacity
         if over.size and over.max() > 1 + _SAME:
-            job, link = np.unravel_index(int(over.argmax()), over.shape)
+            job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
             said.append(
                 f"candidate {number}: job {jobs[job].name} alone asks {format_bandwidth(wanted[job, link])} of "
-                f"{cluster.network.link_name(int(link))}, which has {format_bandwidth(capacity[link])}: scores "
+                f"{cluster.network.link_name(link)}, which has {format_bandwidth(capacity[link])}: scores "
                 "are of links that jobs share and do not count that, slowdowns do"
             )
     more = len(said) - MAX_SLOW
