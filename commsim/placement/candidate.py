@@ -182,10 +182,13 @@ def slow_alone(
         One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
         most; and how many more there are.
     """
+    if not ranked:
+        return []
     said, capacity = [], cluster.network.bandwidth
     peak = np.array([max((phase.rate for phase in job.phases), default=0.0) for job in jobs])
-    for number, candidate in enumerate(ranked, 1):
-        wanted = link_uses(cluster, [candidate.placement[job.name] for job in jobs], seed) * peak[:, None]
+    use = link_uses(cluster, [candidate.placement[job.name] for candidate in ranked for job in jobs], seed)
+    for number, rows in enumerate(use.reshape(len(ranked), -1, cluster.network.n_links), 1):
+        wanted = rows * peak[:, None]
         over = wanted / capacity
         if over.size and over.max() > 1 + _SAME:
             job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
