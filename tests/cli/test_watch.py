@@ -100,3 +100,26 @@ def test_an_estimate_that_has_passed_is_not_repeated_as_what_is_left():
     assert "about 38 s; 20 s so far" in before
     assert "about" not in after
     assert "more than the 38 s estimated; 97 s so far" in after
+
+
+IGNORED = """
+import signal, time
+from commsim.cli import process
+
+class Gone:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command():
+    Gone()
+    time.sleep(60)
+
+process.main = command
+process.run()
+"""
+
+
+def test_an_interruption_that_python_ignores_comes_again():
+    """Python has callbacks in every import: what is raised in one is printed, and the command ran on."""
+    run = subprocess.run([sys.executable, "-c", IGNORED], timeout=50, check=False, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (130, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
@@ -77,13 +78,13 @@ def run(config: RunConfig) -> Answer:
 def _one_interruption() -> Iterator[None]:
     """Let the first Ctrl-C end what runs, and ignore further ones while rows are written and workers end."""
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # the parent process has chosen what an interruption does
+    if not callable(before):  # the parent process has chosen that an interruption is ignored
         yield
         return
 
-    def interrupted(*_: object) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        before(number, frame)
 
     signal.signal(signal.SIGINT, interrupted)
     try:
