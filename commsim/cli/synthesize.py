@@ -33,7 +33,7 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
         metavar="KEY=VALUE,...", help="parameters of ep_dispatch or ep_combine, whose routing is bounded"
     )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
-    time_limit: str | None = flag(metavar="TIME", help="try nothing new after this time, such as 60s")
+    time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
     max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")

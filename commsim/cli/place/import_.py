@@ -35,9 +35,11 @@ class Config(Flags):
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
-    topology: str | None = flag(metavar="NAME", help="which topology of a topology.yaml (default: its default)")
+    topology: str | None = flag(
+        metavar="NAME", help="name of the topology in a topology.yaml (default: the file's default)"
+    )
     nvlink: str | None = flag(
-        metavar="RATE", help="nccl-xml: rate of all NVLinks of a GPU together, if the file does not say it"
+        metavar="RATE", help="nccl-xml: rate of all NVLinks of a GPU together, if the file does not give it"
     )
 
 

@@ -114,7 +114,7 @@ class Config(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
     host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
-    port: int = flag(default=PORT, metavar="N", help="port of UDP, and of the TCP control server; 0: any free one")
+    port: int = flag(default=PORT, metavar="N", help="UDP port, and TCP port of the control server; 0: any free one")
     pool_size: int = flag(default=512, metavar="N", help="number of slots, for all jobs together")
     elements_per_packet: int = flag(default=64, metavar="K", help="64 or 256")
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")

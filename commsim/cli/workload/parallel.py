@@ -37,9 +37,9 @@ class PipelineConfig(WithPhases):
     schedule: tuple[str, ...] = repeated(
         metavar="NAME", help="gpipe, 1f1b, eager_1f1b, interleaved, gems, chimera (default: 1f1b); repeatable"
     )
-    stages: int = flag(required=True, metavar="D", help="workers of a pipeline")
+    stages: int = flag(required=True, metavar="D", help="number of workers of a pipeline")
     micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
-    chunks: int | None = flag(metavar="V", help="stages on each worker, of the interleaved schedule (default: 2)")
+    chunks: int | None = flag(metavar="V", help="stages on each worker, in the interleaved schedule (default: 2)")
     forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")
     backward: str = flag(required=True, metavar="TIME", help="backward time of a micro-batch on one worker")
     activation: str = flag(
@@ -216,7 +216,7 @@ class ReshardConfig(WithJson):
     chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
     local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
-    network: str | None = flag(metavar=TOPOLOGY, help="simulate on it; the sender is the first of --placement")
+    network: str | None = flag(metavar=TOPOLOGY, help="simulate on this network; the first host of --placement sends")
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
 
 

@@ -50,7 +50,7 @@ class StepConfig(OnNetwork):
         metavar="X", help="compute time divided by that of the roofline (default: the nearest calibration)"
     )
     sharding: str = flag(
-        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks divide"
+        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks shard"
     )
     recompute: bool = switched(help="the backward pass computes the forward pass again")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")

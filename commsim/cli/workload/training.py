@@ -50,7 +50,7 @@ class Config(WithPhases):
         metavar="OPERATION=NAME", help="collective to use on the network (default: rings); repeatable"
     )
     batch_time: str | None = flag(
-        metavar="TIME", help="computation of one batch (backward pass and the usual share of forward)"
+        metavar="TIME", help="computation time of one batch (backward pass and the usual share of forward)"
     )
     compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
     compressor: str | None = flag(
@@ -80,7 +80,9 @@ class Config(WithPhases):
         metavar="NAME", help="with --engine packet: uec, uec-credit, roce, roce-adaptive, swift or ideal"
     )
     transport: str | None = flag(metavar="NAME", help="with --engine packet: transport, as in `run` (default: window)")
-    balancing: str | None = flag(metavar="NAME", help="with --engine packet: how packets take paths, as in `run`")
+    balancing: str | None = flag(
+        metavar="NAME", help="with --engine packet: how packets are spread over paths, as in `run`"
+    )
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
     )
