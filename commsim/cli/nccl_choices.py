@@ -163,11 +163,14 @@ class Config(Placing, WithJson):
     graph: str | None = flag(
         metavar="FILE.xml", help="file that NCCL wrote for NCCL_GRAPH_DUMP_FILE, with the channels it found"
     )
-    channels: str | None = flag(metavar="N:RATE", help="channels of rings and trees, after doubling, such as 12:30GB/s")
-    nvls: str | None = flag(metavar="N:RATE|none", help="channels of NVLink SHARP")
+    channels: str | None = flag(
+        metavar="N:RATE", help="number and rate of the channels of rings and trees, after doubling, such as 12:30GB/s"
+    )
+    nvls: str | None = flag(metavar="N:RATE|none", help="number and rate of the channels of NVLink SHARP")
     nic: str | None = flag(metavar="RATE", help="rate that NCCL assumes for a NIC, such as 400Gbps")
     net_type: str | None = flag(
-        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"), help="path from a GPU to its NIC, the shortest first"
+        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"),
+        help="type of path from a GPU to its NIC; the shortest is listed first",
     )
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
     collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")

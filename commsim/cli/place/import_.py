@@ -31,7 +31,7 @@ class Config(Flags):
     tier_bandwidth: str | None = flag(
         metavar="1=100Gbps,2=400Gbps",
         help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
-             "2=2:1 is an oversubscription",
+             "2=2:1 gives an oversubscription",
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")

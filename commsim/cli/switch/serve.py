@@ -33,7 +33,7 @@ class Dataplane(Flags):
         choices=DATAPLANES, default="user",
         help="user: this process handles the packets; bpf: a program in the kernel, at the ports' ingress",
     )  # fmt: skip
-    interfaces: str | None = flag(metavar="P0,P1,...", help="ports of the kernel's switch")
+    interfaces: str | None = flag(metavar="P0,P1,...", help="with --dataplane bpf: ports of the switch")
     job: tuple[str, ...] = repeated(
         metavar="NAME:KEY=...",
         help="job whose workers do not use the control server: NAME:slots=32,workers=HOST[:PORT][@PORT]+...",

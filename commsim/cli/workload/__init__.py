@@ -52,7 +52,7 @@ COMMANDS = {
     "workload calls": Verb(
         calls.Config,
         calls.run,
-        "read the collective calls of a profile (Kineto, flight recorder, Chakra); time its step on another network",
+        "read the collective calls of a profile (Kineto, flight recorder, Chakra); re-time its step on another network",
     ),
     "workload profile": Verb(
         gradients.ProfileConfig, gradients.profile, "measure the gradients of a torch module: sizes and ready times"

@@ -37,7 +37,7 @@ class PipelineConfig(WithPhases):
     schedule: tuple[str, ...] = repeated(
         metavar="NAME", help="gpipe, 1f1b, eager_1f1b, interleaved, gems, chimera (default: 1f1b); repeatable"
     )
-    stages: int = flag(required=True, metavar="D", help="number of workers of a pipeline")
+    stages: int = flag(required=True, metavar="D", help="number of workers in a pipeline")
     micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
     chunks: int | None = flag(metavar="V", help="stages on each worker, in the interleaved schedule (default: 2)")
     forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")

@@ -29,7 +29,7 @@ class Config(WithJson):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements for jobs without",
+        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements for jobs without one",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
