@@ -31,11 +31,11 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "compare with reality": {
         "calibrate": "measure this machine under mpirun, and write it as a network",
-        "validate": "run schedules for real under mpirun, beside the prediction",
+        "validate": "run schedules for real under mpirun, and compare with the prediction",
         "emulate": "run an unmodified program on an emulated network",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
         "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
-        "reproduce": "print figures of papers beside predictions, with the error and what was assumed or fitted",
+        "reproduce": "print figures of papers next to predictions, with the error and what was assumed or fitted",
         "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
     },
     "in-network aggregation": {

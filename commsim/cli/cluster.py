@@ -48,7 +48,7 @@ class RunConfig(WithJson):
         metavar="FILE.toml", help="assumptions: models, types of GPUs, CPUs, hosts that inference lends, restart time"
     )
     largest: int | None = flag(
-        metavar="GPUS", help="omit jobs with more GPUs (default: a job that cannot fit is an error)"
+        metavar="GPUS", help="omit jobs with more GPUs than this (default: a job that cannot fit is an error)"
     )
     seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs")
     csv: str | None = flag(metavar="FILE", help="also write one line per job")

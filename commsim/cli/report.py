@@ -56,7 +56,8 @@ class Data(Flags):
     )
     rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word under another name; repeatable")
     show_ranks: str | None = flag(
-        metavar="0,5,8-11", help="ranks to show in the timeline, beside the first to finish, a middle one and the last"
+        metavar="0,5,8-11",
+        help="ranks to show in the timeline, in addition to the first to finish, a middle one and the last",
     )
 
 

@@ -306,7 +306,7 @@ def down(config: DownConfig) -> Answer:
 
 COMMANDS = {
     "testbed up": Verb(UpConfig, up, "build a network of namespaces, with its rates"),
-    "testbed run": Verb(RunConfig, run, "run collectives in a testbed for real, beside the prediction"),
+    "testbed run": Verb(RunConfig, run, "run collectives in a testbed for real, and compare with the prediction"),
     "testbed share": Verb(
         ShareConfig, run_shared, "run jobs on shared links of a testbed, with and without a time shift"
     ),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commsim.sweep import Progress
 
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
-MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
+MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
 
 

@@ -49,7 +49,7 @@ class Config(WithJson, Server):
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
     stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")
     datagrams: str | None = flag(
-        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+        metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )
 
 

@@ -121,9 +121,9 @@ class Config(WithSecret, Dataplane):
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
     no_secret: bool = switched(help="accept workers without a secret, although other machines can reach --host")
-    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker counts as dead")
+    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker is considered dead")
     datagrams: str | None = flag(
-        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+        metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )
     json: str | None = flag(metavar="FILE", help="write the final status as JSON")
 

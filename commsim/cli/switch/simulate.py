@@ -68,7 +68,7 @@ class Config(WithJson):
         help="omit a rule of the protocol, to show the errors without it: seen_check, continued_slots; repeatable",
     )
     sample_every: str | None = flag(metavar="TIME", help="write slots in use and bytes queued over time into the JSON")
-    pcap: str | None = flag(metavar="FILE", help="write the packets of the workers' links")
+    pcap: str | None = flag(metavar="FILE", help="write the packets on the workers' links")
     pcap_values: bool = switched(help="with --pcap: write whole packets, not only headers")
     draw: str | None = flag(
         metavar="FILE", help="draw results over the varied parameter, or slots in use over time: .svg or .png"

@@ -16,7 +16,7 @@ COMMANDS = {
     "workload pipeline": Verb(
         parallel.PipelineConfig,
         parallel.run_pipeline,
-        "simulate pipeline schedules: iteration time and bubble, beside the published formula",
+        "simulate pipeline schedules: iteration time and bubble, next to the published formula",
     ),
     "workload moe": Verb(
         parallel.MoeConfig,

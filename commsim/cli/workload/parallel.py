@@ -45,7 +45,7 @@ class PipelineConfig(WithPhases):
     activation: str = flag(
         default="0B", metavar="SIZE", help="data that a micro-batch sends from stage to stage, and back"
     )
-    weights: str = flag(default="0B", metavar="SIZE", help="gradients of a worker's part of the model")
+    weights: str = flag(default="0B", metavar="SIZE", help="size of the gradients of a worker's part of the model")
     data_parallel: int = flag(default=1, metavar="N", help="pipelines that all-reduce the gradients")
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first schedule, for chrome://tracing"
@@ -132,12 +132,14 @@ class MoeConfig(WithPhases):
     ranks: int = flag(required=True, metavar="N", help="GPUs, among which the experts are divided")
     attention: str = flag(required=True, metavar="TIME", help="forward time of one layer without its experts")
     expert: str = flag(required=True, metavar="TIME", help="forward time of the experts of one GPU in one layer")
-    tokens: str | None = flag(metavar="SIZE", help="data of a GPU in one all-to-all, its own part included")
+    tokens: str | None = flag(metavar="SIZE", help="data that a GPU sends in one all-to-all, including its own part")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
         help="in place of --tokens: parameters of ep_dispatch and ep_combine, such as tokens=4096,library=deepep",
     )
-    gradients: str = flag(required=True, metavar="SIZE", help="gradients of one layer's weights that all GPUs hold")
+    gradients: str = flag(
+        required=True, metavar="SIZE", help="size of the gradients of one layer's weights that all GPUs hold"
+    )
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 
 

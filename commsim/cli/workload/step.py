@@ -40,7 +40,7 @@ class StepConfig(OnNetwork):
     replicas: int = flag(
         default=1,
         metavar="N",
-        help="groups of data parallel ranks that also sum gradients among each other, such as slices of TPUs",
+        help="groups of data parallel ranks that also sum gradients with each other, such as slices of TPUs",
     )
     micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
     global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
@@ -52,7 +52,7 @@ class StepConfig(OnNetwork):
     sharding: str = flag(
         default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks shard"
     )
-    recompute: bool = switched(help="the backward pass computes the forward pass again")
+    recompute: bool = switched(help="recompute the forward pass in the backward pass")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")
     expose: str | None = flag(
         metavar="KIND,...",

@@ -58,15 +58,19 @@ class Config(WithPhases):
         help="with --network: compressor of the gradients in an all-reduce, such as qsgd",
     )
     vector_add: str | None = flag(
-        metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
+        metavar="FILE.csv", help="times to add vectors: columns nbytes and seconds (default: none)"
     )
-    add_rate: str | None = flag(metavar="RATE", help="in place of --vector-add: rate of adding, such as 500GB/s")
+    add_rate: str | None = flag(
+        metavar="RATE", help="in place of --vector-add: rate at which vectors are added, such as 500GB/s"
+    )
     optimizer_time: str | None = flag(
         metavar="TIME",
         help="time of the optimiser, in place of the column update_us (default: part of the forward pass)",
     )
     value_bytes: int | None = flag(metavar="N", help="bytes of an element, for the column numel (default: 4)")
-    straggler: tuple[float, ...] = repeated(metavar="X", help="one worker computes X times as long; repeatable")
+    straggler: tuple[float, ...] = repeated(
+        metavar="X", help="the computation of one worker takes X times as long; repeatable"
+    )
     jitter: float | None = flag(
         metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
