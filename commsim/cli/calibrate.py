@@ -45,10 +45,10 @@ INTERVALS = ("p5", "p95", "low", "high", "note")
 class Config(WithJson):
     """All flags of ``commsim calibrate``."""
 
-    backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
+    backend: str = flag(choices=BACKENDS, default="mpi", help="library that carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
     passes: int = flag(
-        metavar="N", default=10, help="how often each step is timed; more often where other work disturbs it"
+        metavar="N", default=10, help="timings of each step; more are made where other work disturbs them"
     )
 
 

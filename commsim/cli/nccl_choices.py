@@ -158,21 +158,28 @@ class Config(Placing, WithJson):
         metavar="SIZE", help="also print the choice and the time of every algorithm at this size; repeatable"
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
-    gpu: str | None = flag(choices=GENERATIONS, help="generation of GPU, if the network does not name it")
-    cpu: str | None = flag(choices=("intel", "amd", "other"), help="vendor of CPU, if the network does not name it")
-    graph: str | None = flag(metavar="FILE.xml", help="channels that NCCL found: NCCL_GRAPH_DUMP_FILE")
-    channels: str | None = flag(metavar="N:RATE", help="channels of rings and trees, after doubling, such as 12:30GB/s")
-    nvls: str | None = flag(metavar="N:RATE|none", help="channels of NVLink SHARP")
+    gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
+    cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
+    graph: str | None = flag(
+        metavar="FILE.xml", help="file that NCCL wrote for NCCL_GRAPH_DUMP_FILE, with the channels it found"
+    )
+    channels: str | None = flag(
+        metavar="N:RATE", help="number and rate of the channels of rings and trees, after doubling, such as 12:30GB/s"
+    )
+    nvls: str | None = flag(metavar="N:RATE|none", help="number and rate of the channels of NVLink SHARP")
     nic: str | None = flag(metavar="RATE", help="rate that NCCL assumes for a NIC, such as 400Gbps")
     net_type: str | None = flag(
-        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"), help="path from a GPU to its NIC, the shortest first"
+        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"),
+        help="type of path from a GPU to its NIC; the shortest is listed first",
     )
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
-    collnet: bool = switched(help="the network reduces (SHARP), and its plugin is enabled")
+    collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
     )
-    nodes: int = flag(default=-1, metavar="N", help="with --from: number of nodes the rules are for (default: any)")
+    nodes: int = flag(
+        default=-1, metavar="N", help="with --from: number of nodes for which the rules hold (default: any)"
+    )
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 
 

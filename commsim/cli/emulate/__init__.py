@@ -1,4 +1,4 @@
-"""``commsim emulate``: a program, unchanged, on a network that is not there."""
+"""``commsim emulate``: an unmodified program on an emulated network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Config(WithJson, Faults, Costs):
 
     TITLE: ClassVar[str] = ""
     program: tuple[str, ...] = flag(
-        "program", nargs="...", metavar="-- python PROG.py ARGS", help="what each rank runs"
+        "program", nargs="...", metavar="-- python PROG.py ARGS", help="program that each rank runs"
     )
     ranks: int = flag("-n", "--ranks", required=True, metavar="N", help="number of ranks")
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
@@ -46,13 +46,13 @@ class Config(WithJson, Faults, Costs):
     )
     compute: str = flag(
         default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
-        help="time of computation: the rank's processor time, or that of a GPU by its peak rates or by a trace of "
-        "Kineto; then one process stands for all ranks, without data",
+        help="time of computation: none, the rank's processor time, or that of a GPU from its peak rates or a Kineto "
+        "trace; with a GPU, one process runs for all ranks, without data",
     )  # fmt: skip
     stages: int = flag(
         default=1, metavar="N",
-        help="with --compute roofline, or --data none: pipeline stages of as many consecutive ranks; a process runs "
-        "for each",
+        help="with --compute roofline or --data none: number of pipeline stages, equal groups of consecutive ranks; "
+        "one process runs for each stage",
     )  # fmt: skip
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
@@ -62,7 +62,7 @@ class Config(WithJson, Faults, Costs):
     data: str = flag(
         default="real",
         choices=("real", "none"),
-        help="whether data is moved, or only time is simulated, which needs no memory for data",
+        help="real: move data; none: simulate only time, which needs no memory for data",
     )
     ranks_as: str = flag(
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"

@@ -33,7 +33,9 @@ def settings_of(config: Scoring, seed: int = 0) -> Settings:
 class Scoring(Flags):
     """How the scores of links are computed, and where they go."""
 
-    angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
+    angles: int = flag(
+        default=72, metavar="N", help="minimum number of angles of a circle (default: 72, 5 degrees each)"
+    )
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
     quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
@@ -53,7 +55,7 @@ class Config(Scoring):
     )
     others: tuple[str, ...] = flag(
         "others", nargs="*", metavar="JOBS.json",
-        help="more files with the same jobs, all of them placed: these placements are ranked",
+        help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(

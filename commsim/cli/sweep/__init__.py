@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commsim.sweep import Progress
 
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
-MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
+MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
 
 
@@ -44,7 +44,7 @@ class RunConfig(Flags):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
     with_host: bool = switched(help="write the name of this machine into the results")
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
-    retry_failed: bool = switched(help="compute the points that failed before again")
+    retry_failed: bool = switched(help="recompute points that failed before")
     part: str | None = flag(
         metavar="K/N", help="compute only part K of N; `slurm`: the part of this task of a job array; see sweep merge"
     )
@@ -269,12 +269,14 @@ COMMANDS = {
     "sweep run": Verb(
         RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
     ),
-    "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
+    "sweep plan": Verb(PlanConfig, plan, "estimate the number of points, time and memory, by measuring a few points"),
     "sweep cheapest": Verb(
-        cheapest.Config, cheapest.run, "find the cheapest topology that meets a goal, by its tables [cost] and [goal]"
+        cheapest.Config,
+        cheapest.run,
+        "find the cheapest topology that meets a goal, from the sweep's tables [cost] and [goal]",
     ),
     "sweep merge": Verb(MergeConfig, merge, "merge the parts of a sweep that were run separately"),
-    "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
-    "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),
+    "sweep status": Verb(StatusConfig, status, "print how many points are done, and the errors"),
+    "sweep sql": Verb(SqlConfig, sql, "run an SQL query on the table `sweep`"),
     "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),
 }

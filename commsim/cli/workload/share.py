@@ -29,21 +29,23 @@ class Config(WithJson):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements where jobs have none",
+        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements for jobs without one",
     )
-    weights: str | None = flag(metavar="JOB=X,...", help="weights, of weighted sharing (default: 1)")
+    weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
         metavar="JOB=N,...|crux",
-        help="priorities, of priority sharing, 0 the highest (default: 0); crux: its paths and 8 levels",
+        help="priorities, for priority sharing; 0 is the highest (default: 0); crux: its paths and 8 levels",
     )
     mltcp: str | None = flag(
-        metavar="slope=X,intercept=Y", help="parameters of mltcp sharing (default: slope=4,intercept=0.25)"
+        metavar="slope=X,intercept=Y", help="parameters, for mltcp sharing (default: slope=4,intercept=0.25)"
     )
     iterations: int = flag(default=100, metavar="N", help="iterations of each job")
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
-    adjust: float | None = flag(metavar="X", help="let a job wait that is out of step by this part of its iteration")
+    adjust: float | None = flag(
+        metavar="X", help="delay jobs that are out of step by more than this part of an iteration"
+    )
     seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 
