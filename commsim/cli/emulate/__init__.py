@@ -40,7 +40,11 @@ class Config(WithJson, Faults, Costs):
         metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
     )
     routing: str | None = flag(metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}")
-    library: str = flag(default="mpich", metavar="NAME", help="library whose rules choose algorithms: mpich, open-mpi")
+    library: str | None = flag(
+        metavar="NAME",
+        help="library whose rules choose algorithms: mpich (the default of MPI), open-mpi, gloo; PyTorch's default is "
+        "what `commsim run` uses",
+    )
     algorithm: tuple[str, ...] = repeated(
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
     )
@@ -134,6 +138,8 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
 
     from .alike import answer_of
 
+    if config.library is not None:
+        raise InputError("--library chooses for ranks with data; of ranks that are alike, --algorithm names algorithms")
     compute = compute_of(config.compute)
     named = dict(text.partition("=")[::2] for text in config.algorithm)
     options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}
