@@ -88,7 +88,7 @@ class Scores:
     """
 
     def __init__(self, jobs: Sequence[PeriodicJob], settings: Settings) -> None:
-        self._jobs, self._settings = jobs, settings
+        self._jobs, self.settings = jobs, settings
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
         self.peak = np.array([job.peak_rate for job in jobs])
@@ -96,7 +96,7 @@ class Scores:
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs."""
         if jobs not in self._circles:
-            given, s = [self._jobs[j] for j in jobs], self._settings
+            given, s = [self._jobs[j] for j in jobs], self.settings
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
 
@@ -109,5 +109,9 @@ class Scores:
         return self._shifts[key]
 
     def is_tight(self, links: LinkClass) -> bool:
-        """Whether several jobs pass, and their peaks together exceed the capacity: else every shift suits it."""
-        return len(links.jobs) > 1 and float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
+        """Whether the peaks of the jobs that pass exceed the capacity together: else every shift suits it."""
+        return float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
+
+    def counts(self, links: LinkClass) -> bool:
+        """Whether the links have scores: several jobs share them, or one job alone asks more than they have."""
+        return len(links.jobs) > 1 or self.is_tight(links)

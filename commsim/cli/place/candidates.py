@@ -170,7 +170,8 @@ def score(config: ScoreConfig) -> Answer:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
-    values = {key: f"{value}" for key, value in tree.items() if not isinstance(value, dict)}
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
+    values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict)}
     columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:

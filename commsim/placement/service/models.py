@@ -158,7 +158,7 @@ class KnownJobs(BaseModel):
 
 
 class SharedLink(BaseModel):
-    """A link that several jobs use."""
+    """A link that several jobs use, or that one overloads alone."""
 
     link: str
     jobs: list[str]

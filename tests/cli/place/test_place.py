@@ -28,6 +28,15 @@ def test_the_example_of_40_and_60_ms_scores_1_and_starts_10_ms_apart(commsim, jo
     assert tree["angles"] == 72
 
 
+def test_a_score_is_shown_with_the_digits_that_its_angles_have(commsim, tmp_path):
+    path = tmp_path / "jobs.json"
+    phases = [{"offset_ms": 20, "dur_ms": 11, "rate_Gbps": 41}]
+    path.write_text(json.dumps([FORTY | {"iter_time_ms": 37, "phases": phases}]))
+    tree = commsim.results("place", "score", "--capacity", "7Gbps", path)
+    assert len(f"{tree['score']}") > 8
+    assert f" {round(tree['score'], 4)}\n" in commsim.out
+
+
 def test_a_score_is_checked_by_simulation(commsim, jobs):
     tree = commsim.results("place", "score", "--capacity", "50Gbps", jobs, "--check")
     assert tree["predicted_iteration_ms"] == pytest.approx({"j1": 40.0, "j2": 60.0})
