@@ -122,7 +122,7 @@ def evaluate_placed(
         generator,
         {job.name: job.placement or () for job in jobs},
         _rows(cluster, names, shared, scores, shifts),
-        dict(zip(names, shifts.tolist(), strict=True)),
+        {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, shifts.tolist(), strict=True)},
         has_loop,
         away,
         dict(zip(names, estimate(jobs, classes, scores, shifts).tolist(), strict=True)),
@@ -136,16 +136,27 @@ def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArra
     """Start times of all jobs, how far they are from what single links want, and whether there is a loop."""
     period = np.ones(n_jobs)
     wishes = []
+    tight = [links for links in tight if not scores.is_held[list(links.jobs)].all()]  # where a shift changes anything
+    held = int(scores.is_held.argmax()) if scores.is_held.any() else -1
     for links in tight:
         period[list(links.jobs)] = scores.circle(links.jobs).period
-        wishes.append(SharedLink(links.jobs, tuple(scores.shifts(links).tolist())))
-    shifts = traverse(wishes, period)
-    parts = components([links.jobs for links in tight])
+        wishes.append(_wish(links, scores, held))
+    shifts = traverse(wishes, period, held=held)
+    parts = components([wish.jobs for wish in wishes])
     for part in parts:
         if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
-            shifts = joint_shifts(part, [tight[i] for i in part.links], scores, shifts)
+            shifts = joint_shifts([tight[i] for i in part.links], scores, shifts)
     away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
     return shifts, away if away > 1e-9 else 0.0, any(part.has_loop for part in parts)
+
+
+def _wish(links: LinkClass, scores: Scores, held: int) -> SharedLink:
+    """Return the shifts that suit a link, with the job `held` in the place of all whose start is fixed."""
+    shifts, is_held = scores.shifts(links), scores.is_held[list(links.jobs)]
+    if not is_held.any():
+        return SharedLink(links.jobs, tuple(shifts.tolist()))
+    free = [(job, shift) for job, shift, stays in zip(links.jobs, shifts.tolist(), is_held, strict=True) if not stays]
+    return SharedLink((held, *(job for job, _ in free)), (0.0, *(shift for _, shift in free)), is_held=True)
 
 
 def _rows(

@@ -233,6 +233,29 @@ def test_nothing_is_said_of_the_hash_where_paths_or_scores_do_not_depend_on_it()
     assert rank_placements(TWO_SPINES, {"far": idle}).notes == ()
 
 
+def test_a_job_that_runs_keeps_its_start_and_the_others_are_placed_around_it() -> None:
+    """A scheduler could not say that a job already runs: it was shifted like the others."""
+    a, b = TWO
+    found = evaluate(CLUSTER, (a, dataclasses.replace(b, start=0.03)), settings=Settings(angles=100))
+    assert found.shifts == pytest.approx({"a": 0.08, "b": 0.03})
+    assert found.score_mean == 1.0
+    assert simulated(CLUSTER, TWO, found).predicted == pytest.approx({"a": 0.1, "b": 0.1})
+    both = evaluate(CLUSTER, (dataclasses.replace(a, start=0.02), dataclasses.replace(b, start=0.03)))
+    assert both.shifts == {"a": 0.02, "b": 0.03}
+    assert both.score_mean == pytest.approx(1 - 0.4)  # they collide in 40 of 100 ms
+
+
+@pytest.mark.parametrize("starts", [(0.0, 0.05), (0.02, 0.04), (0.09, 0.01)])
+def test_a_job_between_two_that_run_gets_the_best_start_for_both_links(starts) -> None:
+    a, b, c = job("a", "h0", "h2"), job("b", "h3", "h4", busy=0.03), job("c", "h5", "h1")
+    a, c = (dataclasses.replace(one, start=at) for one, at in zip((a, c), starts, strict=True))
+    found = evaluate(CLUSTER, (a, b, c), settings=Settings(angles=100))
+    assert (found.shifts["a"], found.shifts["c"]) == starts
+    fixed = (dataclasses.replace(b, start=k / 100 * 0.1) for k in range(100))
+    best = max(evaluate(CLUSTER, (a, one, c), settings=Settings(angles=100)).score_mean for one in fixed)
+    assert found.score_mean == pytest.approx(best)
+
+
 def test_a_placement_that_was_given_is_not_named_after_a_strategy() -> None:
     (one,) = place_jobs(CLUSTER, TWO).candidates
     assert one.generator == "given"

@@ -170,7 +170,7 @@ class Rater:
         peak = sum(k * job.peak_rate for job, k in zip(jobs, times, strict=True))
         if peak <= capacity:
             return 1.0
-        key = tuple((job.period, job.phases) for job in jobs), times, capacity
+        key = tuple((job.period, job.phases, job.start) for job in jobs), times, capacity
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
