@@ -60,7 +60,7 @@ def run(config: RunConfig) -> Answer:
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.machines import machines_of
     from commsim.placement.clusters.models import Assumptions, read_assumptions
-    from commsim.placement.clusters.outcome import job_rows
+    from commsim.placement.clusters.outcome import job_rows, unfilled
     from commsim.placement.clusters.simulate import simulate_cluster
     from commsim.placement.clusters.traces import load_trace
 
@@ -85,7 +85,7 @@ def run(config: RunConfig) -> Answer:
     parts = [
         *remarks(_about(config, machines, jobs, small)),
         Table(COLUMNS, [_row(one) for one in outcomes], least=LEAST),
-        *remarks(_gains(outcomes)),
+        *remarks([*unfilled(outcomes), *_gains(outcomes)]),
     ]
     rows = [one.row() for one in outcomes]
     return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
