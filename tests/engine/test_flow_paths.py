@@ -85,7 +85,9 @@ def test_tables_that_no_memory_holds_are_refused_before_they_are_laid_out(monkey
     slim = leaf_spine(4, 2, hosts_per_leaf=2000, oversubscription=2.0)
     paths = FlowPaths(slim, Job(direct_all_to_all(8000), place(slim, 8000)))
     monkeypatch.setattr(limits, "available_bytes", lambda: 8e9)
-    with pytest.raises(InputError, match=r"64000000 transfers of direct_all_to_all would take [\d.]+ GiB of memory, and"):
+    with pytest.raises(
+        InputError, match=r"64000000 transfers of direct_all_to_all would take [\d.]+ GiB of memory, and"
+    ):
         paths.simulate(1e6)
     monkeypatch.setattr(costs, "MAX_TRANSFERS", 2**25)
     with pytest.raises(InputError, match="64000000 transfers share links here in no regular way"):
