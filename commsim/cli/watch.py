@@ -16,7 +16,7 @@ from commsim.interrupts import HEARD
 
 SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
-LONG = 10.0  # seconds of an estimate that is printed where there is no terminal, too
+LONG = 10.0  # seconds of an estimate, or of processor time, that are printed where there is no terminal, too
 AGAIN = 0.01  # seconds after which an ignored interruption is repeated: its callback has returned
 PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solver does not hear it
 
@@ -38,7 +38,7 @@ def progress_shown(verb: str) -> Iterator[None]:
 
 
 def _show(verb: str, over: threading.Event) -> None:
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
     from commsim.limits import EXPECTED
@@ -54,7 +54,7 @@ def _show(verb: str, over: threading.Event) -> None:
         if sys.stderr.isatty():
             show_step(text)
             shown = True
-        elif (EXPECTED.part or EXPECTED.seconds >= LONG) and elapsed >= next_told:
+        elif elapsed >= next_told and (EXPECTED.part or max(EXPECTED.seconds, time.process_time() - used) >= LONG):
             next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
             tell(text)
     if shown and not EXPECTED.is_shown:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, printable
 from commsim.core.units import parse_bandwidth
 
 from .derive import with_derived
@@ -243,7 +243,7 @@ def make_study(
         stamped["rows"] = f"those with {' and '.join(choice.where)}"
     short, common = short_names(rows, parameters)
     return Study(
-        title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
+        printable(title), rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
         remarks=(*dict.fromkeys(remarks), *common), names=renamed(rows, (*ASKED, *parameters), short, choice.rename),
     )  # fmt: skip
 

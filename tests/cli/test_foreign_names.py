@@ -114,3 +114,19 @@ def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
 def test_absurd_numbers_are_refused(commsim, tmp_path, argv, why):
     path = results(tmp_path / "r.json", "ring_all_reduce")
     assert why in commsim.refuses(*(path if word == "r.json" else word for word in argv))
+
+
+def test_names_that_are_no_utf_8_are_names_of_files(commsim, tmp_path):
+    """Linux knows such files, and Python writes the bytes as halves of surrogate pairs, which no page or plot takes."""
+    first, second = (results(tmp_path / f"{name}\udcff.json", name="ring") for name in "ab")
+    page, plot = tmp_path / "page\udcff.html", tmp_path / "plot\udcff.svg"
+    assert commsim("report", first, "-o", page).code == 0
+    assert r"a\udcff.json" in page.read_text(encoding="utf-8")
+    assert commsim("plot", "busbw", first, second, "-o", plot).code == 0
+    assert "svg" in plot.read_text(encoding="utf-8")
+
+
+def test_names_that_are_no_utf_8_are_unknown_names(commsim):
+    assert r"unknown switch hardware 'tofino_\udcff'" in commsim.refuses(
+        "switch", "budget", "--system", "switchml_udp", "--hardware", "tofino_\udcff"
+    )

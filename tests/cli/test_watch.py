@@ -59,6 +59,19 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
     assert "commsim switch: simulating 1e+10 packets, about 25 min; " in capsys.readouterr().err
 
 
+def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
+    monkeypatch.setattr(watch, "SILENT", 0.001)
+    monkeypatch.setattr(watch, "BETWEEN", 0.001)
+    monkeypatch.setattr(watch.time, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
+    told = watch.threading.Event()
+    texts = []
+    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    with watch.progress_shown("place"):
+        assert told.wait(30)
+    assert texts[0].startswith("commsim place: ")
+    assert texts[0].endswith(" so far; Ctrl-C ends it")
+
+
 def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.0)
     monkeypatch.setattr(watch, "BETWEEN", 0.05)  # the first thread has ended before the second begins
