@@ -15,8 +15,6 @@ from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
-# Rings of NCCL that carry at most this have fewer threads.
-SLOW_RINGS = 12e9
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -250,7 +248,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
-        slow=where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
+        slow=where.has_slow_rings, heads=heads,
     )  # fmt: skip
 
 
