@@ -135,7 +135,7 @@ class NcclLaunch:
         assert self.setting is not None
         table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
-        usable = usable_protocols(self._known_site, costs()) if protocol == AUTO else (protocol,)
+        usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
         best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
         if best is not None:
@@ -216,7 +216,7 @@ class NcclLaunch:
         return self.given_site or site_of(self.network, self.placement, self.setting)
 
     @property
-    def _known_site(self) -> Site | None:
+    def known_site(self) -> Site | None:
         """What NCCL takes the place for; None where that is not known."""
         try:
             return self.site if self.is_known else None

@@ -346,6 +346,12 @@ def test_a_cpu_that_copies_bounds_each_rank():
     assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
 
 
+@pytest.mark.parametrize(("nic", "rate"), [(0.125 * GB, 0.98 * 0.125 * GB), (12.5 * GB, 0), (50 * GB, 0)])
+def test_over_sockets_a_rank_copies_as_fast_as_its_cpu_does_whatever_the_nic_carries(nic, rate):
+    sockets = costs().of_network("sockets")
+    assert Ways(1e15, FREE, sockets, nic, per_node=1).outside("simple") == pytest.approx(rate or sockets.copy)
+
+
 # Loops of 10 us and 1 us a head; a chunk of 70 kB takes a channel 0.7 us.
 NVLS = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0, 0, 0, 1.0)
 
