@@ -47,7 +47,7 @@ def explain_operation(
         What is shown, the JSON row, and the choices as rules for the tuner plugin.
     """
     from commsim.software.nccl.choice import cell_time, cells, ranges
-    from commsim.software.nccl.prediction import predict
+    from commsim.software.nccl.prediction import FASTER, faster_than_chosen, predict
     from commsim.software.nccl.search import PROTOCOLS
     from commsim.software.nccl.symmetric_kernels import kernels
     from commsim.software.nccl.tuner_rules import Rule
@@ -66,8 +66,8 @@ def explain_operation(
     for size, p in predicted.items():
         within = f"{microseconds(p.low, 1)} to {microseconds(p.high, 1)}" if p.low < p.high else "interval unknown"
         said.append(f"{operation} {size} B: predicted {microseconds(p.seconds, 1)} us ({within}), {p.how}")
-        if site is not None and setting.collnet:
-            said += _faster_than_chosen(site, operation, table, size, p.seconds)
+        if site is not None and (best := faster_than_chosen(site, operation, size)):
+            said.append(FASTER.format(operation, size, best.how, microseconds(best.seconds, 1)))
     said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -109,19 +109,6 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
         for why in dict.fromkeys(why for why, _ in empty)
     ]
     return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
-
-
-def _faster_than_chosen(
-    site: Site, operation: str, table: Sequence[Cell], size: int, chosen: float
-) -> Iterator[str]:  # fmt: skip
-    """Describe what is predicted to be faster than NCCL's choice, whose estimate with SHARP is of assumed channels."""
-    from commsim.software.nccl.prediction import predict
-
-    usable = [cell for cell in table if cell.bandwidth]
-    times = [(predict(site, operation, size, cell.algorithm, cell.protocol).seconds, cell.name) for cell in usable]
-    best, name = min(times)
-    if best < chosen:
-        yield f"{operation} {size} B: {name} is predicted to take {microseconds(best, 1)} us, less than NCCL's choice"
 
 
 def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:

@@ -58,6 +58,8 @@ CHANNEL_NET_GBS = {
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
 MAX_CHANNELS = 64
+# Rings that carry at most this together, in bytes/s, have fewer threads (src/graph/tuning.cc).
+SLOW_RINGS = 12e9
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
@@ -242,6 +244,11 @@ class Setting:
         for pattern in ("ring", "tree"):
             if pattern not in self.channels or not self.channels[pattern].n:
                 raise InputError(f"the {pattern} needs at least 1 channel")
+
+    @property
+    def has_slow_rings(self) -> bool:
+        """Whether all rings together carry so little that NCCL gives them fewer threads."""
+        return self.channels["ring"].n * self.channels["ring"].intra <= SLOW_RINGS
 
     @property
     def per_node(self) -> float:
