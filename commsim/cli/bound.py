@@ -109,7 +109,7 @@ def _attained(bound: LowerBound) -> str:
     """Describe whether trees attain the bound, and which command makes them."""
     times = best_trees_of(bound)
     if times == 1:
-        return "large sizes: attained, by trees that commsim synthesize makes"
+        return "large sizes: attained by trees from commsim synthesize"
     return f"large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
 
 
