@@ -67,6 +67,11 @@ class NcclPlan(Plan):
         plan: NcclPlan = self._at[key]
         return plan
 
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives: they do."""
+        return True
+
     def in_packets(self) -> Framing | None:
         """Return the flags of the protocol as a share of packets."""
         return None if self.framing is None else self.launch.in_packets(self.framing)
