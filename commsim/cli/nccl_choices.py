@@ -12,7 +12,6 @@ from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
-from .flags.outputs import check_written
 
 if TYPE_CHECKING:
     from commsim.software.nccl.choice import Cell, Range
@@ -174,7 +173,6 @@ def run(config: Config) -> Answer:
     """Explain NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
-    check_written([config.json, config.csv, config.tuner_csv], [config.rows, config.graph, config.topology])
     if config.rows is not None:
         return rules_from_results(config)
     if config.nodes != -1:

@@ -36,7 +36,8 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     wish = solution.scenario.wish
     engine = f"packet, {told_transport(wish.transport)}" if wish.engine == "packet" else wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
-    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs_in_title(solution.plan.network)}"
+    costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
+    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}"
     parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = shared.background()
     if background is not None:

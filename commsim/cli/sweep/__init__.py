@@ -56,7 +56,7 @@ def run(config: RunConfig) -> Answer:
     from commsim.sweep.parts import read_part
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import shown
-    from commsim.sweep.remarks import remarks_of
+    from commsim.sweep.remarks import costs_of, remarks_of
 
     part = None if config.part is None else read_part(config.part)
     directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
@@ -71,7 +71,8 @@ def run(config: RunConfig) -> Answer:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    return Answer([Lines([_summary(done, directory)]), *remarks((*done.remarks, *remarks_of(directory)))], code=code)
+    said = (*done.remarks, *costs_of(directory), *remarks_of(directory))
+    return Answer([Lines([_summary(done, directory)]), *remarks(said)], code=code)
 
 
 @contextlib.contextmanager

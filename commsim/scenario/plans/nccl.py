@@ -70,6 +70,11 @@ class NcclPlan(Plan):
         plan: NcclPlan = self._at[key]
         return plan
 
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives: they do."""
+        return True
+
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
         """Say at which sizes NCCL's choice with SHARP is not what is predicted to be the fastest."""
         launch, site = self.launch, self.launch.known_site
