@@ -31,8 +31,8 @@ class Rows:
 
     Parameters
     ----------
-    words : uint64[n_rows, n_words]
-        One set each: bit i is the i-th block of its chunk.
+    words : uint64[2 * n_rows, n_words]
+        One set each: bit i is the i-th block of its chunk. As many rows again are zero, and take no memory until used.
     sizes : int64[n_chunks]
         Blocks of each chunk.
     chunk_of : int32[n_rows]
@@ -81,8 +81,8 @@ def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition, p
     sizes, fill = pack(occupancy, partition, piece, n)
     n_words = max(1, -(-int(sizes.max()) // WORD))
     _check_memory(schedule, occupancy, n_words)
-    words = np.zeros((n_ranks * n_chunks, n_words), np.uint64)
-    fill(words)
+    words = np.zeros((2 * n_ranks * n_chunks, n_words), np.uint64)
+    fill(words[: n_ranks * n_chunks])
     row_of = np.full((schedule.n_participants, schedule.n_addresses), -1, np.int32)
     row_of[:n_ranks, :n_chunks] = np.arange(n_ranks * n_chunks).reshape(n_ranks, n_chunks)
     return Rows(words, sizes, np.tile(np.arange(n_chunks, dtype=np.int32), n_ranks), row_of.ravel())
