@@ -132,15 +132,20 @@ def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
 
 
 def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> float:
-    """Return the rate inside a node of each of `n` channels of trees between two nodes, or of CollNet's.
+    """Return the rate inside a node of each of `n` channels of trees between nodes, or of CollNet's.
 
-    These carry each byte over a NIC half as often as a ring; so the search raises the rate inside,
-    with the one between nodes left as it is. A chain of p GPUs has p - 1 links, so that their links carry p / (p - 1)
-    as many channels as those of a closed ring.
+    These carry each byte over a NIC half as often as a ring. So the search raises the rate inside, with the one between
+    nodes left as it is, through its list of rates until it is twice as much or does not fit. A chain of p GPUs has
+    p - 1 links, so that their links carry p / (p - 1) as many channels as those of a closed ring; one GPU has none.
     """
-    whole = inside * per_node / max(1, per_node - 1)
-    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= whole * (1 + _FIT))
-    return max(rate, next(fits, rate)) if inside != float("inf") else rate
+    if inside == float("inf"):
+        return 2 * rate
+    whole, raised = inside * per_node / max(1, per_node - 1), rate
+    for gbs in sorted(CHANNEL_NET_GBS[gpu]):
+        if raised >= 2 * rate or n * gbs * 1e9 > whole * (1 + _FIT):
+            break
+        raised = max(raised, gbs * 1e9)
+    return raised
 
 
 def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
