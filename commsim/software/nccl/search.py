@@ -58,6 +58,8 @@ CHANNEL_NET_GBS = {
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
 MAX_CHANNELS = 64
+# First release whose source is known to give half as many channels more where CollNet is on (src/graph/connect.cc).
+MORE_WITH_COLLNET = (2, 12)
 # Rings that carry at most this together, in bytes/s, have fewer threads (src/graph/tuning.cc).
 SLOW_RINGS = 12e9
 DOUBLED_FROM_GBS = 25.0
@@ -249,6 +251,14 @@ class Setting:
         for pattern in ("ring", "tree"):
             if pattern not in self.channels or not self.channels[pattern].n:
                 raise InputError(f"the {pattern} needs at least 1 channel")
+
+    @property
+    def call_channels(self) -> int:
+        """Channels of a call before a release's limit: twice the rings that the search found, thrice with CollNet."""
+        twice, collnet = 2 * self.channels["ring"].n, self.channels.get("collnet")
+        if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
+            return twice
+        return twice + (twice // 2 if collnet.intra > collnet.inter else 0)
 
     @property
     def has_slow_rings(self) -> bool:
