@@ -156,7 +156,8 @@ class NcclLaunch:
         if self.given_site is not None:
             return self.given_site.max_channels
         found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
-        return min(2 * found, max_channels(self.setting.version))  # as many again as the search finds
+        more = self.setting.call_channels - 2 * self.setting.channels["ring"].n
+        return min(2 * found + more, max_channels(self.setting.version))  # as many again as the search finds
 
     def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
         """Return what a call costs; None where the costs of its primitives or its network are not known."""

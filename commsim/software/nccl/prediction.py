@@ -68,9 +68,9 @@ class Site:
 
     @property
     def max_channels(self) -> int:
-        """Channels of a call: twice what the search found, as far as the version has them."""
+        """Channels of a call, as far as the version has them."""
         most = MANY if self.version >= MORE_CHANNELS else FEW
-        return min(max(2 * self.setting.channels["ring"].n, self.n_channels), most)
+        return min(max(self.setting.call_channels, self.n_channels), most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from benchmarks.nccl_ranks.keep import KEPT
-from benchmarks.nccl_ranks.page import compared_times, differing_calls, differing_costs
+from benchmarks.nccl_ranks.own_search import differing_channels
+from benchmarks.nccl_ranks.page import VERSION, compared_times, differing_calls, differing_costs
 from commsim.software.nccl.gpu_costs import costs
 
 NCCL = json.loads(KEPT.read_text())
@@ -15,6 +16,13 @@ def test_its_table_of_costs_is_ours():
     n, differing = zip(*map(differing_costs, NCCL["choices"]), strict=True)
     assert sum(n) > 600
     assert [name for names in differing for name in names] == []
+
+
+def test_its_search_finds_the_channels_that_ours_does(tmp_path):
+    """Also where bytes go through the host: a switch's link to the CPU carries them twice each way."""
+    found = [differing_channels(choice, tmp_path, VERSION) for choice in NCCL["choices"]]
+    assert len(found) == 76
+    assert [text for texts in found for text in texts] == []
 
 
 def test_it_takes_the_algorithm_protocol_and_channels_that_we_say():
