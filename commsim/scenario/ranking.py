@@ -244,6 +244,8 @@ def contenders(
 def sentences(ranking: Ranking) -> list[str]:
     """Describe which algorithm is best from which size on."""
     sizes = list(ranking.by_size)
+    if all(result.n_ranks == 1 for order in ranking.by_size.values() for _, result in order):
+        return ["one rank has nothing to send, so there is no rate, and no algorithm is best"]
     if not ranking.crossovers:
         best = ranking.by_size[sizes[0]][0][0]
         return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
