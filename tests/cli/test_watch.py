@@ -104,6 +104,36 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     assert watch.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
 
 
+@pytest.mark.parametrize("words", ["bound", "run --algorithm all", "run"])
+def test_verbs_with_an_operation_show_each_algorithm_on_a_terminal(monkeypatch, words):
+    """`bound` drew a bar that was full after a moment, and said nothing for the minute of predictions that followed."""
+    from commsim.cli import main
+    from commsim.scenario import contenders
+
+    seen, prepare = [], contenders.prepare
+    EXPECTED.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(
+        contenders,
+        "prepare",
+        lambda *args, **more: (seen.append((EXPECTED.is_shown, EXPECTED.part)), prepare(*args, **more))[1],
+    )
+    assert (
+        main([*words.split(), "--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1K", "-e", "1K"]) == 0
+    )
+    assert {is_shown for is_shown, _ in seen} == {False}
+    assert seen[-1][1].endswith(f"({len(seen)} of {len(seen)})")
+
+
+def test_after_a_bar_the_line_of_progress_goes_on(monkeypatch):
+    from commsim.report.terminal import progress
+
+    EXPECTED.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert [EXPECTED.is_shown for _ in progress([1, 2], "predict")] == [True, True]
+    assert not EXPECTED.is_shown
+
+
 def test_without_an_estimate_the_line_has_the_time_only():
     assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
 
