@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast
 from topologies.star import star
 
@@ -21,15 +21,16 @@ class Watched:
         network = star(senders + 1, bandwidth=rate, latency=hop)
         sent = incast(senders + 1, size // senders, senders=senders)
         sent = Messages(sent.src, sent.dst, sent.nbytes, np.arange(senders) * starts)
-        self.run = simulate(network, sent, Spraying(transport, "ecmp", 1, sample=sample, **{"queue": 1e8, **more}))
+        self.run = run_messages(network, sent, Spraying(transport, "ecmp", 1, sample=sample, **{"queue": 1e8, **more}))
         self.rtt, self.rate = self.run.rules["rtt"], rate
         up = [int(np.flatnonzero(network.src == network.hosts[h])[0]) for h in sent.src]
         last = int(np.flatnonzero(network.dst == network.hosts[sent.dst[0]])[0])
-        at = self.run.sampled
-        self.times = (at[1:] + at[:-1]) / 2
-        self.rates = np.diff(self.run.sent[:, up], axis=0) / np.diff(at)[:, None]
-        self.load = np.diff(self.run.sent[:, last]) / np.diff(at) / rate
-        self.queue = self.run.queued[1:, last]
+        taken = self.run.samples(network)
+        at, self.marked = taken.times[1:], taken.counts["marked"][1:]
+        self.at, self.times = at, (at[1:] + at[:-1]) / 2
+        self.rates = np.diff(taken.sent[1:, up], axis=0) / np.diff(at)[:, None]
+        self.load = np.diff(taken.sent[1:, last]) / np.diff(at) / rate
+        self.queue = taken.queued[2:, last]
         end = self.run.finished.min()
         self.steady = (self.times > 0.4 * end) & (self.times < 0.95 * end)
 
@@ -113,7 +114,7 @@ def test_dctcp_keeps_the_queue_of_its_rule(threshold):
     assert queue.max() == pytest.approx(threshold + senders, rel=0.05)
     assert queue.mean() == pytest.approx(threshold + senders * fresh - senders * window * share / 4, rel=0.01)
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
-    marked = np.diff(seen.run.counted[:, 2])[seen.steady].sum() / np.diff(seen.run.sampled)[seen.steady].sum()
+    marked = np.diff(seen.marked)[seen.steady].sum() / np.diff(seen.at)[seen.steady].sum()
     assert marked / (rate / MTU) == pytest.approx(share, rel=0.1)
     assert shares.sum() ** 2 / (senders * (shares**2).sum()) > 0.99  # Jain's index, as in its section 4.1
 
@@ -161,7 +162,8 @@ def test_dcqcn_settles_where_cuts_and_rises_balance(senders):
 def test_notifications_that_the_nic_holds_back_deepen_the_queue():
     # a real switch saw pauses that simulators without the NIC's 55 us did not
     deepest = [
-        Watched(f"dcqcn:notify_delay={delay}", 8, 40_000_000, 5e9).run.link_peak.max() for delay in ("0us", "55us")
+        Watched(f"dcqcn:notify_delay={delay}", 8, 40_000_000, 5e9).run.results[0].counters["peak_queue_bytes"]
+        for delay in ("0us", "55us")
     ]
     # eight senders at line rate go on for as long: seven times the rate too much
     assert deepest[1] - deepest[0] > 0.5 * 7 * 5e9 * 55e-6 * 0.5
@@ -169,15 +171,17 @@ def test_notifications_that_the_nic_holds_back_deepen_the_queue():
 
 def test_samples_are_the_links_own_counts():
     network = star(4, bandwidth=1e10, latency=1e-6)
-    run = simulate(network, incast(4, 1_000_000, senders=3), Spraying("nscc", sample=5e-6))
-    assert (np.diff(run.sampled) > 0).all()
-    assert (np.diff(run.sent, axis=0) >= 0).all()
-    assert (run.sent[-1] <= run.link_bytes).all()
-    assert (run.queued.max(0) <= run.link_peak).all()
-    assert run.queued.max() > 0
-    assert (np.diff(run.counted, axis=0) >= 0).all()
-    assert (run.counted[-1] <= [run.counters[name] for name in ("n_resent", "n_trimmed", "n_marked")]).all()
-    assert run.counted[-1, 1:].min() > 0  # three senders overflow the receiver's queue
+    run = run_messages(network, incast(4, 1_000_000, senders=3), Spraying("nscc", sample=5e-6))
+    taken, peak = run.samples(network), run.tables.fabric.link["peak"]
+    assert (np.diff(taken.times) > 0).all()
+    assert (np.diff(taken.sent, axis=0) >= 0).all()
+    assert (taken.sent[-1] <= run.results[0].link_bytes).all()
+    assert (taken.queued.max(0)[run.ways.links] <= peak).all()
+    assert taken.queued.max() > 0
+    for name, counter in (("sent again", "n_resent"), ("trimmed", "n_trimmed"), ("marked", "n_marked")):
+        assert (np.diff(taken.counts[name]) >= 0).all()
+        assert taken.counts[name][-1] <= run.counters[counter]
+    assert min(taken.counts[name][-1] for name in ("trimmed", "marked")) > 0  # three senders overflow a queue
 
 
 @pytest.mark.parametrize(
