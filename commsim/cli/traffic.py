@@ -100,12 +100,16 @@ class Config(Outputs, Packets, FaultsInTime, Faults, Sent):
 
 def run(config: Config) -> Answer:
     """Simulate, and compare with the bound and with each message by itself."""
+    from commsim.engine.traffic.patterns import is_file
     from commsim.scenario.plans.host_traffic import TrafficPlan
     from commsim.scenario.solve import plan_of, solve
 
     size = parse_size(config.size, "--size")
     if size < 1 or size != int(size):
         raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
+    of_file = is_file(config.pattern)
+    if of_file and config.given("size"):
+        raise InputError(f"--size changes nothing in messages of a file, got {config.pattern}")
     looks = _looks(config)
     scenario = config.scenario()
     plan = plan_of(scenario)
@@ -116,7 +120,7 @@ def run(config: Config) -> Answer:
         scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, transport=sampled))
     solution = solve(scenario, [size], plan=plan)
     carried, network = solution.details, plan.network
-    title = title_of_traffic(solution, config.pattern, config.size)
+    title = title_of_traffic(solution, config.pattern if of_file else f"{config.pattern} of {config.size}")
     parts = parts_of_traffic(solution, title)
     if config.preset is not None:
         from commsim.scenario.packet_presets import preset_sources

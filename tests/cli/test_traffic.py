@@ -95,6 +95,8 @@ def test_the_rows_of_one_run_are_the_messages_of_another(commsim, tmp_path):
         *words, "--pattern", "incast", "--peers", "5", "--spread", "9us", "--csv", tmp_path / "m.csv"
     )
     read = commsim.results(*words, "--pattern", tmp_path / "m.csv")
+    assert "m.csv on leaf_spine" in commsim.out
+    assert "--size changes nothing" in commsim.refuses(*words, "--pattern", tmp_path / "m.csv", "--size", "2MB")
     assert read["results"] == drawn["results"]
     assert read["counters"] == drawn["counters"]
 

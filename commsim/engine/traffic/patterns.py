@@ -35,8 +35,7 @@ def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     InputError
         If there are fewer than 2 hosts.
     """
-    if n_hosts < 2:
-        raise InputError(f"a permutation needs at least 2 hosts, got {n_hosts}")
+    _require_two(n_hosts)
     order = np.random.default_rng(seed).permutation(n_hosts).astype(np.int32)
     # along one random circle, so nobody sends to itself
     return _messages(order, np.roll(order, 1), nbytes)
@@ -104,10 +103,11 @@ def all_to_all(n_hosts: int, nbytes: int, *, window: int | None = None) -> Messa
     Raises
     ------
     InputError
-        If there are fewer than 2 hosts, or no message may be under way.
+        If there are fewer than 2 hosts, or a window is less than 1.
     """
-    if n_hosts < 2 or (window is not None and window < 1):
-        raise InputError(f"an all-to-all needs 2 hosts and a window of 1, got {n_hosts} hosts and a window of {window}")
+    _require_two(n_hosts)
+    if window is not None and window < 1:
+        raise InputError(f"all_to_all: window must be 1 or more, got {window}")
     src, dst = np.divmod(np.arange(n_hosts * n_hosts, dtype=np.int32), np.int32(n_hosts))
     # nobody begins with the same receiver as another
     dst = (src + dst) % n_hosts
@@ -131,8 +131,7 @@ def random(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     InputError
         If there are fewer than 2 hosts.
     """
-    if n_hosts < 2:
-        raise InputError(f"random traffic needs at least 2 hosts, got {n_hosts}")
+    _require_two(n_hosts)
     src = np.arange(n_hosts, dtype=np.int32)
     return _messages(src, (src + np.random.default_rng(seed).integers(1, n_hosts, n_hosts)) % n_hosts, nbytes)
 
@@ -201,6 +200,11 @@ def messages_of(text: str, n_hosts: int, nbytes: int, seed: int) -> Messages:
     build = PATTERNS[name]
     seeds = {} if build is all_to_all else {"seed": seed}
     return build(n_hosts, nbytes, **seeds, **read_arguments(build, raw, ("n_hosts", "nbytes", "seed")))
+
+
+def _require_two(n_hosts: int) -> None:
+    if n_hosts < 2:
+        raise InputError(f"a pattern needs at least 2 hosts, got {n_hosts}")
 
 
 def _messages(src: Numbers, dst: Numbers, nbytes: int, start: NDArray[np.float64] | float = 0.0) -> Messages:

@@ -18,13 +18,13 @@ LEAST = ["first(us)", "marked", "sent_again", "trimmed"]
 DEEP = 1e11  # bytes: a queue that never fills
 
 
-def title_of_traffic(solution: Solution, pattern: str, size: str) -> str:
+def title_of_traffic(solution: Solution, what: str) -> str:
     """Return the title: what is sent, on what, and how."""
     from commsim.scenario.packet_options import told_transport
 
     wish = solution.scenario.wish
     how = told_transport(wish.transport) if wish.engine == "packet" else f"engine {wish.engine}"
-    return f"{pattern} of {size} on {solution.plan.network.name}, {how}"
+    return f"{what} on {solution.plan.network.name}, {how}"
 
 
 def rows_of_traffic(solution: Solution) -> list[dict[str, Any]]:

@@ -111,10 +111,22 @@ class TrafficPlan:
         return self
 
     def messages(self, size: float) -> Messages:
-        """Return the messages of one size, in bytes."""
-        if isinstance(self.pattern, Messages):
-            return self.pattern
-        return messages_of(self.pattern, len(ways_of(self.network).hosts), int(size), self.seed)
+        """Return the messages of one size, in bytes.
+
+        Raises
+        ------
+        InputError
+            If a host has several links, or a message names none of the hosts.
+        """
+        n_hosts = len(ways_of(self.network).hosts)
+        if not isinstance(self.pattern, Messages):
+            return messages_of(self.pattern, n_hosts, int(size), self.seed)
+        ends = np.concatenate((self.pattern.src, self.pattern.dst))
+        if ends.min(initial=0) < 0 or ends.max(initial=0) >= n_hosts or not len(ends):
+            raise InputError(
+                f"messages go between hosts 0..{n_hosts - 1} of {self.network.name}, got {ends.tolist()[:8]}"
+            )
+        return self.pattern
 
     def bound(self, size: float, wish: Wish) -> float:
         """Return the bytes of the busiest host, with the headers of an engine, over its rate, in seconds."""
@@ -143,7 +155,8 @@ class TrafficPlan:
         bound = busiest_host(self.network, messages, framing)
         messages = dataclasses.replace(messages, start=begun)
         details = Carried(messages, received, finished, received / least, bound, lost, run)
-        return Outcome((found,), details=details)
+        n_hosts = len(np.unique((messages.src, messages.dst)))  # each message has two participants of its own
+        return Outcome((dataclasses.replace(found, n_ranks=n_hosts),), details=details)
 
     def remarks(
         self,

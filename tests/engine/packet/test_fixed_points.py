@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network
 from commsim.engine.packet.transports.spraying import Messages, Spraying
 from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast
@@ -52,6 +53,36 @@ def test_hpcc_settles_at_its_load_and_a_step_of_each_sender(senders):
     shares = seen.rates[seen.steady].mean(0) / seen.rates[seen.steady].mean()
     if senders > 2:  # two senders in step see different queues, and keep different rates
         np.testing.assert_allclose(shares, 1.0, atol=0.05)
+
+
+def line(n_switches, at, rate, latency):
+    """Switches in a line, and a host on each of those in `at`; all links alike."""
+    n = len(at)
+    switches = np.arange(n, n + n_switches)
+    here, there = np.append(np.arange(n), switches[:-1]), np.append(n + np.array(at), switches[1:])
+    nodes = tuple(f"n{i}" for i in range(n + n_switches))
+    ends = np.append(here, there), np.append(there, here)
+    return Network("line", nodes, [HOST] * n + [SWITCH] * n_switches, *ends, np.full(2 * len(here), rate), latency)
+
+
+@pytest.mark.parametrize(("n_switches", "each"), [(3, 1), (5, 1), (3, 4)])
+def test_hpcc_fills_every_bottleneck_of_a_long_path_to_its_load(n_switches, each):
+    # each link between two switches has `each` messages along the whole line and as many over it alone, so that all
+    # paths have 3 to 6 hops, and long ones several bottlenecks; the load is that of the fixed point above at each
+    rate, senders = 12.5e9, 2 * each
+    at = each * [0, n_switches - 1, *(k for i in range(n_switches - 1) for k in (i, i + 1))]
+    network, (src, dst) = line(n_switches, at, rate, 3e-6), np.arange(len(at), dtype=np.int32).reshape(-1, 2).T
+    sent = Messages(src, dst, np.full(len(src), 40_000_000), np.zeros(len(src)))
+    run = run_messages(network, sent, Spraying("hpcc:flows=16", "ecmp", 1, payload=1000, queue=1e8, sample=2e-5))
+    taken = run.samples(network)
+    middle, end = (taken.times[1:] + taken.times[:-1]) / 2, run.finished.min()
+    steady = (middle > 0.4 * end) & (middle < 0.95 * end)
+    between = (network.src >= len(at)) & (network.dst == network.src + 1)
+    load = (np.diff(taken.sent[:, between], axis=0) / np.diff(taken.times)[:, None])[steady].mean(0) / rate
+    np.testing.assert_allclose(load, 0.95 + senders * 0.05 / 16, rtol=0.01)
+    assert taken.queued[1:, between][steady].mean(0).max() < MTU
+    over_one = run.finished.reshape(each, -1)[:, 1:]
+    assert over_one.max() < run.finished.reshape(each, -1)[:, 0].min()  # what crosses more bottlenecks gets less
 
 
 @pytest.mark.parametrize("stages", [5, 10, 20])

@@ -5,6 +5,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
+from commsim.engine.packet.transports.spraying import Messages
 from commsim.engine.traffic.patterns import PATTERNS, all_to_all, messages_of
 
 STAR = "star:n_hosts=6"
@@ -22,7 +23,7 @@ def test_nobody_sends_to_itself_and_all_send_the_same(name):
 def test_an_unknown_parameter_of_a_pattern_names_those_that_there_are():
     with pytest.raises(InputError, match="incast has no parameter 'sender'; did you mean senders"):
         messages_of("incast:sender=4", 9, 1000, seed=1)
-    with pytest.raises(InputError, match="a window of 0"):
+    with pytest.raises(InputError, match="window must be 1 or more, got 0"):
         all_to_all(4, 1000, window=0)
 
 
@@ -49,3 +50,12 @@ def test_a_window_of_one_on_a_star_is_a_round_of_messages_after_the_other():
     # nobody begins with the receiver of another, so that each of the 5 rounds is 8 us at 100 Gb/s, and 1 us of the way
     assert (carried.messages.start + carried.received).max() == pytest.approx(5 * 9e-6)
     np.testing.assert_allclose(carried.slowdown, 1.0)
+
+
+def test_messages_of_ones_own_go_between_the_hosts_of_the_network():
+    sent = Messages(np.array([0, 5]), np.array([5, 0]), np.array([1000, 10**6]), np.array([0.0, 1e-6]))
+    found = cs.solve(cs.scenario_of(None, STAR, traffic=sent, engine="packet"), [0.0])
+    assert found.results[0].n_ranks == 2
+    assert found.details.messages.nbytes.tolist() == [1000, 10**6]
+    with pytest.raises(InputError, match=r"hosts 0..3 of star"):
+        cs.solve(cs.scenario_of(None, "star:n_hosts=4", traffic=sent, engine="packet"), [0.0])
