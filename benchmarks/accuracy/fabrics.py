@@ -24,10 +24,10 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.run_state import RCCC
 from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast, permutation
 from commsim.routing.routing import find_routes
 from topologies.leaf_spine import leaf_spine
@@ -81,7 +81,7 @@ def play(args: argparse.Namespace, messages: Messages) -> dict[str, Any]:
     )  # fmt: skip
     network = fabric(args.hosts, args.rate, args.oversubscription, args.failed_uplinks)
     begin = time.process_time()
-    run = simulate(network, messages, spraying)
+    run = run_messages(network, messages, spraying)
     spent = time.process_time() - begin
     end = messages.start + run.finished
     return {

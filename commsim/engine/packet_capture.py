@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 
 from .packet.aggregated.packet_job import AggregationJob
-from .packet.messages import PacketRun
+from .packet.finished_run import PacketRun
 
 
 def worker_links(network: Network, jobs: Sequence[AggregationJob]) -> list[int]:

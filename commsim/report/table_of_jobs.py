@@ -25,7 +25,9 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
         jobs.jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
         strict=True,
     )  # fmt: skip
-    return [_row(entry, Row(result, network, schedule), *cost) for entry, schedule, result, *cost in each]
+    rows = [_row(entry, Row(result, network, schedule), *cost) for entry, schedule, result, *cost in each]
+    how = [{"transport": transport} for transport in shared.transports] or [{}] * len(rows)
+    return [row | more for row, more in zip(rows, how, strict=True)]
 
 
 def parts_of_jobs(solution: Solution) -> list[Part]:
@@ -34,11 +36,13 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     from commsim.scenario.packet_options import told_transport
 
     wish = solution.scenario.wish
-    engine = f"packet, {told_transport(wish.transport)}" if wish.engine == "packet" else wish.engine
+    how = told_transport(wish.transport) if not shared.transports else "transports by job"
+    engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
     costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
     title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}"
-    parts = [*remarks(solution.derived), Table(COLUMNS, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
+    columns = [*COLUMNS, *(["transport"] if shared.transports else [])]
+    parts = [*remarks(solution.derived), Table(columns, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = shared.background()
     if background is not None:
         title = "background messages, from start to the last byte"
@@ -67,7 +71,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [
         row["job"], str(len(row["ranks"])), f"{row['size_B']:.0f}", microseconds(row["start_s"]),
         microseconds(row["time_s"]), microseconds(row["alone_s"]), f"{row['slowdown']:.3f}",
-        {None: "-", True: "yes", False: "NO"}[row["exact"]],
+        {None: "-", True: "yes", False: "NO"}[row["exact"]], *([row["transport"]] if "transport" in row else []),
     ]  # fmt: skip
 
 

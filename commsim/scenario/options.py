@@ -13,7 +13,7 @@ from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
     from commsim.engine.packet.links.fabric import Fabric
-    from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.packet.transports.spraying import Messages, Spraying
     from commsim.scenario.given import PlacementLike
     from commsim.scenario.together.composition import Composition
 
@@ -128,6 +128,8 @@ class ScenarioOptions(RankedOptions, total=False):
         Ranks of each group; all groups run the collective at the same time.
     jobs : str, path or Composition
         Jobs and background traffic in place of a collective: a TOML or JSON file as ``commsim run --jobs`` reads it.
+    traffic : str or Messages
+        Messages between hosts in place of a collective: ``name:key=value,...`` of a pattern, a CSV file, or messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate. Default: True.
     tolerance : float
@@ -142,6 +144,7 @@ class ScenarioOptions(RankedOptions, total=False):
     compressor: str | None
     groups: Sequence[Sequence[int]]
     jobs: Composition | str | PathLike[str] | None
+    traffic: str | Messages | None
     assume_programmable: bool
     tolerance: float | None
     method: str

@@ -34,7 +34,8 @@ USUAL = "window"
 # Balancing by the name that routing has for it: each packet takes a path at random.
 BALANCING_NAMES = {"spray": "oblivious"}
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "told_transport"]
+__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "told_briefly",
+           "told_transport"]  # fmt: skip
 
 
 # How values of each kind are checked.
@@ -158,6 +159,13 @@ def told_transport(transport: Spraying | None) -> str:
     if transport is None or transport.on_path:
         return f"transport {name_of(transport)}"
     return f"transport {transport.transport}, balancing {transport.balancing}"
+
+
+def told_briefly(transport: Spraying | None) -> str:
+    """Return how packets are sent, for a column: the transport, and the balancing over many paths."""
+    if transport is None or transport.on_path:
+        return name_of(transport)
+    return f"{transport.transport} {transport.balancing}"
 
 
 def name_of(transport: Spraying | None) -> str:

@@ -9,9 +9,6 @@ from typing import Any
 from commsim.core.errors import InputError
 
 _UE, _DCQCN, _SWIFT = "Ultra Ethernet Specification 1.0", "Zhu et al., SIGCOMM 2015", "Kumar et al., SIGCOMM 2020"
-# What options of one path are where hosts can only spray: queues of a preset that pauses, or has no end, do not fill.
-_ONE_PATH = {"balancing": "ecmp", "trimming": False}
-DEEP = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +61,6 @@ def preset_options(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     return {key: choice.value for key, choice in PRESETS[name].items()}
-
-
-def sprayed_preset(name: str) -> dict[str, Any]:
-    """Return what a preset chooses where all packets are those of hosts that spray; messages of one path keep to it.
-
-    Raises
-    ------
-    InputError
-        If the preset is unknown.
-    """
-    chosen = preset_options(name)
-    if chosen.keys() == {"transport"}:
-        return chosen | _ONE_PATH | {"buffer": DEEP}
-    return chosen
 
 
 def preset_sources(name: str) -> str:

@@ -15,11 +15,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
-from commsim.scenario.checks import checked_all
 from commsim.scenario.collective_names import require_operation, spelled_out, usual_collective
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
+from commsim.scenario.keyword_checks import checked_all
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
@@ -146,7 +146,7 @@ def scenario_of(
     seed, operation, compressor = options.get("seed"), options.get("operation"), options.get("compressor")
     fail, scale, routing = options.get("fail", ()), options.get("scale", ()), options.get("routing")
     jobs, groups = _jobs_of(options.get("jobs"), operation), tuple(map(_group_of, options.get("groups", ())))
-    whole = loaded(network)
+    traffic, whole = options.get("traffic"), loaded(network)
     placement, n_ranks = options.get("placement"), options.get("n_ranks")
     placement, n_ranks = placement_of(placement, whole, n_ranks)
     where, notes = changed_network(
@@ -161,17 +161,17 @@ def scenario_of(
         spec = spelled_out(spec, operation)
     if spec and operation is not None and compressor is None:  # compressed gradients may be gathered
         require_operation(spec, operation)
-    elif collective is None and jobs is None:
+    elif collective is None and jobs is None and traffic is None:
         plain = bool(groups) or compressor is not None or wish.engine == AUTO
         spec, told = usual_collective(where, operation or "all_reduce", textbook=plain)
         notes = [*([told] if told else []), *notes]
     notes += about_packets
     random = placement == "random" or wish.start_jitter or wish.engine == "packet"
-    random = random or is_hashed(routing or where.routing) or jobs is not None
+    random = random or is_hashed(routing or where.routing) or jobs is not None or traffic is not None
     if seed is not None and not random and not draws_faults((*fail, *scale)):
         notes.append("seed: no effect, nothing here is drawn at random")
     return Scenario(
-        where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs,
+        where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
         options.get("assume_programmable", True), wish, tuple(notes),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
     from commsim.engine.link_samples import LinkWatch
-    from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.packet.transports.spraying import Messages, Spraying
     from commsim.routing.flaps import Flaps
     from commsim.scenario.together.composition import Composition
 
@@ -141,6 +141,8 @@ class Scenario:
         Ranks of groups that run the collective at once; empty for one group of all.
     jobs : Composition, optional
         Jobs and background traffic that share the network, in place of a collective.
+    traffic : str or Messages, optional
+        Messages between hosts, in place of a collective: a pattern, a file, or the messages.
     assume_programmable : bool
         Whether aggregators may sit on switches of a network that declares none as able to aggregate.
     wish : Wish
@@ -158,6 +160,7 @@ class Scenario:
     compressor: str | None = None
     groups: tuple[tuple[int, ...], ...] = ()
     jobs: Composition | None = None
+    traffic: str | Messages | None = None
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
     remarks: tuple[str, ...] = ()

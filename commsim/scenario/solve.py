@@ -16,11 +16,12 @@ from commsim.scenario.build import COLLECTIVE
 from commsim.scenario.kind import Kind, Outcome, WorkPlan
 from commsim.scenario.plans.compressed import COMPRESSED
 from commsim.scenario.plans.groups import GROUPS
+from commsim.scenario.plans.host_traffic import TRAFFIC
 from commsim.scenario.plans.several_jobs import JOBS
 from commsim.scenario.scenario import Scenario
 
 # Kinds of work: the first one that a scenario asks for is planned.
-KINDS: tuple[Kind, ...] = (JOBS, GROUPS, COMPRESSED, COLLECTIVE)
+KINDS: tuple[Kind, ...] = (JOBS, TRAFFIC, GROUPS, COMPRESSED, COLLECTIVE)
 # Names of fields in messages, where they differ.
 OPTIONS = {"n_ranks": "ranks", "start_jitter": "start jitter", "flaps": "flap"}
 __all__ = ["KINDS", "Solution", "kind_of", "plan_of", "solve", "without_effect"]

@@ -61,3 +61,18 @@ def test_queues_of_a_fabric_that_pauses_have_no_limit(commsim):
     assert "no window, queues without limit, marks from" in commsim.out
     assert commsim("traffic", *fabric, "--queue", "1MiB").code == 0
     assert "queue 1 MiB, marks from" in commsim.out
+
+
+def test_groups_and_sweeps_have_the_transport_of_the_run(commsim, tmp_path):
+    run = ("run", "--topology", NETWORK, "ring_all_reduce", "-b", "64K", "-e", "64K", "--engine", "packet", "--group")
+    sent = commsim.results(*run, "0,2,4", "--group", "1,3,5", "--preset", "uec")["results"]
+    assert len({row["group"] for row in sent}) == 2
+    assert "2 groups at once, engine packet, transport nscc, balancing mixed" in commsim.out
+    points = tmp_path / "points.toml"
+    points.write_text(
+        '[topology]\nname = "star"\nn_hosts = 4\n[collective]\nname = "ring_all_reduce"\nsize = "64KiB"\n'
+        '[engine]\nname = "packet"\npreset = ["uec", "roce"]\n'
+    )
+    assert commsim("sweep", "run", points, "-o", tmp_path / "out").code == 0, commsim.err
+    points.write_text(points.read_text() + '[[job]]\ntransport = "nscc"\n')
+    assert "job" in commsim.refuses("sweep", "run", points, "-o", tmp_path / "other")

@@ -3,6 +3,9 @@ import json
 import pytest
 from command_words import with_flags
 
+import commsim as cs
+from commsim.core.errors import InputError
+
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
 
 
@@ -23,18 +26,18 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
     [
         (("--transport", "tcp"), "unknown transport 'tcp'; known: nscc"),
         (("--balancing", "mix"), "unknown balancing 'mix'; known: ecmp"),
-        (("--entropies", "0"), "power of two"),
+        (("--entropies", "12"), "power of two"),
         (("--queue", "1kB"), "at least one packet of 4160 bytes"),
         (("--pattern", "ring"), "unknown pattern 'ring'; known: permutation"),
         (("--pattern", "incast", "--peers", "8"), "1 to 7 senders among 8 hosts, got 8"),
         (("--peers", "8"), "--peers changes nothing"),
         (("--spread", "1us"), "--spread changes nothing"),
-        (("--flowlet-gap", "1us"), "without --balancing flowlet"),
-        (("--ecn", "1kB"), "--ecn is MIN:MAX"),
+        (("--flowlet-gap", "1us"), "without the balancing flowlet"),
+        (("--ecn", "1kB:2kB:3kB:4kB"), "--ecn has at most 2 sizes"),
         (("--sample", "1us"), "--sample changes nothing without --timeline"),
         (("--sample", "0s", "--timeline", "x.json"), "--sample"),
-        (("--ecn", "1kB:2kB:a"), "ends with a chance"),
-        (("--ecn", "1kB:2kB:nan"), "the chance of a mark"),
+        (("--ecn", "1kB:2kB:a"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
+        (("--ecn", "1kB:2kB:nan"), "ecn_probability must be a number"),
         (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
         (("--transport", "dcqcn:cnp=1us"), "Dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
@@ -84,3 +87,71 @@ def test_a_report_has_the_times_and_the_queues_of_the_run(commsim, tmp_path):
         assert title in text
     assert "commsim traffic --topology leaf_spine" in text  # how it was made
     assert f"most {saved['slowdown_cdf']['1']:.3f}" in text
+
+
+def test_the_rows_of_one_run_are_the_messages_of_another(commsim, tmp_path):
+    words = ("traffic", "--topology", NETWORK)
+    drawn = commsim.results(
+        *words, "--pattern", "incast", "--peers", "5", "--spread", "9us", "--csv", tmp_path / "m.csv"
+    )
+    read = commsim.results(*words, "--pattern", tmp_path / "m.csv")
+    assert "m.csv on leaf_spine" in commsim.out
+    assert "--size changes nothing" in commsim.refuses(*words, "--pattern", tmp_path / "m.csv", "--size", "2MB")
+    assert read["results"] == drawn["results"]
+    assert read["counters"] == drawn["counters"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("src,dst\n0,1\n", "lacks the columns size_B"),
+        ("src,dst,size_B\n0,8,1\n", "line 2: dst must be one of the hosts 0..7, got 8"),
+        ("src,dst,size_B\n3,3,1\n", "line 2: dst must be another host than src"),
+        ("src,dst,size_B\n0,1,0\n", "line 2: size_B must be at least 1 byte"),
+        ("src,dst,size_B,start_s\n0,1,9,-1\n", "messages start at 0 s or later"),
+        ("src,dst,size_B\n", "has no messages"),
+    ],
+)
+def test_a_file_of_impossible_messages_is_refused_with_its_line(commsim, tmp_path, rows, said):
+    (tmp_path / "m.csv").write_text(rows)
+    assert said in commsim.refuses("traffic", "--topology", NETWORK, "--pattern", tmp_path / "m.csv")
+
+
+def test_flows_share_the_receivers_link_of_an_incast_to_the_last_byte(commsim):
+    saved = commsim.results("traffic", "--topology", NETWORK, "--pattern", "incast:senders=4", "--engine", "flow")
+    # 4 MB over 12.5 GB/s, and a way of 2 or 4 links of 500 ns
+    assert {round(row["received_s"] * 1e9) for row in saved["results"]} <= {321_000, 322_000}
+    assert {round(row["slowdown"], 1) for row in saved["results"]} <= {3.9, 4.0}
+    assert "engine flow\n" in commsim.out
+    assert "sent_again" not in commsim.out
+
+
+def test_random_senders_meet_where_a_permutation_does_not(commsim):
+    words = ("traffic", "--topology", "star:n_hosts=8", "--pattern")
+    (alone, met) = (commsim.results(*words, name)["results"] for name in ("permutation", "random"))
+    assert max(row["slowdown"] for row in alone) < 1.2
+    assert max(row["slowdown"] for row in met) > 1.8
+
+
+@pytest.mark.parametrize("flags", [("--fail", "link:leaf0:spine0"), ("--loss", "1%"), ("--preset", "roce")])
+def test_what_a_run_of_a_collective_takes_a_pattern_takes_too(commsim, flags):
+    words = ("traffic", "--topology", NETWORK, "--size", "300kB")
+    whole, other = (commsim.results(*words, *more) for more in ((), flags))
+    assert len(other["results"]) == 8
+    assert other["bound_s"] < max(row["finished_s"] for row in other["results"])
+    assert other["results"] != whole["results"]
+
+
+def test_a_pattern_has_no_number_of_ranks():
+    with pytest.raises(InputError, match="ranks is not modelled for traffic"):
+        cs.solve(cs.scenario_of(None, NETWORK, traffic="incast", n_ranks=4, engine="packet"), ["1MB"])
+
+
+def test_python_has_what_the_command_line_prints(commsim):
+    saved = commsim.results("traffic", "--topology", NETWORK, "--pattern", "incast", "--peers", "3", "--preset", "uec")
+    asked = cs.scenario_of(
+        None, NETWORK, traffic="incast:senders=3", engine="packet", packets={"preset": "uec"}, seed=1
+    )
+    solution = cs.solve(asked, ["1MB"])
+    assert [row["finished_s"] for row in saved["results"]] == solution.details.finished.tolist()
+    assert solution.results[0].time == max(row["received_s"] for row in saved["results"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet import messages
+from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
 from commsim.engine.packet.transports.spraying import Spraying, over_path
 
@@ -39,7 +40,7 @@ Window, Dctcp, Dcqcn = (functools.partial(OnePath, name) for name in ("window", 
 def play(
     plan: FlowPlan, sizes: Any, *, transport: OnePath | None = None, fabric: Fabric | None = None, framing: Any = None,
     sample_every: float = 0.0, **options: Any,
-) -> messages.PacketRun:  # fmt: skip
+) -> PacketRun:  # fmt: skip
     """Run a plan, and keep all that was recorded."""
     how = (transport or Window()).on(plan, fabric, framing, sample_every)
     return messages.run_packets(plan, sizes, how, **options)

@@ -104,13 +104,13 @@ def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
 @pytest.mark.parametrize(("hosts", "paths", "size", "low", "high"), [(128, 32, 4_000_000, 0.9, 1.1)])
 def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
     from benchmarks.accuracy.fabrics import fabric, queue_of
-    from commsim.engine.packet.packet_run import simulate
     from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.traffic.host_messages import run_messages
     from commsim.engine.traffic.patterns import permutation
 
     network, messages = fabric(hosts, 50e9, 1, 0), permutation(hosts, size, seed=2)
     queue = queue_of(50e9)
-    packets = simulate(network, messages, Spraying("rccc", "mixed", paths, queue=queue, window=1.5 * queue))
+    packets = run_messages(network, messages, Spraying("rccc", "mixed", paths, queue=queue, window=1.5 * queue))
     routes = find_routes(network, messages.src, messages.dst, routing=f"spray:entropies={paths}:trims", seed=2)
     fullest = np.bincount(routes.link, routes.share / network.bandwidth[routes.link], network.n_links).max()
     wire = size * (1 + 64 / 4096)

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from commsim.core.errors import InputError
+from commsim.report.answer import Table
+from commsim.report.table_of_jobs import parts_of_jobs, rows_of_jobs
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
 from commsim.scenario.together.composition import read_composition
@@ -70,3 +73,69 @@ def test_a_queue_is_as_full_as_each_job_says(played):
     both = played(job('transport = "nscc"\nbuffer = "20kB"', size="4MB"), plenty)
     assert both.results[0].counters["trimmed"] > 0
     assert played(plenty).results[0].counters["trimmed"] == 0
+
+
+def test_the_table_says_how_each_job_sends_where_they_differ(played):
+    found = played(job('preset = "uec"'), job('transport = "dcqcn"', ranks="1,5,9,13"), job(ranks="2,6,10,14"))
+    assert found.details.transports == ("nscc mixed", "dcqcn", "window")
+    table = next(part for part in parts_of_jobs(found) if isinstance(part, Table))
+    assert [row[-1] for row in table.rows] == ["nscc mixed", "dcqcn", "window"]
+    assert table.columns[-1] == "transport"
+    assert "transports by job" in table.title
+    assert [row["transport"] for row in rows_of_jobs(found)] == ["nscc mixed", "dcqcn", "window"]
+    same = played(job('transport = "dctcp"'), job('transport = "dctcp"', ranks="1,5,9,13"))
+    assert not same.details.transports
+    assert "transport" not in rows_of_jobs(same)[0]
+
+
+def test_a_job_whose_transport_wants_pauses_is_told_that_the_fabric_has_none(played):
+    jobs = job('preset = "roce"'), job('preset = "uec"', ranks="1,5,9,13")
+    assert any("0:direct_all_to_all: pauses (PFC) are the fabric's" in line for line in played(*jobs).derived)
+    paused = played(*jobs, packets={"pause_at": "200kB", "resume_at": "160kB"})
+    assert not any("pauses (PFC)" in line for line in paused.derived)
+
+
+@pytest.mark.parametrize(
+    ("key", "flag"),
+    [("pause_at", "--pause"), ("resume_at", "--pause"), ("loss", "--loss"), ("loss_burst", "--loss-burst"),
+     ("shared_buffer", "--shared-buffer"), ("alpha", "--buffer-alpha"), ("class_weights", "--class-weights")],
+)  # fmt: skip
+def test_what_is_the_fabrics_no_job_says(played, key, flag):
+    with pytest.raises(InputError, match=rf"line 5: job\[0\]\.{key} is the fabric's, .* give it to the run, {flag}$"):
+        played(job(f"{key} = 0.1"))
+
+
+def test_losses_of_the_run_are_a_jobs_own_by_itself_too(played):
+    own = job('transport = "nscc"')
+    lossy, clean = (played(own, packets={"loss": loss}) for loss in (0.05, 0.0))
+    assert lossy.results[0].counters["drops_loss"] > 0
+    assert lossy.details.alone == (lossy.results[0].time,)
+    assert lossy.details.alone > clean.details.alone
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_a_flap_costs_jobs_what_it_costs_each_by_its_name(played, engine):
+    how = {} if engine == "flow" else {"packets": {"preset": "uec"}}
+    jobs = job(), job(ranks="1,5,9,13", size="2MB")
+    found = played(*jobs, engine=engine, flap=["link:leaf0:spine0@10us+20us"], detection="5us", **how)
+    whole = played(*jobs, engine=engine, **how)
+    for late, early in zip(found.results, whole.results, strict=True):
+        assert late.counters["flap_lost_s"] == pytest.approx(late.time - early.time, abs=1e-12)
+    assert found.details.alone == whole.details.alone
+    assert any(line.startswith("0:direct_all_to_all: 1000000 B: the flap costs") for line in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"),
+    [((job('transport = "nscc"'), job('transport = "dcqcn"', ranks="1,5")), "all jobs keep to a path, or all spray"),
+     ((job(collective="switchml"), job(ranks="1,5")), "flaps are not modelled for packets of switch systems")],
+)  # fmt: skip
+def test_flaps_that_cannot_be_are_refused(played, jobs, said):
+    with pytest.raises(InputError, match=said):
+        played(*jobs, flap=["link:leaf0:spine0@10us+20us"])
+
+
+@pytest.mark.parametrize("others", [(), (job(ranks="1,5"),)])
+def test_a_switch_system_sends_as_it_does_and_not_as_its_job_says(played, others):
+    with pytest.raises(InputError, match="packets of a switch system keep to the links of its tree"):
+        played(job('transport = "dctcp"', collective="switchml"), *others)

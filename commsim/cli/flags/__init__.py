@@ -63,8 +63,9 @@ class Flags:
 
     # Heading in the help above the fields that a class adds; the usual one if empty.
     TITLE: ClassVar[str] = ""
-    # Rare flags, which the help of a verb with many leaves out, and the engine with which they are frequent, or "".
-    RARE: ClassVar[Mapping[str, str]] = {}
+    # Rare flags, which the help of a verb with many leaves out, and the engine with which they are frequent, or "";
+    # None for one that is rare in a class from which this one inherits, and not here.
+    RARE: ClassVar[Mapping[str, str | None]] = {}
     # Defaults that differ from those of the classes from which a class inherits.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
 
@@ -75,7 +76,7 @@ class Flags:
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add all flags to a parser."""
         titles = {name: one.__dict__.get("TITLE", "") for one in cls.__mro__[::-1] for name in _own_fields(one)}
-        rare = {name: engine for one in cls.__mro__ for name, engine in one.__dict__.get("RARE", {}).items()}
+        rare = {name: engine for one in cls.__mro__[::-1] for name, engine in one.__dict__.get("RARE", {}).items()}
         groups: dict[str, Any] = {"": parser}
         taken = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
         for title in sorted(dict.fromkeys(titles.values()), key=_order):

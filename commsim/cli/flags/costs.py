@@ -29,7 +29,7 @@ class Costs(Flags):
     """What a message and a reduction cost."""
 
     TITLE: ClassVar[str] = "costs of messages"
-    RARE: ClassVar[Mapping[str, str]] = {"recv_overhead": "", "reduce_rate": ""}
+    RARE: ClassVar[Mapping[str, str | None]] = {"recv_overhead": "", "reduce_rate": ""}
     overhead: str | None = flag(metavar="TIME", help="time per message at the sender's port (o of LogP)")
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver's port")
     reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")
@@ -44,7 +44,7 @@ class Sizes(Flags):
     """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``."""
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
-    RARE: ClassVar[Mapping[str, str]] = {"stepbytes": "", "warmup_iters": ""}
+    RARE: ClassVar[Mapping[str, str | None]] = {"stepbytes": "", "warmup_iters": ""}
     minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
     maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
     stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")

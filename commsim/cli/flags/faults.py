@@ -27,14 +27,14 @@ class Faults(Flags):
         metavar="WHAT=FACTOR",
         help="multiply the rate of cables: link:PATTERN=0.5 or links:10%%=0.5; repeatable",
     )
-    seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
+    seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0; traffic: 1)")
 
 
 class FaultsInTime(Flags):
     """Cables that go down during a run, and how the network and its hosts answer."""
 
     TITLE: ClassVar[str] = "faults"
-    RARE: ClassVar[Mapping[str, str]] = {"detection": "", "rto": ""}
+    RARE: ClassVar[Mapping[str, str | None]] = {"detection": "", "rto": ""}
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
         help="cables that go down during the run, such as link:leaf0:spine0@10ms+5ms or switch:spine0@1ms+1ms; "

@@ -23,7 +23,8 @@ class Spraying(Flags):
     TITLE: ClassVar[str] = "packets"
     balancing: str | None = flag(
         metavar="NAME",
-        help="ecmp, spray (oblivious), bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
+        help="ecmp, spray (oblivious), bitmap, reps, mixed; adaptive, flowlet: the switch chooses (default of traffic: "
+        "mixed)",
     )
     entropies: int | None = flag(metavar="E", help="paths that a message tries, a power of two (default: 128)")
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
@@ -34,7 +35,7 @@ class Packets(Spraying):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "packets"
-    RARE: ClassVar[Mapping[str, str]] = dict.fromkeys((*PACKET_FLAGS, "payload", "header"), "packet")
+    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys((*PACKET_FLAGS, "payload", "header"), "packet")
     engine: str = flag(
         default="", metavar="NAME",
         help="flow, packet, alpha-beta, closed-form or auto (default: flow)",
@@ -47,13 +48,16 @@ class Packets(Spraying):
     transport: str | None = flag(
         metavar="NAME",
         help="window (ideal), dctcp, dcqcn over one path, over many with --balancing; nscc, rccc, eqds, ndp, swift, "
-        "hpcc, timely, patched_timely; NAME:key=value (default: window)",
+        "hpcc, timely, patched_timely; NAME:key=value (default: window; traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE", help="payload outstanding per flow (default of window: 2 bandwidth-delay products)"
     )
     ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1)")
-    buffer: str | None = flag(metavar="SIZE", help="queue of each switch port (default: the network's)")
+    buffer: str | None = flag(
+        "--buffer", "--queue", metavar="SIZE",
+        help="queue of each switch port (default: the network's; of packets over many paths rate times round trip)",
+    )  # fmt: skip
     shared_buffer: str | None = flag(
         metavar="SIZE", help="buffer that all queues of a switch share (default: infinite)"
     )
@@ -121,7 +125,7 @@ def _ecn(text: str) -> dict[str, float]:
     sizes, _, chance = text.rpartition(":") if text.count(":") == 2 else (text, "", "1")
     low, high = (_sizes(sizes, "--ecn", 2) * 2)[:2]
     try:
-        return {"ecn_min": low, "ecn_max": high, "ecn_probability": float(chance)}
+        return {"ecn_min": low, "ecn_max": high, "ecn_probability": share(chance)}
     except ValueError:
         raise InputError(f"--ecn is MIN, MIN:MAX or MIN:MAX:P, such as 100KB:400KB:0.2, got {text!r}") from None
 

@@ -33,7 +33,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
     TITLE: ClassVar[str] = "network and collective"
-    RARE: ClassVar[Mapping[str, str]] = {"start_jitter": ""}
+    RARE: ClassVar[Mapping[str, str | None]] = {"start_jitter": ""}
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: tuple[str, ...] = repeated(
         metavar=f"{COLLECTIVE}|FILE.npz",
@@ -82,7 +82,7 @@ class Questions(Flags):
     """What is asked beside the times of one collective."""
 
     TITLE: ClassVar[str] = "questions"
-    RARE: ClassVar[Mapping[str, str]] = dict.fromkeys(("datatype", "compressor", "synthesized", "tolerance"), "")
+    RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(("datatype", "compressor", "synthesized", "tolerance"), "")
     datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="type of the elements")
     compressor: str | None = flag(
         metavar="NAME[:key=value,...]", help="compressor of the gradients, such as top_k:density=0.01"
@@ -107,7 +107,7 @@ class Outputs(WithJson):
     """Where the answer goes, and how much of it."""
 
     TITLE: ClassVar[str] = "output"
-    RARE: ClassVar[Mapping[str, str]] = {"osu": ""}
+    RARE: ClassVar[Mapping[str, str | None]] = {"osu": ""}
     verbose: bool = switched("-v", help="also print the busiest links, and how the flow engine computed the times")
     draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     osu: str | None = flag(metavar="FILE", help="also write the table that an OSU micro-benchmark would print")

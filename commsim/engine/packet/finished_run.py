@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +14,118 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
-from commsim.engine.link_samples import LinkWatch
+from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.engine.packet.hosts.work import Work
 from commsim.engine.packet.links.flapping import Flapping
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import PS
+from commsim.engine.packet.packet_state import AT_HOST, BETWEEN, PS, SAMPLE_ROW, Rows
+from commsim.engine.packet.run_state import N_COUNTED
 from commsim.engine.packet.run_state import Fabric as Kernel
+from commsim.engine.packet.tables import Tables
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
+
+# Counters of a run, and the fields of its state that have them.
+COUNTERS: Mapping[str, str] = {
+    "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
+    "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
+    "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
+}  # fmt: skip
+SAMPLED = ("sent again", "trimmed", "marked")  # packets that samples count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PacketRun:
+    """What happened in a run.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        One per job of the plan, then one per job that switches aggregate. Counters of what packets met with are of all
+        jobs together; `link_bytes` has what data packets and answers put on each link, repeated ones too.
+    times : FlowTimes
+        Times of every transfer of the plan.
+    tables : Tables
+        All state at the end.
+    ways : Ways
+        Numbers of links in the tables.
+    cpu : float, s
+        CPU time of the simulation proper.
+    """
+
+    results: tuple[Result, ...]
+    times: FlowTimes
+    tables: Tables
+    ways: Ways
+    cpu: float
+
+    @property
+    def received(self) -> NDArray[np.float64]:
+        """float64[n_flows], s: from the time at which each flow could begin until its receiver had its last byte."""
+        flow = self.tables.fabric.flow
+        return np.asarray((flow["received_at"] - flow["ready"]) / PS, np.float64)
+
+    @property
+    def finished(self) -> NDArray[np.float64]:
+        """float64[n_flows], s: from then until its sender had the last acknowledgement."""
+        flow = self.tables.fabric.flow
+        return np.asarray((flow["finished_at"] - flow["ready"]) / PS, np.float64)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Packets sent, sent again, trimmed, dropped, marked and so on, of all jobs together."""
+        state = self.tables.fabric.state
+        counters = {name: int(state[field]) for name, field in COUNTERS.items()}
+        return counters | {"n_dropped": int(state["drops_full"] + state["drops_loss"])}
+
+    @property
+    def rules(self) -> dict[str, float]:
+        """Window, queue, marks, round trip and target of delay of the first transport, in bytes and seconds."""
+        rules, last = self.tables.fabric.rules[0], self.tables.fabric.link[-1]
+        used = {name: float(rules[name]) / scale for name, scale in (("window", 1), ("rtt", PS), ("target", PS))}
+        marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
+        used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
+        return used
+
+    def samples(self, network: Network) -> LinkSamples:
+        """Return what its links did over time, from the beginning, where they were sampled.
+
+        Parameters
+        ----------
+        network : Network
+            Network of the run.
+        """
+        rows, n = self._samples, len(self.tables.fabric.watched)
+        at = np.concatenate((np.zeros((1, rows.shape[1]), np.int64), rows))
+        queued, sent = np.zeros((2, len(at), network.n_links), np.int64)
+        queued[:, self.ways.links[:n]] = at[:, N_COUNTED : N_COUNTED + n]
+        sent[:, self.ways.links[:n]] = at[:, N_COUNTED + n :]
+        counts = {name: at[:, 1 + k] for k, name in enumerate(SAMPLED)}
+        return LinkSamples(at[:, 0] / PS, queued, sent, counts, np.minimum(self.rules["queue"], network.buffer))
+
+    @property
+    def _samples(self) -> NDArray[np.int64]:
+        fabric = self.tables.fabric
+        width = N_COUNTED + 2 * len(fabric.watched)
+        return np.asarray(fabric.sample[: fabric.state["n_samples"] * width].reshape(-1, width))
+
+    @property
+    def series(self) -> Rows:
+        """SAMPLE_ROW[n]: busy slots and bytes in queues over time, when asked for."""
+        rows, n = self._samples, len(self.tables.fabric.watched)
+        series = np.zeros(len(rows), SAMPLE_ROW)
+        series["time"], series["busy_slots"] = rows[:, 0], rows[:, 4]
+        series["queued"] = rows[:, N_COUNTED : N_COUNTED + n].sum(axis=1)
+        return series
+
+    @property
+    def taps(self) -> Rows:
+        """TAP_ROW[n]: packets that left the tapped links, by the network's numbers of links, when asked for."""
+        fabric = self.tables.fabric
+        taps = fabric.tap[: fabric.state["n_tapped"]].copy()
+        if len(taps):
+            taps["link"] = self.ways.links[taps["link"]]
+        return taps
 
 
 class Look:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
@@ -20,21 +19,18 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
-from commsim.engine.packet.finished_run import Look, check_run, times_of, with_counters
+from commsim.engine.packet.finished_run import Look, PacketRun, check_run, times_of, with_counters
 from commsim.engine.packet.hosts.work import no_work, paths_of, work_of_plan
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.flapping import Flapping
-from commsim.engine.packet.links.ways import Ways, ways_of, ways_of_paths
+from commsim.engine.packet.links.ways import ways_of, ways_of_paths
 from commsim.engine.packet.packet_run import Stop, require_finished, run_fabric
-from commsim.engine.packet.packet_state import SAMPLE_ROW, Rows
-from commsim.engine.packet.run_state import N_COUNTED
-from commsim.engine.packet.tables import Tables, build
+from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.spraying import Spraying, in_packets, over_path
 from commsim.engine.results import job_results, not_negative
 from commsim.routing.flaps import Flaps
@@ -78,52 +74,6 @@ class RunOptions(TypedDict, total=False):
     flaps: Flaps | None
     watch: LinkWatch | None
     by_job: Sequence[Spraying | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PacketRun:
-    """What happened in a run.
-
-    Parameters
-    ----------
-    results : tuple of Result
-        One per job of the plan, then one per job that switches aggregate. Counters of what packets met with are of all
-        jobs together; `link_bytes` has what data packets and answers put on each link, repeated ones too.
-    times : FlowTimes
-        Times of every transfer of the plan.
-    tables : Tables
-        All state at the end.
-    ways : Ways
-        Numbers of links in the tables.
-    cpu : float, s
-        CPU time of the simulation proper.
-    """
-
-    results: tuple[Result, ...]
-    times: FlowTimes
-    tables: Tables
-    ways: Ways
-    cpu: float
-
-    @property
-    def series(self) -> Rows:
-        """SAMPLE_ROW[n]: busy slots and bytes in queues over time, when asked for."""
-        fabric = self.tables.fabric
-        n = len(fabric.watched)
-        rows = fabric.sample[: fabric.state["n_samples"] * (N_COUNTED + 2 * n)].reshape(-1, N_COUNTED + 2 * n)
-        series = np.zeros(len(rows), SAMPLE_ROW)
-        series["time"], series["busy_slots"] = rows[:, 0], rows[:, 4]
-        series["queued"] = rows[:, N_COUNTED : N_COUNTED + n].sum(axis=1)
-        return series
-
-    @property
-    def taps(self) -> Rows:
-        """TAP_ROW[n]: packets that left the tapped links, by the network's numbers of links, when asked for."""
-        fabric = self.tables.fabric
-        taps = fabric.tap[: fabric.state["n_tapped"]].copy()
-        if len(taps):
-            taps["link"] = self.ways.links[taps["link"]]
-        return taps
 
 
 def run_packets(

@@ -1,10 +1,8 @@
-"""Messages over a network whose hosts spray packets: what is to be simulated, its run, and what came of it."""
+"""The loop of a packet run: kernels, what they stop for, room that grows, and why a run never ends."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from time import process_time
 from typing import Protocol
 
@@ -18,15 +16,11 @@ from commsim.engine.packet import run_state as rows_of
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.hosts.host_kernel import MARGIN, begin_run
 from commsim.engine.packet.hosts.host_kernel import run as run_kernel
-from commsim.engine.packet.hosts.work import work_of
-from commsim.engine.packet.links.flapping import Flapping
 from commsim.engine.packet.links.link_tables import more_records, with_packets
 from commsim.engine.packet.links.pauses import deadlocked, named
-from commsim.engine.packet.links.ways import Ways, ways_of
+from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import (
-    AT_HOST,
-    BETWEEN,
     CHANGE,
     DONE,
     FULL,
@@ -36,90 +30,10 @@ from commsim.engine.packet.packet_state import (
     TOO_LATE,
 )
 from commsim.engine.packet.run_state import Fabric
-from commsim.engine.packet.tables import Tables, build, with_more_packets
-from commsim.engine.packet.transports.spraying import Messages, Spraying
-from commsim.routing.flaps import Flaps
+from commsim.engine.packet.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SprayedRun:
-    """What came of a run.
-
-    Parameters
-    ----------
-    received, finished : float64[n_messages], s
-        Time from a message's start to its last byte at the receiver, and to the last acknowledgement at the sender.
-    delay : float64[n_messages], s
-        Queueing delay, smoothed, as known at the end to a sender whose transport measures it.
-    received_bytes : int64[n_messages], bytes
-        Bytes received on the wire, each packet counted once.
-    counters : dict of str to int
-        Packets sent, sent again, trimmed, dropped, marked and so on.
-    link_bytes, link_peak : int64[n_links], bytes
-        What left each link, in the order of the network's; the most data that queued before it.
-    sampled : float64[n], s
-        Times at which the links were sampled, without those at which nothing was under way.
-    counted : int64[n, 3]
-        Packets sent again, trimmed and marked until then, in all.
-    queued, sent : int64[n, n_links], bytes
-        What queued before each link then, and what it had sent.
-    rules : dict of str to float
-        Window, queue, marks and round trip that were used, in bytes and seconds.
-    """
-
-    received: NDArray[np.float64]
-    finished: NDArray[np.float64]
-    delay: NDArray[np.float64]
-    received_bytes: NDArray[np.int64]
-    counters: dict[str, int]
-    link_bytes: NDArray[np.int64]
-    link_peak: NDArray[np.int64]
-    sampled: NDArray[np.float64]
-    counted: NDArray[np.int64]
-    queued: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    rules: dict[str, float] = field(default_factory=dict)
-
-
-def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Flaps | None = None) -> SprayedRun:
-    """Send messages over a network, packet by packet.
-
-    Parameters
-    ----------
-    network : Network
-        Hosts with one link each, and switches; every link needs some latency.
-    messages : Messages
-        Messages to send, with source and destination.
-    spraying : Spraying
-        Transport, load balancing and switches.
-    flaps : Flaps, optional
-        Cables between switches that go down for a while.
-
-    Returns
-    -------
-    SprayedRun
-        Times and counts.
-
-    Raises
-    ------
-    InputError
-        If the network has other nodes, a cable of a host flaps, or one after the run, or packets keep to a path.
-    """
-    if spraying.on_path:
-        raise InputError("a pattern has no routing, which the balancing path keeps to: use the balancing ecmp")
-    ways = ways_of(network)
-    if flaps is not None and flaps.rto:
-        spraying = dataclasses.replace(spraying, rto=flaps.rto)
-    stops = [] if flaps is None else [Flapping(network, ways, flaps)]
-    tables = build(network, ways, work_of(messages, spraying), spraying, flaps=flaps is not None)
-    tables, finished, _ = run_fabric(tables, stops, np.zeros(0, np.int64))
-    require_finished(tables, finished, network, ways)
-    if flaps is not None:
-        flaps.require_begun(float(tables.fabric.flow["finished_at"].max(initial=0)) / PS)
-    return _result(ways, tables.fabric)
 
 
 def require_finished(tables: Tables, finished: bool, network: Network, ways: Ways) -> None:
@@ -244,35 +158,3 @@ def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
     if np.isfinite(when):
         queue = fabric.events
         schedule(queue, len(queue.event) - 1, round(when * PS))
-
-
-def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
-    flow, state, rules = fabric.flow, fabric.state, fabric.rules[0]
-    in_order, n = np.argsort(ways.links), len(fabric.watched)
-    width, at = rows_of.N_COUNTED + 2 * n, rows_of.N_COUNTED
-    sample = fabric.sample[: state["n_samples"] * width].reshape(-1, width)
-    kept = {
-        "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
-        "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
-        "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
-    }  # fmt: skip
-    counters = {name: int(state[field]) for name, field in kept.items()}
-    counters["n_dropped"] = int(state["drops_full"] + state["drops_loss"])
-    used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
-    last = fabric.link[-1]
-    marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
-    used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
-    return SprayedRun(
-        received=(flow["received_at"] - flow["ready"]) / PS,
-        finished=(flow["finished_at"] - flow["ready"]) / PS,
-        delay=flow["delay"] / PS,
-        received_bytes=flow["received"].copy(),
-        counters=counters,
-        link_bytes=fabric.link["n_bytes"][in_order],
-        link_peak=fabric.link["peak"][in_order],
-        sampled=sample[:, 0] / PS,
-        counted=sample[:, 1:4].copy(),
-        queued=sample[:, at : at + n][:, in_order[:n]],
-        sent=sample[:, at + n :][:, in_order[:n]],
-        rules=used,
-    )

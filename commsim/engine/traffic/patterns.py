@@ -1,14 +1,19 @@
-"""Patterns of traffic between hosts: who sends to whom, and when."""
+"""Patterns of traffic between hosts: who sends to whom, and when; by name, or read from a file."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.spec import read_arguments, split_spec
+from commsim.core.units import Seconds
 from commsim.engine.packet.transports.spraying import Messages
+from commsim.files.csv_rows import read_rows
 
 Numbers = NDArray[np.int32]
 
@@ -30,14 +35,13 @@ def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
     InputError
         If there are fewer than 2 hosts.
     """
-    if n_hosts < 2:
-        raise InputError(f"a permutation needs at least 2 hosts, got {n_hosts}")
+    _require_two(n_hosts)
     order = np.random.default_rng(seed).permutation(n_hosts).astype(np.int32)
     # along one random circle, so nobody sends to itself
     return _messages(order, np.roll(order, 1), nbytes)
 
 
-def incast(n_hosts: int, nbytes: int, *, senders: int, spread: float = 0.0, seed: int = 1) -> Messages:
+def incast(n_hosts: int, nbytes: int, *, senders: int = 8, spread: Seconds = 0.0, seed: int = 1) -> Messages:
     """Let some hosts send to one, all drawn at random, beginning within a time.
 
     Parameters
@@ -66,7 +70,7 @@ def incast(n_hosts: int, nbytes: int, *, senders: int, spread: float = 0.0, seed
     return _messages(hosts[1:], np.repeat(hosts[:1], senders), nbytes, start)
 
 
-def outcast(n_hosts: int, nbytes: int, *, receivers: int, seed: int = 1) -> Messages:
+def outcast(n_hosts: int, nbytes: int, *, receivers: int = 8, seed: int = 1) -> Messages:
     """Let one host send to some, all drawn at random.
 
     Parameters
@@ -84,12 +88,123 @@ def outcast(n_hosts: int, nbytes: int, *, receivers: int, seed: int = 1) -> Mess
     return _messages(there.dst, there.src, nbytes)
 
 
-def all_to_all(n_hosts: int, nbytes: int) -> Messages:
-    """Let every host send to every other at once; `nbytes` to each."""
+def all_to_all(n_hosts: int, nbytes: int, *, window: int | None = None) -> Messages:
+    """Let every host send to every other, `nbytes` to each.
+
+    Parameters
+    ----------
+    n_hosts : int
+        Number of hosts.
+    nbytes : int, bytes
+        Size of each message.
+    window : int, optional
+        Messages of a host under way at a time; by default all.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 hosts, or a window is less than 1.
+    """
+    _require_two(n_hosts)
+    if window is not None and window < 1:
+        raise InputError(f"all_to_all: window must be 1 or more, got {window}")
     src, dst = np.divmod(np.arange(n_hosts * n_hosts, dtype=np.int32), np.int32(n_hosts))
     # nobody begins with the same receiver as another
     dst = (src + dst) % n_hosts
-    return _messages(src[src != dst], dst[src != dst], nbytes)
+    sent = _messages(src[src != dst], dst[src != dst], nbytes)
+    if window is None:
+        return sent
+    number = np.arange(n_hosts * (n_hosts - 1))
+    return dataclasses.replace(sent, after=np.where(number % (n_hosts - 1) < window, -1, number - window))
+
+
+def random(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:
+    """Let every host send to another one that is drawn at random, so that some get from several.
+
+    Parameters
+    ----------
+    n_hosts, nbytes, seed
+        Same as in :func:`permutation`.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 hosts.
+    """
+    _require_two(n_hosts)
+    src = np.arange(n_hosts, dtype=np.int32)
+    return _messages(src, (src + np.random.default_rng(seed).integers(1, n_hosts, n_hosts)) % n_hosts, nbytes)
+
+
+def read_messages(path: str | Path, n_hosts: int) -> Messages:
+    """Read messages from a CSV file, such as ``commsim traffic --csv`` writes.
+
+    Parameters
+    ----------
+    path : path
+        Columns ``src`` and ``dst``, numbers of hosts from 0; ``size_B``; and, if there is one, ``start_s``.
+    n_hosts : int
+        Number of hosts of the network.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a message is impossible.
+    """
+    rows = []
+    for row in read_rows(path, ("src", "dst", "size_B")):
+        ends = row.whole("src"), row.whole("dst")
+        for column, end in zip(("src", "dst"), ends, strict=True):
+            if not 0 <= end < n_hosts:
+                row.refuse(column, f"one of the hosts 0..{n_hosts - 1}", end)
+        if ends[0] == ends[1]:
+            row.refuse("dst", "another host than src", ends[1])
+        if not 1 <= (size := row.whole("size_B")) < 2**53:
+            row.refuse("size_B", "at least 1 byte", size)
+        rows.append((*ends, size, row.number("start_s", 0.0)))
+    if not rows:
+        raise InputError(f"{path}: has no messages")
+    src, dst, nbytes, start = (np.array(column) for column in zip(*rows, strict=True))
+    return Messages(src.astype(np.int32), dst.astype(np.int32), nbytes.astype(np.int64), start.astype(float))
+
+
+def is_file(text: str) -> bool:
+    """Whether a pattern is a file, whose messages have sizes of their own."""
+    return text.endswith(".csv")
+
+
+def messages_of(text: str, n_hosts: int, nbytes: int, seed: int) -> Messages:
+    """Return the messages of a pattern.
+
+    Parameters
+    ----------
+    text : str
+        ``name:key=value,...`` of one of ``PATTERNS``, or a file as :func:`read_messages` takes it.
+    n_hosts : int
+        Number of hosts of the network.
+    nbytes : int, bytes
+        Size of each message; without effect for a file.
+    seed : int
+        Seed of the draw.
+
+    Raises
+    ------
+    InputError
+        If the pattern is unknown, or has no such parameter.
+    """
+    if is_file(text):
+        return read_messages(text, n_hosts)
+    name, raw = split_spec(text)
+    if name not in PATTERNS:
+        raise InputError(f"unknown pattern {name!r}; known: {', '.join(PATTERNS)}, FILE.csv")
+    build = PATTERNS[name]
+    seeds = {} if build is all_to_all else {"seed": seed}
+    return build(n_hosts, nbytes, **seeds, **read_arguments(build, raw, ("n_hosts", "nbytes", "seed")))
+
+
+def _require_two(n_hosts: int) -> None:
+    if n_hosts < 2:
+        raise InputError(f"a pattern needs at least 2 hosts, got {n_hosts}")
 
 
 def _messages(src: Numbers, dst: Numbers, nbytes: int, start: NDArray[np.float64] | float = 0.0) -> Messages:
@@ -99,4 +214,5 @@ def _messages(src: Numbers, dst: Numbers, nbytes: int, start: NDArray[np.float64
 
 PATTERNS: dict[str, Callable[..., Messages]] = {
     "permutation": permutation, "incast": incast, "outcast": outcast, "all_to_all": all_to_all,
+    "random": random,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.engine.packet.packet_run import SprayedRun
+from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.transports.spraying import Messages
 from commsim.files.trace_events import process_name, thread_name, write_events
 
@@ -17,7 +17,7 @@ US = 1e6  # of a second
 MESSAGES, LINKS = 0, 1  # processes
 
 
-def write_queues(path: str | Path, network: Network, messages: Messages, run: SprayedRun) -> int:
+def write_queues(path: str | Path, network: Network, messages: Messages, run: PacketRun) -> int:
     """Write messages as slices; packets sent again, trimmed and marked, and each link's queue and rate as counters.
 
     Rates of the links of one switch show which paths were taken when.
@@ -30,7 +30,7 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Sp
         Network of the run.
     messages : Messages
         Messages that were sent.
-    run : SprayedRun
+    run : PacketRun
         Run with samples.
 
     Returns
@@ -41,7 +41,7 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Sp
     return write_events(path, _events(network, messages, run))
 
 
-def _events(network: Network, messages: Messages, run: SprayedRun) -> Iterator[dict[str, Any]]:
+def _events(network: Network, messages: Messages, run: PacketRun) -> Iterator[dict[str, Any]]:
     yield process_name(MESSAGES, "messages")
     yield process_name(LINKS, "links")
     hosts = [network.nodes[i] for i in network.hosts]
@@ -52,16 +52,17 @@ def _events(network: Network, messages: Messages, run: SprayedRun) -> Iterator[d
             "ph": "X", "pid": MESSAGES, "tid": i, "name": name, "ts": messages.start[i] * US,
             "dur": run.finished[i] * US, "args": {"bytes": int(messages.nbytes[i])},
         }  # fmt: skip
-    if len(run.sampled) == 0:
+    taken = run.samples(network)
+    between = np.diff(taken.times)
+    if not len(between):
         return
-    between = np.diff(run.sampled)
-    for k, what in enumerate(("sent again", "trimmed", "marked")):
-        yield from _counter(f"packets {what}", "packets", run.sampled, run.counted[:, k])
-    for link in np.flatnonzero(run.sent[-1] > 0):
+    for what, count in taken.counts.items():
+        yield from _counter(f"packets {what}", "packets", taken.times, count)
+    for link in np.flatnonzero(taken.sent[-1] > 0):
         name = f"{network.nodes[network.src[link]]} -> {network.nodes[network.dst[link]]}"
-        rate = np.diff(run.sent[:, link]) / between * 8 / 1e9
-        yield from _counter(f"queue {name}", "queued", run.sampled, run.queued[:, link])
-        yield from _counter(f"rate {name}", "Gbps", run.sampled[:-1], rate)
+        rate = np.diff(taken.sent[:, link]) / between * 8 / 1e9
+        yield from _counter(f"queue {name}", "queued", taken.times, taken.queued[:, link])
+        yield from _counter(f"rate {name}", "Gbps", taken.times[:-1], rate)
 
 
 def _counter(name: str, unit: str, times: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:

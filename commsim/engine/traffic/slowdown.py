@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.network import Network
+from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.links.ways import Ways, ways_of
-from commsim.engine.packet.packet_run import SprayedRun, simulate
-from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.packet.transports.spraying import Messages
 
 Floats = NDArray[np.float64]
 
@@ -16,44 +17,11 @@ Floats = NDArray[np.float64]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
-def slowdowns(network: Network, messages: Messages, spraying: Spraying, run: SprayedRun) -> Floats:
-    """Divide each message's time until its receiver has it by :func:`alone`.
-
-    Parameters
-    ----------
-    network, messages, spraying
-        What was simulated.
-    run : SprayedRun
-        What came of it.
-
-    Returns
-    -------
-    float64[n_messages]
-        At least 1.
-    """
-    return run.received / alone(network, messages, spraying)
-
-
-def busiest_host(network: Network, messages: Messages, spraying: Spraying) -> float:
+def busiest_host(network: Network, messages: Messages, framing: Framing) -> float:
     """Bytes of the busiest host with headers, over its rate: no run is shorter, in seconds."""
-    wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
+    wire = framing.on_wire(messages.nbytes)
     port = network.bandwidth[np.argsort(network.src)][0]
     return float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
-
-
-def cost_of_flaps(network: Network, messages: Messages, spraying: Spraying, run: SprayedRun) -> dict[str, float]:
-    """Compare a run with the same without flaps: seconds by which the last message is later, and all in the mean.
-
-    Parameters
-    ----------
-    network, messages, spraying
-        What was simulated.
-    run : SprayedRun
-        What came of it with flaps.
-    """
-    whole = simulate(network, messages, spraying)
-    last, before = (float((messages.start + one.finished).max()) for one in (run, whole))
-    return {"last_s": last - before, "mean_s": float(run.finished.mean() - whole.finished.mean())}
 
 
 def cumulative(values: Floats) -> dict[str, float]:
@@ -61,8 +29,8 @@ def cumulative(values: Floats) -> dict[str, float]:
     return {f"{share:g}": float(np.quantile(values, share, method="inverted_cdf")) for share in SHARES}
 
 
-def alone(network: Network, messages: Messages, spraying: Spraying) -> Floats:
-    """Least time that a message can take until its receiver has it, in seconds.
+def alone(network: Network, messages: Messages, framing: Framing) -> Floats:
+    """Least time that a message in packets can take until its receiver has it, in seconds.
 
     Its packets leave the host one after the other, and each is stored and forwarded at every switch. Later links are
     taken to be no bottleneck, since packets are spread over many of them; the last packet may be short, and the one
@@ -75,12 +43,32 @@ def alone(network: Network, messages: Messages, spraying: Spraying) -> Floats:
     ways = ways_of(network)
     first = network.bandwidth[ways.links[: len(ways.hosts)]][messages.src]
     latency, per_byte = _ways_between(network, ways, messages)
-    full = np.minimum(messages.nbytes, spraying.payload) + spraying.header
-    n_packets = -(-messages.nbytes // spraying.payload)
-    last = messages.nbytes - (n_packets - 1) * spraying.payload + spraying.header
-    before = (n_packets - 1) * (spraying.payload + spraying.header) / first
+    full = np.minimum(messages.nbytes, framing.payload) + framing.header
+    n_packets = np.ceil(messages.nbytes / framing.payload)
+    last = messages.nbytes - (n_packets - 1) * framing.payload + framing.header
+    before = (n_packets - 1) * (framing.payload + framing.header) / first
     ends_full = np.where(n_packets > 1, before + full * per_byte, 0.0)
     return np.asarray(latency + np.maximum(ends_full, before + last / first + last * per_byte), np.float64)
+
+
+def alone_on_path(plan: FlowPlan, messages: Messages, framing: Framing) -> Floats:
+    """Least time of a message that flows along its path, in seconds.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        Plan of the messages, from :func:`commsim.engine.traffic.host_messages.plan_messages`.
+    messages, framing
+        Messages, and the packets that they are cut into.
+
+    Returns
+    -------
+    float64[n_messages], s
+    """
+    network = plan.network
+    ends = np.asarray(network.hosts)[np.stack((messages.src, messages.dst))]
+    fixed = plan.routes.latency + network.overhead[ends[0]] + network.recv_overhead[ends[1]]
+    return np.asarray(framing.on_wire(messages.nbytes) / plan.routes.rates(network) + fixed)
 
 
 def _ways_between(network: Network, ways: Ways, messages: Messages) -> tuple[Floats, Floats]:

@@ -8,21 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.engine.link_samples import LinkSamples
-from commsim.engine.packet.packet_run import SprayedRun
+from commsim.engine.packet.finished_run import PacketRun
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.study import Study
 
 from . import figures_of_links as links
 from .figures_of_messages import slowdown_figure, times_figure, times_table
 
-COUNTED = ("sent again", "trimmed", "marked")
-
 
 def study_of_traffic(
     title: str,
     network: Network,
-    run: SprayedRun,
+    run: PacketRun,
     slowdown: NDArray[np.float64],
     provenance: Mapping[str, str],
     remarks: Sequence[str] = (),
@@ -35,7 +32,7 @@ def study_of_traffic(
         Title of the page.
     network : Network
         Network of the run.
-    run : SprayedRun
+    run : PacketRun
         Run with samples of its links.
     slowdown : float64[n_messages]
         Slowdown of its messages.
@@ -44,7 +41,7 @@ def study_of_traffic(
     remarks : sequence of str
         What the command said of its results.
     """
-    samples = samples_of(network, run)
+    samples = run.samples(network)
     makers: dict[str, Callable[[], Figure]] = {
         "times": lambda: times_figure(run.received, run.finished),
         "slowdown": lambda: slowdown_figure(slowdown),
@@ -65,16 +62,3 @@ def study_of_traffic(
         title, rows, provenance=provenance, remarks=tuple(remarks), left_out=left_out, figures=tuple(figures),
         listed=tuple(rows),
     )  # fmt: skip
-
-
-def samples_of(network: Network, run: SprayedRun) -> LinkSamples:
-    """Return what a sprayed run knows of its links over time, from its beginning."""
-    none = np.zeros((1, network.n_links), np.int64)
-    counts = np.concatenate((np.zeros((1, len(COUNTED)), np.int64), run.counted))
-    return LinkSamples(
-        np.r_[0.0, run.sampled],
-        np.concatenate((none, run.queued)) if len(run.sampled) else none,
-        np.concatenate((none, run.sent)) if len(run.sampled) else none,
-        {name: counts[:, k] for k, name in enumerate(COUNTED)},
-        np.minimum(run.rules["queue"], network.buffer),
-    )

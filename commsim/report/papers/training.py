@@ -232,8 +232,8 @@ def marks_avoided(jobs: list[list[float]], shifts: list[float], rate: float, gbp
 def marks(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float) -> int:
     """Packets marked in a few iterations of jobs; parameters as :func:`marks_avoided`."""
     from commsim.core.network import HOST, SWITCH, Network
-    from commsim.engine.packet.packet_run import simulate
     from commsim.engine.packet.transports.spraying import Messages, Spraying
+    from commsim.engine.traffic.host_messages import run_messages
 
     n = len(jobs)
     hosts, near, far = np.arange(2 * n), 2 * n, 2 * n + 1
@@ -248,5 +248,5 @@ def marks(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float
     times = start + np.array(shifts) * 1e-3 / FASTER + np.arange(ITERATIONS)[:, None] * period
     size = np.tile((length * rate * GBPS).astype(np.int64), ITERATIONS)
     src, dst = (np.tile(side, ITERATIONS).astype(np.int32) for side in (hosts[:n], hosts[n:]))
-    run = simulate(network, Messages(src, dst, size, times.ravel()), Spraying("dcqcn", balancing="ecmp"))
+    run = run_messages(network, Messages(src, dst, size, times.ravel()), Spraying("dcqcn", balancing="ecmp"))
     return run.counters["n_marked"]

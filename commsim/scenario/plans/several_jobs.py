@@ -22,6 +22,7 @@ from commsim.scenario.result_remarks import remarks_of_results
 from commsim.scenario.scenario import Scenario, Wish
 from commsim.scenario.together.background import draw_messages
 from commsim.scenario.together.composition import Composition, JobEntry
+from commsim.scenario.together.own_transports import own_transport, transports_of, without_pauses
 from commsim.scenario.together.shared_run import Shared, SharedPlan, SharedRun, shared_network
 from commsim.scenario.together.sharing import Sharing
 
@@ -54,8 +55,14 @@ class JobsPlan(SharedPlan):
             If the engine does not know a job's kind, weight or cap.
         """
         results, took, ideal = self._predicted(wish)
-        alone = tuple(self.alone(k)._predicted(wish)[0][0].time for k in range(len(self.entries)))
-        return Outcome(self.run.checked(results), details=Sharing(alone, took, ideal))
+        whole = dataclasses.replace(wish, flaps=None)
+        alone = tuple(self.alone(k)._predicted(whole)[0][0].time for k in range(len(self.entries)))
+        transports = transports_of(self.entries, self.run.plans, self.network, wish)
+        said = without_pauses(self.entries, self.network, wish)
+        if wish.flaps is not None:
+            said.append("alone: each job without the others, and without the flap")
+        details = Sharing(alone, took, ideal, transports if len(set(transports)) > 1 else ())
+        return Outcome(self.run.checked(results), tuple(said), details)
 
     def remarks(
         self,
@@ -67,6 +74,9 @@ class JobsPlan(SharedPlan):
         """Return what the results leave out, assume or depend on."""
         runs = zip(self.run.plans, self.run.entries, strict=True)
         own = [remark for plan, entry in runs for remark in plan.remarks_of_sizes([entry.size])]
+        if any("flap_lost_s" in result.counters for result in results):
+            named = zip(self.entries, results, strict=True)
+            return own + [f"{entry.name}: {line}" for entry, one in named for line in remarks_of_results([one])]
         return own + remarks_of_results(results)
 
     def predict(self, **options: Any) -> Shared:
@@ -97,10 +107,11 @@ class JobsPlan(SharedPlan):
             raise InputError(f"jobs share a network in the flow or the packet engine, got engine {wish.engine}")
         if wish.transport is not None and len(self.entries) == 1:  # a single job has every link to itself
             wish = dataclasses.replace(wish, transport=dataclasses.replace(wish.transport, class_weights=()))
-        if own := self.run.how(self.entries[0].packets, wish) if self._is_single and wish.engine == "packet" else None:
-            wish = dataclasses.replace(wish, transport=own)
+        own, in_slots = self.entries[0].packets, self.run.plans[0].in_slots
+        if self._is_single and wish.engine == "packet" and own and not in_slots:
+            wish = dataclasses.replace(wish, transport=own_transport(own, self.network, wish))
         # packets of a switch system alone meet the queues of the fabric that its neighbours spray over
-        if self._is_single and not (wish.sprays and self.run.plans[0].in_slots):
+        if self._is_single and not (in_slots and (wish.sprays or own)):
             named = dataclasses.replace(self.run.plans[0].run(self.entries[0].size, wish), engine=wish.engine)
             return (named,), np.empty(0), np.empty(0)
         return self.run.shared(wish)
@@ -178,6 +189,6 @@ JOBS = Kind(
     name="jobs",
     asked_by="jobs",
     plan=_planned,
-    honours=COMMON | {"jobs"},
+    honours=COMMON | {"jobs", "flaps"},
     refusal=JOBS_ONLY,
 )

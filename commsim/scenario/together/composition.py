@@ -13,12 +13,14 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.flow_plan import number_of
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
-from commsim.scenario.packet_options import SPRAYING, TRANSPORT, checked_packets
+from commsim.scenario.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
 
 _RANKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?", re.ASCII)
 MAX_LOAD = 1.0
 # What a job may say of its packets; losses, pauses and shared buffers are the fabric's.
 OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_probability")
+# Flags of a run that have another name than the option.
+OF_RUN = {"pause_at": "--pause", "resume_at": "--pause", "alpha": "--buffer-alpha"}
 __all__ = ["Background", "Composition", "JobEntry", "read_composition"]
 
 
@@ -184,11 +186,18 @@ def _background(entry: Fields) -> Background:
 
 def _packets(entry: Fields) -> dict[str, Any] | None:
     """Read how packets are sent; None where nothing is said."""
-    given = {key: entry.raw(key) for key in OWN if key in entry}
+    for key in FABRIC.keys() - {*OWN}:
+        if key in entry:
+            entry.fail(key, f"is the fabric's, whoever sends: give it to the run, {OF_RUN.get(key, _flag(key))}")
+    given = {key: entry.raw(key) for key in OWN}
     try:
         return checked_packets(given, None, None) or None
     except InputError as error:
         entry.fail(None, f": {error}")
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
 
 
 def _positive(entry: Fields, key: str, parse: Callable[[str, str], float], default: float | None) -> float:

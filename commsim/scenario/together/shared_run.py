@@ -22,7 +22,6 @@ from commsim.engine.alpha_beta import simulate_alpha_beta
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.scenario.bounds.floor import ON_PAPER, SLACK
-from commsim.scenario.packet_options import packets_of
 from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
@@ -30,10 +29,10 @@ from commsim.scenario.scenario import Wish
 from .background import Messages
 from .composition import JobEntry
 from .job_costs import framed, has_own_costs, shared_job, with_rest
+from .own_transports import own_transport
 
 if TYPE_CHECKING:
     from commsim.engine.packet.aggregated.packet_job import AggregationJob
-    from commsim.engine.packet.transports.spraying import Spraying
 
 # Engines that simulate jobs together, beside the packet engine; alpha-beta knows no contention between them.
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
@@ -251,17 +250,6 @@ class SharedRun:
         if told and engine != "packet":
             raise InputError(f"{next(iter(told))} of a job needs engine packet, got engine {engine}")
 
-    def how(self, given: Mapping[str, Any] | None, wish: Wish) -> Spraying | None:
-        """Return how the packets of an entry are sent which says so itself; None as the run's.
-
-        Queues are as deep as the run says where the entry does not.
-        """
-        if not given:
-            return None
-        own, run = packets_of(given, self.network), wish.transport
-        deep = run is not None and run.queue is not None and own.queue is None
-        return dataclasses.replace(own, queue=run.queue) if deep and run is not None else own
-
     def _in_packets(self, sized: Sized, plain: list[int], slots: list[AggregationJob], wish: Wish) -> list[Result]:
         """Simulate packets: of messages, and of the slots of switch systems."""
         from commsim.engine.packet.messages import run_beside, simulate_packets
@@ -271,10 +259,11 @@ class SharedRun:
         if sized.plan is not None:
             expect_packets(sized.plan, sized.sizes, wish.transport)
         given: dict[str, Any] = {"starts": sized.starts, "seed": self.seed, "framing": wish.framing}
-        of_background = [self.how(one, wish) for one in self.background]
-        given["by_job"] = [self.how(self.entries[k].packets, wish) for k in plain]
+        of_background = [own_transport(one, self.network, wish) for one in self.background]
+        given["by_job"] = [own_transport(self.entries[k].packets, self.network, wish) for k in plain]
         given["by_job"] += [of_background[i] if of_background else None for i in self.messages.of]
         if slots or sized.plan is None:
+            given["flaps"] = wish.flaps
             given |= {} if sized.plan is not None else {"network": self.network, "framing": None, "starts": 0.0}
             return list(run_beside(sized.plan, sized.sizes, slots, wish.transport, values=several, **given).results)
         if wish.flaps is not None:

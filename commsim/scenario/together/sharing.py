@@ -26,11 +26,14 @@ class Sharing:
         Time of each job without the others.
     took, ideal : float64[n_messages], s
         Time of each background message, and its time without other traffic.
+    transports : tuple of str
+        How each job's packets are sent, where jobs differ; else empty.
     """
 
     alone: tuple[float, ...]
     took: NDArray[np.float64]
     ideal: NDArray[np.float64]
+    transports: tuple[str, ...] = ()
 
     def slowdowns(self, results: Sequence[Result]) -> tuple[float, ...]:
         """Return how many times its time alone each job takes; 1 of one that takes no time alone."""

@@ -46,6 +46,13 @@ def test_a_score_is_checked_by_simulation(commsim, jobs):
     assert half["predicted_iteration_ms"]["j1"] > 40
 
 
+def test_a_job_of_the_check_by_flows_has_no_transport(commsim, tmp_path):
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps([FORTY | {"transport": "nscc"}, SIXTY]))
+    message = commsim.refuses("place", "score", "--capacity", "50Gbps", "--check", path)
+    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placement" in message
+
+
 def test_candidates_of_the_shipped_example_come_best_first(commsim):
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
     tree = commsim.results("place", *files, "--candidates", "6", "--check")

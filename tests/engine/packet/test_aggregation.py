@@ -11,8 +11,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
+from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.fabric import Fabric
-from commsim.engine.packet.messages import PacketRun, simulate_aggregation
+from commsim.engine.packet.messages import simulate_aggregation
 from commsim.scenario.aggregation_jobs import aggregation_job, job_workers, with_loss
 from commsim.scenario.inputs import load_network
 from switch_model.system import System

@@ -3,25 +3,35 @@
 import random
 from collections import deque
 
+import numpy as np
 import pytest
 
-from commsim.engine.packet import tables
-from commsim.engine.packet.hosts.work import work_of
+from commsim.engine.flow import payload
+from commsim.engine.packet.hosts.work import work_of_plan
 from commsim.engine.packet.links.ways import ways_of
 from commsim.engine.packet.run_state import N_RECYCLED
+from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, WORST, learn, next_entropy
 from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.traffic.host_messages import plan_messages
 from commsim.engine.traffic.patterns import permutation
 from topologies.leaf_spine import leaf_spine
 
 ENTROPIES = 16
 
 
+def laid_out(network, spraying):
+    """The tables of a permutation before anything is sent."""
+    sent, ways = permutation(4, 100_000), ways_of(network)
+    plan, n = plan_messages(network, sent), len(sent.src)
+    work = work_of_plan(plan, payload(plan, 1.0), np.zeros(2 * n), ways, [spraying], np.zeros(1, np.int64))
+    return build(network, ways, work, spraying).fabric
+
+
 @pytest.mark.parametrize("balancing", ["reps", "mixed"])
 def test_entropies_of_good_packets_are_sent_again_in_the_order_in_which_they_came_back(balancing):
     network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", balancing, ENTROPIES)
-    work = work_of(permutation(4, 100_000), spraying)
-    fabric = tables.build(network, ways_of(network), work, spraying).fabric
+    fabric = laid_out(network, spraying)
     draw, waiting, sent = random.Random(3), deque(), 0
     for _ in range(3000):
         if draw.random() < 0.6:
@@ -38,7 +48,7 @@ def test_entropies_of_good_packets_are_sent_again_in_the_order_in_which_they_cam
 
 def test_an_entropys_penalties_add_up_to_the_worst():
     network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", "bitmap", ENTROPIES)
-    fabric = tables.build(network, ways_of(network), work_of(permutation(4, 100_000), spraying), spraying).fabric
+    fabric = laid_out(network, spraying)
     found = []
     for penalty in (FOR_MARK, FOR_MARK, FOR_TRIM, FOR_LOSS, FOR_LOSS):
         getattr(learn, "py_func", learn)(fabric, 1, 5, penalty)
@@ -50,7 +60,7 @@ def test_an_entropys_penalties_add_up_to_the_worst():
 @pytest.mark.parametrize("balancing", ["oblivious", "bitmap"])
 def test_all_entropies_have_their_turn_in_each_round(balancing):
     network, spraying = leaf_spine(2, 2, 2), Spraying("nscc", balancing, ENTROPIES)
-    fabric = tables.build(network, ways_of(network), work_of(permutation(4, 100_000), spraying), spraying).fabric
+    fabric = laid_out(network, spraying)
     for _ in range(8):
         sent = [getattr(next_entropy, "py_func", next_entropy)(fabric, 1) for _ in range(ENTROPIES)]
         assert sorted(one - int(fabric.flow[1]["upper"]) for one in sent) == list(range(ENTROPIES))

@@ -11,8 +11,8 @@ from commsim.core.network_queries import find_link
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast, permutation
 from commsim.routing.flaps import read_flaps
 from topologies.leaf_spine import leaf_spine
@@ -25,7 +25,7 @@ ALL = 9 * (1_000_000 + -(-1_000_000 // PAYLOAD) * HEADER)
 
 def run(flap="link:leaf0:spine0@20us+40us", detection=10e-6, transport="nscc", balancing="mixed", seed=1, sent=SENT):
     flaps = read_flaps([flap] if isinstance(flap, str) else flap, NETWORK, detection=detection)
-    return simulate(NETWORK, sent, Spraying(transport, balancing, 16, seed=seed), flaps)
+    return run_messages(NETWORK, sent, Spraying(transport, balancing, 16, seed=seed), flaps)
 
 
 @settings(max_examples=30, deadline=None)
@@ -40,7 +40,7 @@ def run(flap="link:leaf0:spine0@20us+40us", detection=10e-6, transport="nscc", b
 def test_every_packet_arrives_once_whatever_flaps(flaps, detection, transport, balancing, seed):
     texts = [f"link:leaf{a}:spine{b}@{at}us+{length}us" for a, b, at, length in flaps]
     found = run(texts, detection, transport, balancing, seed)
-    assert found.received_bytes.sum() == ALL
+    assert found.tables.fabric.flow["received"].sum() == ALL
     assert (found.finished >= found.received).all()
     again = run(texts, detection, transport, balancing, seed)
     assert np.array_equal(found.finished, again.finished)
@@ -54,13 +54,13 @@ def test_nothing_is_sent_over_a_cable_that_switches_know_to_be_down(transport):
     found = run(f"link:leaf0:spine0@0s+{end * 0.9:.9f}s", detection=0.0, transport=transport)
     cable = [find_link(NETWORK, name) for name in ("leaf0:spine0", "spine0:leaf0")]
     # it comes up for the last tenth
-    assert (found.link_bytes[cable] < 0.3 * whole.link_bytes[cable]).all()
+    assert (found.results[0].link_bytes[cable] < 0.3 * whole.results[0].link_bytes[cable]).all()
     assert found.counters["n_dropped"] == 0
 
 
 def test_a_cable_may_stay_down_longer_than_the_run():
     found = run("link:leaf0:spine0@20us+9s", detection=0.0)
-    assert found.received_bytes.sum() == ALL
+    assert found.tables.fabric.flow["received"].sum() == ALL
     assert found.finished.max() < 1
 
 
@@ -84,7 +84,7 @@ def test_what_was_queued_and_under_way_is_lost_with_the_cable():
     # the receiver is on leaf0, and packets come to it over all spines when the cable is cut
     found = run("link:spine0:leaf0@15us+1us", detection=1.0, sent=incoming)
     assert found.counters["n_dropped"] > 0
-    assert found.received_bytes.sum() == 6 * (500_000 + -(-500_000 // PAYLOAD) * HEADER)
+    assert found.tables.fabric.flow["received"].sum() == 6 * (500_000 + -(-500_000 // PAYLOAD) * HEADER)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_flaps_that_cannot_be_are_refused(flap, message):
 
 def test_another_timeout_changes_when_what_was_lost_is_sent_again():
     late, soon = (
-        simulate(
+        run_messages(
             NETWORK, SENT, Spraying("nscc"), read_flaps(["link:leaf0:spine0@1us+40us"], NETWORK, detection=1.0, rto=rto)
         )
         for rto in (1e-3, 2e-5)
@@ -117,6 +117,6 @@ def test_jobs_of_which_some_keep_to_a_path_are_refused():
         run_packets(plan_flows(NETWORK, jobs), 1e5, flaps=flaps, by_job=[Spraying(), None])
 
 
-def test_a_pattern_has_no_path_to_keep_to():
-    with pytest.raises(InputError, match="use the balancing ecmp"):
-        simulate(NETWORK, SENT, Spraying("nscc", "path"))
+def test_messages_that_keep_to_a_path_go_round_what_flaps():
+    found = run("link:leaf0:spine0@20us+50us", detection=1e-6, balancing="path")
+    assert found.tables.fabric.flow["received"].sum() == ALL

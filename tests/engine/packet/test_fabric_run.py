@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 from plain_fabric import PlainFabric
 
 from commsim.core.errors import InputError
-from commsim.engine.packet import packet_run as fabric_run
-from commsim.engine.packet.hosts.work import work_of
 from commsim.engine.packet.links.loss_kernel import mix
 from commsim.engine.packet.links.ways import ways_of
-from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import all_to_all, incast, outcast, permutation
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -36,7 +34,7 @@ def small(**more):
 @pytest.mark.parametrize("transport", ["nscc", "window"])
 def test_one_message_takes_its_bytes_and_its_hops(dst, hops, transport):
     n = 40
-    run = simulate(small(), messages((0, dst, n * (MTU - HEADER), 0.0)), Spraying(transport))
+    run = run_messages(small(), messages((0, dst, n * (MTU - HEADER), 0.0)), Spraying(transport))
     # store and forward: the last packet is sent once more on each further link
     assert run.received[0] == pytest.approx((n + hops - 1) * MTU / RATE + hops * HOP, rel=1e-12)
     assert run.finished[0] == pytest.approx(run.received[0] + hops * (HEADER / RATE + HOP), rel=1e-12)
@@ -44,7 +42,7 @@ def test_one_message_takes_its_bytes_and_its_hops(dst, hops, transport):
 
 def test_credit_paces_a_message_at_its_share_of_the_link():
     n = 1000
-    run = simulate(small(), messages((0, 5, n * (MTU - HEADER), 0.0)), Spraying("rccc"))
+    run = run_messages(small(), messages((0, 5, n * (MTU - HEADER), 0.0)), Spraying("rccc"))
     paid = (n * MTU - 1.0 * RATE * run.rules["rtt"]) / RATE
     assert run.received[0] == pytest.approx(run.rules["rtt"] / 2 + run.rules["rtt"] + paid / 0.99, rel=0.01)
 
@@ -80,9 +78,9 @@ def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
     n = int(keep.sum())
     sent = Messages(sent.src[keep], sent.dst[keep], generator.integers(1, 60_000, n), generator.random(n) * 2e-5)
     spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
-    run = simulate(network, sent, spraying)
+    run = run_messages(network, sent, spraying)
     ways = ways_of(network)
-    fabric = fabric_run.build(network, ways, work_of(sent, spraying), spraying).fabric
+    fabric = run.tables.fabric
     received, finished = PlainFabric(network, ways, sent, 4096, 64, same_paths(fabric, ways)).run()
     begin = np.round(sent.start * 1e12)
     np.testing.assert_array_equal(np.round(run.received * 1e12), received - begin)
@@ -107,14 +105,14 @@ def test_every_packet_arrives_once_whatever_is_trimmed_or_lost(transport, balanc
         src.astype(np.int32), dst.astype(np.int32), generator.integers(1, 300_000, n), generator.random(n) * 1e-5
     )
     spraying = Spraying(transport, balancing, 16, queue=room * MTU, trims=trims, seed=int(seed % 1000))
-    run = simulate(network, sent, spraying)
+    run = run_messages(network, sent, spraying)
     wire = sent.nbytes + -(-sent.nbytes // 4096) * HEADER
-    np.testing.assert_array_equal(run.received_bytes, wire)
+    np.testing.assert_array_equal(run.tables.fabric.flow["received"], wire)
     packets = int((-(-sent.nbytes // 4096)).sum())
     assert run.counters["n_sent"] - run.counters["n_resent"] == packets
     assert (run.received > wire / RATE).all()
     assert (run.finished > run.received).all()
-    again = simulate(network, sent, spraying)
+    again = run_messages(network, sent, spraying)
     np.testing.assert_array_equal(run.finished, again.finished)
     assert run.counters == again.counters
 
@@ -122,12 +120,13 @@ def test_every_packet_arrives_once_whatever_is_trimmed_or_lost(transport, balanc
 def test_bytes_are_conserved_at_every_switch_where_nothing_is_trimmed():
     network = small()
     sent = permutation(16, 1_000_000, seed=3)
-    run = simulate(network, sent, Spraying("nscc", queue=1e9))
+    run = run_messages(network, sent, Spraying("nscc", queue=1e9))
     assert run.counters["n_trimmed"] == run.counters["n_dropped"] == 0
+    carried = run.results[0].link_bytes
     for node in np.flatnonzero(network.kind == 1):
-        assert run.link_bytes[network.dst == node].sum() == run.link_bytes[network.src == node].sum()
-    to_hosts = run.link_bytes[np.isin(network.dst, network.hosts)].sum()
-    assert to_hosts == run.received_bytes.sum() + HEADER * run.counters["n_acks"]
+        assert carried[network.dst == node].sum() == carried[network.src == node].sum()
+    to_hosts = carried[np.isin(network.dst, network.hosts)].sum()
+    assert to_hosts == run.tables.fabric.flow["received"].sum() + HEADER * run.counters["n_acks"]
 
 
 def test_paths_are_the_equal_cost_sets_of_the_network():
@@ -147,7 +146,7 @@ def test_one_path_for_each_message_collides_and_spraying_does_not():
     network = leaf_spine(8, 8, 8, bandwidth=RATE, latency=HOP)
     sent = permutation(64, 2_000_000, seed=2)
     tails = {
-        name: simulate(network, sent, Spraying("nscc", name, 64)).finished.max()
+        name: run_messages(network, sent, Spraying("nscc", name, 64)).finished.max()
         for name in ("ecmp", "mixed", "adaptive")
     }
     ideal = 2_000_000 * MTU / (MTU - HEADER) / RATE + 8 * HOP
@@ -160,7 +159,7 @@ def test_one_path_for_each_message_collides_and_spraying_does_not():
 @pytest.mark.parametrize("senders", [2, 8, 12])
 def test_an_incast_fills_the_receivers_link(transport, senders):
     size = 2_000_000
-    run = simulate(small(), incast(16, size, senders=senders), Spraying(transport))
+    run = run_messages(small(), incast(16, size, senders=senders), Spraying(transport))
     ideal = senders * size * MTU / (MTU - HEADER) / RATE
     assert ideal < run.finished.max() < 1.06 * ideal + 30e-6
     # fair: the first to end is not far ahead
@@ -168,7 +167,7 @@ def test_an_incast_fills_the_receivers_link(transport, senders):
 
 
 def test_an_outcast_shares_the_senders_link():
-    run = simulate(small(), outcast(16, 1_000_000, receivers=4), Spraying("nscc"))
+    run = run_messages(small(), outcast(16, 1_000_000, receivers=4), Spraying("nscc"))
     ideal = 4 * 1_000_000 * MTU / (MTU - HEADER) / RATE
     assert ideal < run.finished.max() < 1.02 * ideal + 20e-6
 
@@ -207,8 +206,8 @@ def test_dctcp_keeps_the_queue_between_the_threshold_and_one_packet_more_for_eac
     network = star(senders + 1, bandwidth=rate, latency=HOP)
     share = (2 * 2 * HOP * rate + 2 * MTU + threshold) / senders  # fairness: test_fixed_points
     spraying = Spraying("dctcp", "ecmp", 1, queue=1e7, ecn=(threshold, threshold), window=share)
-    run = simulate(network, incast(senders + 1, 16_000_000 // senders, senders=senders), spraying)
-    assert threshold <= run.link_peak.max() <= threshold + (senders + 1) * MTU
+    run = run_messages(network, incast(senders + 1, 16_000_000 // senders, senders=senders), spraying)
+    assert threshold <= run.results[0].counters["peak_queue_bytes"] <= threshold + (senders + 1) * MTU
     assert run.finished.max() == pytest.approx(16_000_000 * MTU / (MTU - HEADER) / rate, rel=0.01)
 
 
@@ -228,7 +227,7 @@ def test_eqds_meets_the_targets_of_its_simulator(name):
     network = fat_tree(4, bandwidth=12.5e9, latency=HOP)
     size = 2_000_000
     sent = permutation(16, size) if pairs is None else messages(*((a, b, size, 0.0) for a, b in pairs))
-    run = simulate(network, sent, Spraying("eqds", "oblivious" if entropies > 1 else "ecmp", entropies))
+    run = run_messages(network, sent, Spraying("eqds", "oblivious" if entropies > 1 else "ecmp", entropies))
     assert size * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
 
 
@@ -237,7 +236,7 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
     size = 2_000_000
     network = fat_tree(4, bandwidth=12.5e9, latency=HOP)
     sent = messages(*((i, 15, size, 0.0) for i in range(14)), (1, 14, size, 0.0))
-    run = simulate(network, sent, Spraying("eqds", "oblivious"))
+    run = run_messages(network, sent, Spraying("eqds", "oblivious"))
     assert 14 * size * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < 2500e-6
     assert run.finished[-1] < 240e-6
 
@@ -250,7 +249,7 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
 )
 def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target):
     network = fat_tree(16, bandwidth=12.5e9, latency=HOP)
-    run = simulate(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, entropies, ecn=ecn))
+    run = run_messages(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, entropies, ecn=ecn))
     assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
 
 
@@ -263,7 +262,7 @@ def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balanc
         16, 4, 16, 4, 4, bandwidth=12.5e9, rack_oversubscription=4, pod_oversubscription=1, latency=HOP
     )
     sent = permutation(1024, 2_000_000)
-    run = simulate(network, sent, Spraying("eqds", balancing, 128, ecn=ecn))
+    run = run_messages(network, sent, Spraying("eqds", balancing, 128, ecn=ecn))
     leaving = np.bincount(sent.src[sent.src // 16 != sent.dst // 16] // 16, minlength=64).max()
     fluid = leaving / 4 * 2_000_000 * MTU / (MTU - HEADER) / 12.5e9  # through the fullest rack's uplinks
     assert fluid < run.finished.max() < 880e-6
@@ -279,7 +278,7 @@ def test_published_permutations_of_8192_hosts(transport, oversubscription, paths
     # results of the Ultra Ethernet simulator, 400 Gbit/s, 1 MB; tail in us; NSCC of the later date where there are two
     network = leaf_spine(128, 64 // oversubscription, 64, bandwidth=RATE, latency=HOP)
     spraying = Spraying(transport, "mixed", paths, queue=100 * MTU, ecn=(25 * MTU, 75 * MTU), window=150 * MTU)
-    run = simulate(network, permutation(8192, 1_000_000), spraying)
+    run = run_messages(network, permutation(8192, 1_000_000), spraying)
     assert run.finished.max() * 1e6 == pytest.approx(published, rel=0.12)
 
 
@@ -292,7 +291,7 @@ def test_published_incasts(transport, senders, published):
     network = leaf_spine(64, 8, 8, bandwidth=RATE, latency=HOP)
     spraying = Spraying(transport, queue=100 * MTU, ecn=(25 * MTU, 75 * MTU), window=150 * MTU)
     took = [
-        simulate(network, incast(512, 1 << 20, senders=senders, seed=k), dataclasses.replace(spraying, seed=k))
+        run_messages(network, incast(512, 1 << 20, senders=senders, seed=k), dataclasses.replace(spraying, seed=k))
         for k in range(1, 8)
     ]
     # single draws of 8 senders are up to 6 % apart
@@ -307,26 +306,27 @@ def test_ndp_shares_links_as_in_its_figure_21():
     rows = [(a, b, int(rate * 0.06), 0.0) for (a, b), rate in zip(ends, published, strict=True)]
     spraying = Spraying("ndp", "ecmp", 1, mtu - HEADER, queue=8 * mtu, window=23 * mtu, ecn=(0, 0))
     sent = messages(*rows)
-    run = simulate(star(6, bandwidth=1.25e9, latency=HOP), sent, spraying)
+    run = run_messages(star(6, bandwidth=1.25e9, latency=HOP), sent, spraying)
     np.testing.assert_allclose(sent.nbytes / run.received, published, rtol=0.03)
 
 
 def test_swift_fills_the_link_with_a_short_queue_and_fair_shares():
     rate, senders = 12.5e9, 4
     spraying = Spraying("swift", "ecmp", 1, queue=1e7, ecn=(0, 0))
-    run = simulate(
+    run = run_messages(
         star(senders + 1, bandwidth=rate, latency=HOP), incast(senders + 1, 8_000_000, senders=senders), spraying
     )
     assert run.finished.max() == pytest.approx(senders * 8_000_000 * MTU / (MTU - HEADER) / rate, rel=0.01)
     assert run.finished.min() > 0.95 * run.finished.max()
-    assert run.delay.max() < run.rules["rtt"]  # the target is half of it, and up to half more for small windows
+    # the target is half of it, and up to half more for small windows
+    assert run.tables.fabric.flow["delay"].max() / 1e12 < run.rules["rtt"]
 
 
 def test_flowlets_are_between_one_path_for_each_message_and_one_for_each_packet():
     network = leaf_spine(8, 8, 8, bandwidth=RATE, latency=HOP)
     sent = permutation(64, 1_000_000, seed=2)
     each, few, one = (
-        simulate(network, sent, Spraying("nscc", name, 64, flowlet_gap=gap))
+        run_messages(network, sent, Spraying("nscc", name, 64, flowlet_gap=gap))
         for name, gap in (("adaptive", 0.0), ("flowlet", 2e-7), ("flowlet", 0.5))
     )
     # a message that keeps its link arrives in order, but for what is sent again
@@ -349,5 +349,5 @@ def test_kernels_work_as_plain_python(transport, balancing, trims, loss):
     network = leaf_spine(2, 2, 2, bandwidth=RATE, latency=HOP, oversubscription=2)
     network = dataclasses.replace(network, loss=np.full(network.n_links, loss))
     spraying = Spraying(transport, balancing, 4, queue=4 * MTU, trims=trims, window=10 * MTU)
-    run = simulate(network, permutation(4, 40_000, seed=2), spraying)
-    np.testing.assert_array_equal(run.received_bytes, 40_000 + 10 * HEADER)
+    run = run_messages(network, permutation(4, 40_000, seed=2), spraying)
+    np.testing.assert_array_equal(run.tables.fabric.flow["received"], 40_000 + 10 * HEADER)

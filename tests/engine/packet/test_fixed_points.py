@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.engine.packet.packet_run import simulate
+from commsim.core.network import HOST, SWITCH, Network
 from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast
 from topologies.star import star
 
@@ -21,15 +22,16 @@ class Watched:
         network = star(senders + 1, bandwidth=rate, latency=hop)
         sent = incast(senders + 1, size // senders, senders=senders)
         sent = Messages(sent.src, sent.dst, sent.nbytes, np.arange(senders) * starts)
-        self.run = simulate(network, sent, Spraying(transport, "ecmp", 1, sample=sample, **{"queue": 1e8, **more}))
+        self.run = run_messages(network, sent, Spraying(transport, "ecmp", 1, sample=sample, **{"queue": 1e8, **more}))
         self.rtt, self.rate = self.run.rules["rtt"], rate
         up = [int(np.flatnonzero(network.src == network.hosts[h])[0]) for h in sent.src]
         last = int(np.flatnonzero(network.dst == network.hosts[sent.dst[0]])[0])
-        at = self.run.sampled
-        self.times = (at[1:] + at[:-1]) / 2
-        self.rates = np.diff(self.run.sent[:, up], axis=0) / np.diff(at)[:, None]
-        self.load = np.diff(self.run.sent[:, last]) / np.diff(at) / rate
-        self.queue = self.run.queued[1:, last]
+        taken = self.run.samples(network)
+        at, self.marked = taken.times[1:], taken.counts["marked"][1:]
+        self.at, self.times = at, (at[1:] + at[:-1]) / 2
+        self.rates = np.diff(taken.sent[1:, up], axis=0) / np.diff(at)[:, None]
+        self.load = np.diff(taken.sent[1:, last]) / np.diff(at) / rate
+        self.queue = taken.queued[2:, last]
         end = self.run.finished.min()
         self.steady = (self.times > 0.4 * end) & (self.times < 0.95 * end)
 
@@ -51,6 +53,36 @@ def test_hpcc_settles_at_its_load_and_a_step_of_each_sender(senders):
     shares = seen.rates[seen.steady].mean(0) / seen.rates[seen.steady].mean()
     if senders > 2:  # two senders in step see different queues, and keep different rates
         np.testing.assert_allclose(shares, 1.0, atol=0.05)
+
+
+def line(n_switches, at, rate, latency):
+    """Switches in a line, and a host on each of those in `at`; all links alike."""
+    n = len(at)
+    switches = np.arange(n, n + n_switches)
+    here, there = np.append(np.arange(n), switches[:-1]), np.append(n + np.array(at), switches[1:])
+    nodes = tuple(f"n{i}" for i in range(n + n_switches))
+    ends = np.append(here, there), np.append(there, here)
+    return Network("line", nodes, [HOST] * n + [SWITCH] * n_switches, *ends, np.full(2 * len(here), rate), latency)
+
+
+@pytest.mark.parametrize(("n_switches", "each"), [(3, 1), (5, 1), (3, 4)])
+def test_hpcc_fills_every_bottleneck_of_a_long_path_to_its_load(n_switches, each):
+    # each link between two switches has `each` messages along the whole line and as many over it alone, so that all
+    # paths have 3 to 6 hops, and long ones several bottlenecks; the load is that of the fixed point above at each
+    rate, senders = 12.5e9, 2 * each
+    at = each * [0, n_switches - 1, *(k for i in range(n_switches - 1) for k in (i, i + 1))]
+    network, (src, dst) = line(n_switches, at, rate, 3e-6), np.arange(len(at), dtype=np.int32).reshape(-1, 2).T
+    sent = Messages(src, dst, np.full(len(src), 40_000_000), np.zeros(len(src)))
+    run = run_messages(network, sent, Spraying("hpcc:flows=16", "ecmp", 1, payload=1000, queue=1e8, sample=2e-5))
+    taken = run.samples(network)
+    middle, end = (taken.times[1:] + taken.times[:-1]) / 2, run.finished.min()
+    steady = (middle > 0.4 * end) & (middle < 0.95 * end)
+    between = (network.src >= len(at)) & (network.dst == network.src + 1)
+    load = (np.diff(taken.sent[:, between], axis=0) / np.diff(taken.times)[:, None])[steady].mean(0) / rate
+    np.testing.assert_allclose(load, 0.95 + senders * 0.05 / 16, rtol=0.01)
+    assert taken.queued[1:, between][steady].mean(0).max() < MTU
+    over_one = run.finished.reshape(each, -1)[:, 1:]
+    assert over_one.max() < run.finished.reshape(each, -1)[:, 0].min()  # what crosses more bottlenecks gets less
 
 
 @pytest.mark.parametrize("stages", [5, 10, 20])
@@ -113,7 +145,7 @@ def test_dctcp_keeps_the_queue_of_its_rule(threshold):
     assert queue.max() == pytest.approx(threshold + senders, rel=0.05)
     assert queue.mean() == pytest.approx(threshold + senders * fresh - senders * window * share / 4, rel=0.01)
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
-    marked = np.diff(seen.run.counted[:, 2])[seen.steady].sum() / np.diff(seen.run.sampled)[seen.steady].sum()
+    marked = np.diff(seen.marked)[seen.steady].sum() / np.diff(seen.at)[seen.steady].sum()
     assert marked / (rate / MTU) == pytest.approx(share, rel=0.1)
     assert shares.sum() ** 2 / (senders * (shares**2).sum()) > 0.99  # Jain's index, as in its section 4.1
 
@@ -161,7 +193,8 @@ def test_dcqcn_settles_where_cuts_and_rises_balance(senders):
 def test_notifications_that_the_nic_holds_back_deepen_the_queue():
     # a real switch saw pauses that simulators without the NIC's 55 us did not
     deepest = [
-        Watched(f"dcqcn:notify_delay={delay}", 8, 40_000_000, 5e9).run.link_peak.max() for delay in ("0us", "55us")
+        Watched(f"dcqcn:notify_delay={delay}", 8, 40_000_000, 5e9).run.results[0].counters["peak_queue_bytes"]
+        for delay in ("0us", "55us")
     ]
     # eight senders at line rate go on for as long: seven times the rate too much
     assert deepest[1] - deepest[0] > 0.5 * 7 * 5e9 * 55e-6 * 0.5
@@ -169,15 +202,17 @@ def test_notifications_that_the_nic_holds_back_deepen_the_queue():
 
 def test_samples_are_the_links_own_counts():
     network = star(4, bandwidth=1e10, latency=1e-6)
-    run = simulate(network, incast(4, 1_000_000, senders=3), Spraying("nscc", sample=5e-6))
-    assert (np.diff(run.sampled) > 0).all()
-    assert (np.diff(run.sent, axis=0) >= 0).all()
-    assert (run.sent[-1] <= run.link_bytes).all()
-    assert (run.queued.max(0) <= run.link_peak).all()
-    assert run.queued.max() > 0
-    assert (np.diff(run.counted, axis=0) >= 0).all()
-    assert (run.counted[-1] <= [run.counters[name] for name in ("n_resent", "n_trimmed", "n_marked")]).all()
-    assert run.counted[-1, 1:].min() > 0  # three senders overflow the receiver's queue
+    run = run_messages(network, incast(4, 1_000_000, senders=3), Spraying("nscc", sample=5e-6))
+    taken, peak = run.samples(network), run.tables.fabric.link["peak"]
+    assert (np.diff(taken.times) > 0).all()
+    assert (np.diff(taken.sent, axis=0) >= 0).all()
+    assert (taken.sent[-1] <= run.results[0].link_bytes).all()
+    assert (taken.queued.max(0)[run.ways.links] <= peak).all()
+    assert taken.queued.max() > 0
+    for name, counter in (("sent again", "n_resent"), ("trimmed", "n_trimmed"), ("marked", "n_marked")):
+        assert (np.diff(taken.counts[name]) >= 0).all()
+        assert taken.counts[name][-1] <= run.counters[counter]
+    assert min(taken.counts[name][-1] for name in ("trimmed", "marked")) > 0  # three senders overflow a queue
 
 
 @pytest.mark.parametrize(

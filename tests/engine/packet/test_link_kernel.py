@@ -10,9 +10,9 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet import packet_state as s
+from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.loss_kernel import LOSS_DRAW, uniform
-from commsim.engine.packet.messages import PacketRun
 from topologies.star import star
 
 RATE = 12.5e9

@@ -5,15 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.engine.packet.packet_run import simulate
+from commsim.core.cost import Framing
 from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import incast, permutation
-from commsim.engine.traffic.slowdown import alone, cumulative, slowdowns
+from commsim.engine.traffic.slowdown import alone, cumulative
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
 RATE = 1e10
+
+
+PACKETS = Framing(4096, 64)
+
+
+def slowdowns(network, sent, spraying):
+    return run_messages(network, sent, spraying).received / alone(network, sent, PACKETS)
 
 
 def one(src, dst, size):
@@ -26,29 +34,28 @@ def test_a_message_of_one_packet_is_stored_and_forwarded_at_each_link(to):
     hops = {1: 2, 2: 4, 15: 6}[to]
     spraying = Spraying("nscc", "mixed")
     expected = hops * (1e-6 + (1000 + spraying.header) / RATE)
-    assert alone(network, one(0, to, 1000), spraying)[0] == pytest.approx(expected)
-    run = simulate(network, one(0, to, 1000), spraying)
-    assert slowdowns(network, one(0, to, 1000), spraying, run)[0] == pytest.approx(1.0)
+    assert alone(network, one(0, to, 1000), PACKETS)[0] == pytest.approx(expected)
+    assert slowdowns(network, one(0, to, 1000), spraying)[0] == pytest.approx(1.0)
 
 
 @settings(max_examples=20, deadline=None)
 @given(size=st.integers(1, 300_000), transport=st.sampled_from(["nscc", "rccc", "ndp", "dctcp", "window"]))
 def test_a_message_by_itself_is_hardly_slowed_down_and_never_faster_than_alone(size, transport):
     network, spraying = leaf_spine(2, 4, 2, RATE, latency=1e-6), Spraying(transport, "oblivious", 16)
-    slow = slowdowns(network, one(0, 3, size), spraying, simulate(network, one(0, 3, size), spraying))[0]
+    slow = slowdowns(network, one(0, 3, size), spraying)[0]
     assert 1.0 - 1e-9 <= slow < 1.25
 
 
 def test_an_incast_slows_messages_down_as_many_times_as_it_has_senders():
     network, spraying = star(9, bandwidth=RATE, latency=1e-6), Spraying("ndp", "ecmp", 1)
     sent = incast(9, 4_000_000, senders=8)
-    assert slowdowns(network, sent, spraying, simulate(network, sent, spraying)).max() == pytest.approx(8, rel=0.03)
+    assert slowdowns(network, sent, spraying).max() == pytest.approx(8, rel=0.03)
 
 
 def test_a_distribution_ends_with_the_slowest_and_rises():
     network, spraying = leaf_spine(4, 4, 4, RATE, latency=1e-6), Spraying("nscc", "mixed")
     sent = permutation(16, 200_000, seed=3)
-    found = slowdowns(network, sent, spraying, simulate(network, sent, spraying))
+    found = slowdowns(network, sent, spraying)
     points = cumulative(found)
     assert list(points.values()) == sorted(points.values())
     assert points["1"] == found.max()

@@ -3,14 +3,15 @@ import functools
 import numpy as np
 import pytest
 
+from commsim.core.cost import Framing
 from commsim.core.network import HOST
-from commsim.engine.packet.packet_run import simulate
 from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import PATTERNS
-from commsim.engine.traffic.slowdown import slowdowns
+from commsim.engine.traffic.slowdown import alone
 from commsim.report.all_figures import make_figures
 from commsim.report.fabric.figures_of_messages import times_figure, times_table
-from commsim.report.fabric.traffic_report import samples_of, study_of_traffic
+from commsim.report.fabric.traffic_report import study_of_traffic
 from commsim.report.figure import drawn
 from commsim.scenario.inputs import load_network
 
@@ -21,8 +22,8 @@ NETWORK = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwi
 def played(pattern, sample=1e-6):
     messages = PATTERNS[pattern](8, 300_000, seed=1, **({"senders": 7} if pattern == "incast" else {}))
     spraying = Spraying("nscc", "mixed", 16, sample=sample)
-    run = simulate(NETWORK, messages, spraying)
-    return run, slowdowns(NETWORK, messages, spraying, run)
+    run = run_messages(NETWORK, messages, spraying)
+    return run, run.received / alone(NETWORK, messages, Framing(4096, 64))
 
 
 def test_the_table_has_the_mean_and_shares_of_completion_times():
@@ -53,7 +54,8 @@ def test_a_page_of_an_incast_shows_the_full_queue_and_the_packets_that_it_trimme
     # all seven meet at the receiver's port, which stays full longer than any other
     links, filled = np.array(fullest["link"].text()), fullest["share_of_room"].values
     mean = {link: filled[links == link].mean() for link in set(links)}
-    busiest_host = NETWORK.link_name(int(np.argmax(np.where(NETWORK.kind[NETWORK.dst] == HOST, run.link_bytes, 0))))
+    to_hosts = np.where(NETWORK.kind[NETWORK.dst] == HOST, run.results[0].link_bytes, 0)
+    busiest_host = NETWORK.link_name(int(np.argmax(to_hosts)))
     assert max(mean, key=mean.get) == busiest_host
     assert 0.5 < filled.max() <= 1
     counted = figures["packets"].table
@@ -64,10 +66,11 @@ def test_a_page_of_an_incast_shows_the_full_queue_and_the_packets_that_it_trimme
 
 def test_samples_end_with_what_links_sent():
     run, _ = played("permutation", 1e-7)
-    taken = samples_of(NETWORK, run)
-    assert (taken.sent[-1] <= run.link_bytes).all()
-    assert taken.sent[-1].sum() > 0.9 * run.link_bytes.sum()
-    assert (taken.queued.max(axis=0) <= run.link_peak + 4160).all()
+    taken = run.samples(NETWORK)
+    assert (taken.sent[-1] <= run.results[0].link_bytes).all()
+    assert taken.sent[-1].sum() > 0.9 * run.results[0].link_bytes.sum()
+    peak = run.tables.fabric.link["peak"]
+    assert (taken.queued.max(axis=0)[run.ways.links] <= peak + 4160).all()
 
 
 def test_a_run_that_was_not_looked_at_says_what_is_left_out():

@@ -1,4 +1,4 @@
-"""What a run of a sprayed fabric sends: flows from host to host, and the messages of each in their order."""
+"""What a packet run sends: flows from host to host, and the messages of each in their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW
 from commsim.engine.packet.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import LONGEST, Rows
-from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.packet.transports.spraying import Spraying
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
@@ -95,30 +95,6 @@ class Work:
     n_nodes: int
     paths: Paths | None = None
     rule: Rule = 0
-
-
-def work_of(messages: Messages, spraying: Spraying) -> Work:
-    """Lay out messages that wait for nothing, each a flow of its own.
-
-    Raises
-    ------
-    InputError
-        If a message has too many packets.
-    """
-    n = len(messages.src)
-    count = -(-messages.nbytes // spraying.payload)
-    if n and count.max() >= 1 << 31:
-        raise InputError(f"a message has fewer than 2**31 packets, got {count.max()}")
-    message = np.zeros(n, MESSAGE_ROW)
-    message["start"] = message["sent"] = message["done"] = -1
-    message["flow"], message["end"] = np.arange(n), count
-    message["last_size"] = messages.nbytes - (count - 1) * spraying.payload + spraying.header
-    return Work(
-        messages.src, messages.dst, messages.start, np.zeros(n, np.int32), 1, np.zeros(n, np.uint8), message,
-        np.arange(n, dtype=np.int32), np.arange(n + 1),
-        (np.zeros(n + 1, np.int64), np.zeros(0, np.int32)), np.zeros(0, np.int64),
-        messages.dst, 0,
-    )  # fmt: skip
 
 
 def no_work(network: Network) -> Work:

@@ -242,6 +242,8 @@ class Messages:
         Size of each message, at least 1.
     start : float64[n], s
         Time at which each sender begins.
+    after : int64[n], optional
+        Message that must be complete before each begins, -1 for none.
 
     Raises
     ------
@@ -253,6 +255,7 @@ class Messages:
     dst: NDArray[np.int32]
     nbytes: NDArray[np.int64]
     start: NDArray[np.float64]
+    after: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if (self.src == self.dst).any():

@@ -1,0 +1,98 @@
+"""The table of messages between hosts: completion times beside the bound, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from commsim.core.units import format_size, microseconds
+from commsim.report.answer import Part, Table, remarks
+
+if TYPE_CHECKING:
+    from commsim.scenario.solve import Solution
+
+COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)"]
+COUNTED = {"sent_again": "n_resent", "trimmed": "n_trimmed", "marked": "n_marked"}
+LEAST = ["first(us)", "marked", "sent_again", "trimmed"]
+DEEP = 1e11  # bytes: a queue that never fills
+
+
+def title_of_traffic(solution: Solution, what: str) -> str:
+    """Return the title: what is sent, on what, and how."""
+    from commsim.scenario.packet_options import told_transport
+
+    wish = solution.scenario.wish
+    how = told_transport(wish.transport) if wish.engine == "packet" else f"engine {wish.engine}"
+    return f"{what} on {solution.plan.network.name}, {how}"
+
+
+def rows_of_traffic(solution: Solution) -> list[dict[str, Any]]:
+    """Return the JSON row of each message."""
+    carried = solution.details
+    sent = carried.messages
+    return [
+        {"src": int(sent.src[i]), "dst": int(sent.dst[i]), "size_B": int(sent.nbytes[i]),
+         "start_s": float(sent.start[i]), "received_s": float(carried.received[i]),
+         "finished_s": float(carried.finished[i]), "slowdown": float(carried.slowdown[i])}
+        for i in range(len(sent.src))
+    ]  # fmt: skip
+
+
+def more_of_traffic(solution: Solution) -> dict[str, Any]:
+    """Return further keys of the JSON."""
+    from commsim.engine.traffic.slowdown import cumulative
+
+    carried = solution.details
+    run = {} if carried.run is None else {"counters": carried.run.counters, "rules": carried.run.rules}
+    lost = {"flap_lost": carried.lost} if carried.lost else {}
+    return {"bound_s": carried.bound, **run, "slowdown_cdf": cumulative(carried.slowdown), **lost}
+
+
+def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
+    """Return the table, between what was derived and remarks."""
+    carried = solution.details
+    times = np.sort(carried.finished)
+    shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], carried.bound]
+    counted = {} if carried.run is None else {name: carried.run.counters[key] for name, key in COUNTED.items()}
+    cells = [f"{len(times)}", *(microseconds(t) for t in shown), *map(str, counted.values())]
+    table = Table([*COLUMNS, *counted], [cells], title, [name for name in LEAST if name in (*COLUMNS, *counted)])
+    return [*remarks(solution.derived), table, *remarks((*said_of_traffic(solution), *solution.remarks))]
+
+
+def said_of_traffic(solution: Solution) -> list[str]:
+    """Describe slowdowns, rules that were used, the bound, and what a flap costs."""
+    from commsim.engine.traffic.slowdown import cumulative
+
+    carried = solution.details
+    points = cumulative(carried.slowdown)
+    said = [
+        f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
+        f"most {points['1']:.3f}"
+    ]
+    completion = "the last byte at the receiver"
+    if carried.run is not None:
+        said.append(_rules(carried.run.rules))
+        completion = "the last acknowledgement at the sender"
+    said.append(f"bound: bytes of the busiest host, with headers, over its rate; completion is {completion}")
+    if carried.messages.start.any():
+        end = float((carried.messages.start + carried.finished).max())
+        said.append(f"times are from the start of each message; all are complete after {microseconds(end)} us")
+    if carried.lost:
+        counters = {} if carried.run is None else carried.run.counters
+        met = f"; packets that were lost: {counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
+        said.append(
+            f"the flap costs {microseconds(carried.lost['last_s'])} us of the last message, "
+            f"{microseconds(carried.lost['mean_s'])} us in the mean{met if counters else ''}"
+        )
+    return said
+
+
+def _rules(rules: dict[str, float]) -> str:
+    # a sender with a rate has no window
+    window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
+    queue = f"queue {format_size(rules['queue'])}" if rules["queue"] < DEEP else "queues without limit"
+    return (
+        f"{window}, {queue}, marks from {format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip "
+        f"{microseconds(rules['rtt'])} us"
+    )
