@@ -169,9 +169,12 @@ def _check_answers(config: Flags) -> None:
             from commsim.files.whole_files import check_writable
 
             check_writable(Path(path))
-    from .flags.outputs import check_outputs
+    from .flags import WRITTEN
 
-    check_outputs(config)
+    if any(getattr(config, name, None) for name in WRITTEN):
+        from .flags.outputs import check_outputs
+
+        check_outputs(config)
 
 
 def parser_of(verb: str) -> tuple[Parser, list[str]]:

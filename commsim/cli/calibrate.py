@@ -15,8 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import counted, microseconds
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
-from commsim.report.answer_files import STANDARD_OUTPUT, write_answer
-from commsim.report.render import tell, tree_of
+from commsim.report.render import keep, tell
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
@@ -223,16 +222,15 @@ def _validate(config: ValidateConfig) -> Answer:
 
 def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[Row]], None] | None:
     """Return what writes the rows so far to the file of ``--json``, so that they are there if the rest never comes."""
-    path = config.json
-    if path is None or path == STANDARD_OUTPUT:
+    if (path := config.json) is None:
         return None
 
-    def keep(number: int, rows: list[Row]) -> None:
+    def keep_rows(number: int, rows: list[Row]) -> None:
         said = f"unfinished: {number} of {n_passes} passes were measured, and nothing is predicted yet"
         flags = config.flags("verbose") | {"n_ranks": n_ranks}
-        write_answer(path, tree_of(Answer(remarks([said]), [row.json() for row in rows]), flags))
+        keep(Answer(remarks([said]), [row.json() for row in rows]), flags, path)
 
-    return keep
+    return keep_rows
 
 
 def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, verbose: bool) -> list[Part]:

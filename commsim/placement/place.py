@@ -18,7 +18,7 @@ from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .evaluation import evaluate_placed, evaluated, use_of
-from .link_classes import Scores, Settings, link_classes
+from .link_classes import LinkClass, Scores, Settings, link_classes
 from .ranking_remarks import OTHER_SEEDS, contention, disagreements, going_on, notes_of, other_paths, slow_alone
 from .strategies import candidates
 
@@ -198,7 +198,9 @@ def _by_seed(
 ) -> list[str]:
     """Say how the scores depend on the hash of paths: of all candidates whether, of the first one how much."""
     network, seed = cluster.network, scores.settings.seed
-    first, others, of_best = [], set(), []
+    first: list[tuple[object, ...]] = []
+    others: set[int] = set()
+    of_best: list[list[LinkClass]] = []
     for i in range(OTHER_SEEDS + 1):
         use = use_of(cluster, placed, seed + i, scores) if i else use
         classes = [link_classes(network, rows) for rows in use]

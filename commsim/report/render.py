@@ -11,10 +11,10 @@ from commsim.core.errors import printable
 from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
-from .answer_files import write_answer, write_rows
+from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
 from .terminal import print_comment, print_facts, print_line, print_table
 
-__all__ = ["announce", "html_of", "print_parts", "show", "show_step", "tell", "tree_of"]
+__all__ = ["announce", "html_of", "keep", "print_parts", "show", "show_step", "tell", "tree_of"]
 
 # Remarks that a terminal shows above a table.
 MOST_ABOVE = 3
@@ -45,6 +45,12 @@ def show(
         write_answer(json, tree_of(answer, flags))
     if csv:
         write_rows(csv, answer.rows if answer.lines is None else answer.lines)
+
+
+def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:
+    """Write the JSON of an answer that is not complete to the file, so that it is there if the rest never comes."""
+    if json != STANDARD_OUTPUT:
+        write_answer(json, tree_of(answer, flags))
 
 
 def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:

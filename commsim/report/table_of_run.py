@@ -147,9 +147,10 @@ def parts_of(
 
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
+    costs = costs_in_title(plan.network, has_own_costs=plan.has_own_costs)
     parts = [
         *remarks(solution.derived),
-        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}{_costs(plan)}"),
+        table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}, {costs}"),
     ]
     said: Iterable[str] = solution.remarks
     if not groups:
@@ -171,11 +172,6 @@ def _met_by_packets(result: Result) -> tuple[str, ...]:
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
     return (f"# packets of {result.size:.0f} B : {', '.join(known)}",) if known else ()
-
-
-def _costs(plan: Any) -> str:
-    """Return what ends the title: what messages cost, and the ratio of the fabric."""
-    return f", {costs_in_title(plan.network, has_own_costs=plan.has_own_costs)}"
 
 
 def _busiest_links(row: Row) -> list[Part]:

@@ -167,7 +167,7 @@ def test_a_validate_that_is_killed_leaves_the_rows_that_it_measured(tmp_path: Pa
         "    return lambda number, rows: (write(number, rows), number == 2 and os._exit(9))\n"
         "c._keep = keep\n"
         "from commsim.cli import main\n"
-        f"main('validate mpi --collective ring_all_reduce -b 4K -e 8K --json'.split() + [{str(table)!r}])"
+        f"main('validate mpi --collective ring_all_reduce -b 4K -e 8K -f 2 --json'.split() + [{str(table)!r}])"
     )
     assert under_mpiexec(1, "-c", program).returncode
     tree = json.loads(table.read_text())

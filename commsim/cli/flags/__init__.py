@@ -17,6 +17,8 @@ from commsim.core.errors import InputError
 if TYPE_CHECKING:
     from commsim.report.answer import Answer
 
+# Flags that name a file to write, in every verb that has them.
+WRITTEN = ("output", "json", "csv", "draw", "plot", "report", "osu", "timeline", "pcap", "tuner_csv")
 NUMBERS = {"int": int, "float": float}
 # Headings of the help that come last, in this order; others stand before them.
 LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "questions", "faults",

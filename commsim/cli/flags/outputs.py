@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 
-from . import Flags
+from . import WRITTEN, Flags
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -56,10 +56,6 @@ def draw_transfers(schedule: Schedule, path: str) -> list[str]:
 
     write_picture(draw_schedule(schedule), path)
     return [f"{path}: drawn"]
-
-
-# Flags that name a file to write, in every verb that has them.
-WRITTEN = ("output", "json", "csv", "draw", "plot", "report", "osu", "timeline", "pcap", "tuner_csv")
 
 
 def check_outputs(config: Flags) -> None:

@@ -93,7 +93,8 @@ def run(config: Config) -> Answer:
     from commsim.placement.place import place_jobs, rank_placements
     from commsim.workload.sharing.periodic import read_jobs
 
-    cluster, jobs, said = read_cluster(config.cluster), read_jobs(config.jobs), []
+    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
+    said: list[str] = []
     if config.fail or config.scale:
         network, said = with_faults(cluster.network, config)
         cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or ()])
