@@ -27,7 +27,7 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
-from commsim.scenario.keyword_checks import checked, checked_all
+from commsim.scenario.options import checked, checked_all
 from commsim.scenario.solve import Solution
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies

@@ -19,8 +19,7 @@ from commsim.scenario.collective_names import require_operation, spelled_out, us
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
-from commsim.scenario.keyword_checks import checked_all
-from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
+from commsim.scenario.options import Quantity, ScenarioOptions, checked_all, takes, unknown_option
 from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
