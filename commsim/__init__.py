@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .optimum import over_bound as over_bound
     from .optimum import synthesize as synthesize
     from .placement.cluster import read_cluster as read_cluster
-    from .placement.place import evaluate as evaluate
+    from .placement.evaluation import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.place import rank_placements as rank_placements
     from .placement.score import score_link as score_link
@@ -105,7 +105,8 @@ _MODULES = {
     "commsim.files.store": ("read_network", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.placement.cluster": ("read_cluster",),
-    "commsim.placement.place": ("evaluate", "place_jobs", "rank_placements",),
+    "commsim.placement.evaluation": ("evaluate",),
+    "commsim.placement.place": ("place_jobs", "rank_placements",),
     "commsim.placement.score": ("score_link",),
     "commsim.api": (
         "NetworkBuilder", "Predicted", "from_networkx", "predict", "rank", "scenario_of", "solve", "to_networkx",

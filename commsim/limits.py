@@ -15,6 +15,8 @@ MAX_SECONDS = 3600.0
 VARIABLE = "COMMSIM_MAX_SECONDS"
 # Address space in which Numba, LLVM while it compiles, and SciPy fit, bytes: a process with all of them took 770 MB.
 LIBRARIES = 1e9
+# Tables that fit anywhere, bytes: what is free need not be asked for them.
+SMALL = 2.0**26
 _UNITS = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 
@@ -88,8 +90,7 @@ def expect_bytes(n_bytes: float, what: str, less: str) -> None:
     InputError
         If they are larger.
     """
-    room = available_bytes()
-    if n_bytes > room:
+    if n_bytes > SMALL and n_bytes > (room := available_bytes()):
         raise InputError(f"{what} would take {n_bytes / 2**30:.3g} GiB of memory, and {room / 2**30:.3g} GiB are free: "
                          f"ask for {less}")  # fmt: skip
 

@@ -165,6 +165,7 @@ if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
     jit._kernel = record_calls
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which -p no:xdist leaves out
 def pytest_testnodedown(node):
     DEFINED.update(getattr(node, "workeroutput", {}).get("defined", ()))
     CALLED.update(getattr(node, "workeroutput", {}).get("called", ()))

@@ -6,12 +6,14 @@ import json
 import re
 import statistics
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.nccl_ranks.__main__ import NETWORKS
 from benchmarks.nccl_ranks.keep import KEPT
+from benchmarks.nccl_ranks.own_search import differing_channels
 from benchmarks.nccl_ranks.what_nccl_said import BY_RANK
 from collectives.nccl.call import Call
 from collectives.nccl.rules import split
@@ -124,7 +126,11 @@ and AMD.
 - Calls of 1 KiB to 16 MiB, all-reduces also of 64 MiB, their algorithm, protocol and number of channels: {calls}.
   Equal: {equal_calls}.
 
-The channels that NCCL's search found are given to commsim here, as `commsim nccl --graph` takes them. Three rules were
+- Channels of rings and trees that commsim's own search finds on these machines, of {patterns}: equal {equal_patterns}.
+  Over sockets all bytes go through the host's memory: below one PCIe switch its link to the CPU carries them twice each
+  way. One GPU in a machine gives trees twice the rate of a ring inside.
+
+Costs and calls are computed with NCCL's own channels, as `commsim nccl --graph` takes them. Three rules were
 wrong before: PAT had the bandwidth of the ring's channels (it has the tree's, twice as much on two machines) and lost
 channels for the sake of threads, slow rings had fewer threads over PCIe only, and 2.28 had the traffic for each channel
 that 2.29 has. The communicators of 3, 6, 12 and 24 ranks were measured after that, and nothing was changed for them.
@@ -148,14 +154,23 @@ def page(kept: dict[str, Any]) -> str:
     calls = [differing_calls(choice) for choice in kept["choices"]]
     n_costs, n_calls = (sum(n for n, _ in found) for found in (costs, calls))
     wrong_costs, wrong_calls = ([text for _, texts in found for text in texts] for found in (costs, calls))
+    with tempfile.TemporaryDirectory() as folder:
+        wrong_channels = [text for c in kept["choices"] for text in differing_channels(c, Path(folder), VERSION)]
+    n_patterns = sum(len(choice["patterns"]) for choice in kept["choices"])
     first = CHOICES.format(
+        patterns=n_patterns, equal_patterns=n_patterns - len(wrong_channels),
         communicators=len(kept["choices"]), costs=n_costs, equal_costs=n_costs - len(wrong_costs),
         calls=n_calls, equal_calls=n_calls - len(wrong_calls),
     )  # fmt: skip
     by_case: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
     for name, operation, how, size, measured, ours in compared_times(kept, list(NETWORKS)):
         by_case.setdefault((name, operation, how), []).append((size, ours / measured - 1))
-    lines = [HEAD, first, *(f"Different: {text}." for text in wrong_costs + wrong_calls), TIMES.rstrip()]
+    lines = [
+        HEAD,
+        first,
+        *(f"Different: {text}." for text in wrong_costs + wrong_calls + wrong_channels),
+        TIMES.rstrip(),
+    ]
     for case, found in by_case.items():
         lines.append(f"| {' | '.join(case)} | {', '.join(f'{size >> 20} MiB: {100 * e:+.1f}' for size, e in found)} |")
     for what, names in (("1 Gbit/s and less", LIMITED_BY_LINKS), ("4 Gbit/s", ["star 4 x 4G"])):

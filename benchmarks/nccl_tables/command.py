@@ -41,13 +41,14 @@ Of `vidur_*` the index says that below 1 MB the waiting for other ranks was meas
 out, all others have them.
 
 Misses with a known reason: `vidur_*` below 1 MB, where the waiting of rank 0 for the others was measured; `alps_*`
-(Slingshot): the steps at which NCCL leaves LL on 2 to 8 machines are not NCCL's estimate without the plugin's latency,
-and one or two rows each on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have
-two times at small sizes, 7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_*` do not say
-how many NICs they have (8 are assumed; the plateaus are less); `oci_a100_2x8_ar_jp` is the untuned twin of
-`oci_a100_2x8_ar_oke`. Misses of ours: NVLink SHARP with 16 and 32 heads (18 %), over several racks (30 %), rings over
-racks where trees are expected (`cw_gb200_360x4_ar`), messages of 128 KiB to 1 MiB that the CPU copies (EFA before P4d),
-NCCL 2.4, one GPU a machine on EFA without GPUDirect (`aws_g7e`).
+(Slingshot): the steps at which NCCL leaves LL are not NCCL's estimate without the plugin's latency, and one or two rows
+each on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have two times at small
+sizes, 7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_16x8_ar` is what four NICs of 100
+Gbit/s would give, and its operator's have 200; `oci_a100_2x8_ar_jp` is the untuned twin of `oci_a100_2x8_ar_oke`.
+Misses of ours: CollNet at 1 to 30 MiB and its rate at large sizes (`cw_a100_4x8_ar`, `cw_x_4x8_ar`, `abci_*`), trees
+over 20 racks (`cw_gb200_360x4_ar`), NVLink SHARP over two racks below 4 GiB (20 to 27 %), rings of 1,024 ranks
+(`h100_128x8_ar_ring_ll128`), messages of 128 KiB to 1 MiB that the CPU copies (EFA before P4d), NCCL 2.4, one GPU a
+machine on EFA without GPUDirect (`aws_g7e`), the size at which PCIe machines leave LL (1 MiB on RTX PRO 6000).
 
 What each mechanism is worth stands in [nccl.md](nccl.md).
 """

@@ -51,9 +51,10 @@ TABLES = {
     "plugin.tcpxo": ("gcp_a3mega_2x8_ar",),
 }  # fmt: skip
 # What is fitted of a network besides latencies and efficiencies.
-MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",)}
-# What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc).
-LESS = {"infiniband": ("hop_simple",)}
+MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",), "sockets": ("copy",)}
+# What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc). Over
+# sockets the CPU's copies bound a rank, long before the NIC; what TCP leaves of slow ports is measured (nccl_real.md).
+LESS = {"infiniband": ("hop_simple",), "sockets": ("efficiency",)}
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.

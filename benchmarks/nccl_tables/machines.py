@@ -48,6 +48,9 @@ NETWORKS = (
     ("slingshot", "slingshot"), ("roce", "roce"), ("infiniband", "infiniband"), ("rdma", "roce"),
 )  # fmt: skip
 TRAYS_OF_A_RACK = 18
+# NICs of a host and Gb/s of each where the index does not say it and the operator does: CoreWeave's A100 hosts have
+# ibp0 to ibp3 and 800 Gb/s together, 1.6 Tb/s "effective with SHARP" (its job files of 2022 and 2023, and its pages).
+SAID_BY_OPERATOR = ((r"coreweave.*a100", 4, 200.0),)
 OPERATIONS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 
 
@@ -186,8 +189,8 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     setting = _setting(
         hosts * per_host, n_nodes, gpu, is_pcie, link, nic, n_nics, words + line["notes"].lower(), network
     )
-    if (
-        "collnet" in f"{line['fabric']} {line['forced_algo']}".lower()
+    if re.search(
+        "collnet|sharp sample", f"{line['fabric']} {line['forced_algo']}".lower()
     ):  # the fabric reduces, and the plugin for it was on
         ring, here = setting.channels["ring"], hosts * per_host // n_nodes
         inner = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, link, here))
@@ -217,6 +220,10 @@ def _nics(line: dict[str, str], gpu: str, hosts_of_a_node: int, assumed: list[st
     """Return the rate of a NIC, and how many a node has; four NICs of a GPU that the plugin joins are one."""
     per_host, n = int(line["gpus_per_host"]), int(line["nics_per_host"] or 0)
     rate = float(line["nic_Gbps"] or 0.0)
+    for words, n_said, rate_said in SAID_BY_OPERATOR:
+        if not n and not rate and re.search(words, line["machine"].lower()):
+            n, rate = n_said, rate_said
+            assumed.append(f"{n} NICs of {rate:g} Gb/s, as the operator says elsewhere")
     if not n and not rate and (found := re.search(r"\b(\d+)x(\d+)G\b", line["fabric"])):
         n, rate = int(found[1]), float(found[2])
         assumed.append(f"{n} NICs of {rate:g} Gb/s, of which the index is not sure")

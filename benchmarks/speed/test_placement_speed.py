@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.place import evaluate_all, place_jobs
+from commsim.placement.evaluation import evaluate_all
+from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
 from commsim.placement.strategies import candidates
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase

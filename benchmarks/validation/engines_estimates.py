@@ -11,8 +11,8 @@ from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.clusters.models import MODELS, profile
 from commsim.placement.clusters.traffic import Traffic
+from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_uses
-from commsim.placement.place import evaluate
 from commsim.workload.sharing.periodic import PeriodicJob
 from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine

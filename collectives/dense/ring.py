@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from commsim.core.cost import LogGP
@@ -9,6 +11,10 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
 from .. import collective
+from ..pieces import MAX_PIECES_OF_RANKS, USUAL
+
+# Bytes of gloo's longest segment, and its fewest segments of a chunk: one is sent while another one is reduced.
+SEGMENT_BYTES, FEWEST_SEGMENTS = 2**20, 2
 
 
 def half_ring_cost(n_ranks: int, size: float, link: LogGP) -> float:
@@ -51,6 +57,61 @@ def ring_all_reduce(n_ranks: int) -> Schedule:
         p.reduce(rank, src=rank, dst=following)
     with p.repeat(n_ranks - 1, chunk=-1):
         p.copy(following, src=rank, dst=following)
+    return p.build()
+
+
+def gloo_segments(n_ranks: int, size: float) -> int:
+    """Segments of each of p chunks: at least 2, none longer than 1 MiB."""
+    wanted = max(math.ceil(size / (n_ranks * SEGMENT_BYTES)), FEWEST_SEGMENTS)
+    return min(wanted, max(USUAL, MAX_PIECES_OF_RANKS // n_ranks))
+
+
+def gloo_ring_cost(n_ranks: int, size: float, link: LogGP, n_chunks: int | None = None) -> float:
+    """Cost of rounds of k segments: max(k w, w + L) each with w = o + S/(pkB), and more where segments are reduced.
+
+    With g = gamma S/(pk) and m = max(w, g), the last segment is complete on its rank after
+    w + L + g + (k-1) m + (p-2) max(k m, w + L + g), or leaves when all before it have left, after (p k - 1) w. Then
+    p - 2 rounds and a message follow.
+    """
+    if n_ranks == 1:
+        return 0.0
+    k = n_chunks or gloo_segments(n_ranks, size)
+    segment = size / n_ranks / k
+    come, sent, reduced = link.message(segment), link.message(segment) - link.L, link.gamma * segment
+    slower = max(sent, reduced)
+    complete = come + reduced + (k - 1) * slower + (n_ranks - 2) * max(k * slower, come + reduced)
+    return max(complete, (n_ranks * k - 1) * sent) + (n_ranks - 2) * max(k * sent, come) + come
+
+
+@collective("all_reduce", cost=gloo_ring_cost, pieces=gloo_segments)
+def gloo_ring_all_reduce(n_ranks: int, n_chunks: int | None = None) -> Schedule:
+    """All-reduce as gloo does it, a ring of k segments a chunk: 2(p-1)(k o + S/(pB)) + L seconds if L is short.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1.
+    n_chunks : int, optional
+        k, segments of each of p chunks. By default as many as gloo makes of the size: at least 2, of at most 1 MiB.
+
+    Returns
+    -------
+    Schedule
+        2(p-1) rounds; in each, every rank sends k segments to the rank before it. Chunk c starts at rank c-1, and is
+        complete at rank c: values are added in the order in which gloo adds them.
+
+    References
+    ----------
+    Gloo (https://github.com/pytorch/gloo), gloo/allreduce.cc, function ring.
+    """
+    k = n_chunks or FEWEST_SEGMENTS
+    p = Program(n_ranks, n_chunks=n_ranks * k)
+    rank, segment = np.arange(n_ranks)[:, np.newaxis], np.arange(k)
+    before = (rank - 1) % n_ranks
+    with p.repeat(n_ranks - 1, chunk=k):
+        p.reduce((rank + 1) % n_ranks * k + segment, src=rank, dst=before)
+    with p.repeat(n_ranks - 1, chunk=k):
+        p.copy(rank * k + segment, src=rank, dst=before)
     return p.build()
 
 

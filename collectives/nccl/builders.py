@@ -27,7 +27,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}{sharp}
+{root}{cycles}{sharp}{slow}
 Returns
 -------
 Schedule
@@ -48,6 +48,8 @@ _SHARP = """sharp : tuple of tuple of int, optional
     network. Default: one switch above all machines.
 """
 _NCCL = {
+    "slow": "slow : bool\n    Whether all rings together carry at most 12 GB/s: NCCL then gives them fewer threads, "
+    "and small\n    calls more channels. ``commsim run`` takes it from the network.\n",
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
     "protocol": "likewise chosen, else Simple",
     "channels": "What NCCL's search finds",
@@ -55,6 +57,7 @@ _NCCL = {
     "own": "version : str\n    Version of NCCL, 2.8 to 2.30; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
+    "slow": "",
     "chooses": "Default: a ring.",
     "protocol": "LL for small arrays in ``commsim run``, else Simple",
     "channels": "Seven for each GPU of a mesh, 56 of eight MI300X",
@@ -114,22 +117,27 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def build(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
+        slow: bool = False,
     ) -> Schedule:  # fmt: skip
-        return launch(Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines))
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow)
+        return launch(asked)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
+        slow: bool = False,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines)
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow)
         return launch(asked, root)
 
     def adding(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        sharp: SharpTrees | None = None,
+        sharp: SharpTrees | None = None, slow: bool = False,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp)
+        asked = Asked(
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow
+        )
         return launch(asked)
 
     kind = adding if "collnet_direct" in text.algorithms else rooted if text.root else build

@@ -51,6 +51,8 @@ class Asked:
         Parameters of the collectives themselves; rings of NCCL go by rails.
     loops : int
         Loops of each channel that are built, all full; 0 for those of the call.
+    slow : bool
+        Whether rings carry so little together that NCCL gives them fewer threads.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Asked:
     cycles: Machines | None = None
     sharp: SharpTrees | None = None
     loops: int = 0
+    slow: bool = False
 
     @property
     def units(self) -> Machines:
@@ -98,6 +101,7 @@ class Asked:
                 "simple" if self.protocol == "auto" else self.protocol,
                 CHANNELS if self.channels is None else self.channels,
                 release_of(self.version),
+                slow=self.slow,
                 heads=len(units[0]),
             )
         except InputError as error:

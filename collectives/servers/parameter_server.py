@@ -140,6 +140,7 @@ def push_and_pull(
         Server that sums each part, the part's first chunk, its chunks, and its lane between two participants. Parts in
         different lanes share links as the traffic of different servers does.
     """
+    p.room_for(2 * workers.size * server.size)
     worker = workers[:, np.newaxis]
     apart = worker != server
     columns = (worker, server, chunk, count, lane)

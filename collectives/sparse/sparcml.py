@@ -85,6 +85,7 @@ def sparcml_split(n_ranks: int) -> Schedule:
     Renggli et al. (SparCML), SC 2019, SSAR_Split_allgather.
     """
     p = Program(n_ranks, n_chunks=n_ranks)
+    p.room_for(n_ranks**2)
     src, dst = np.divmod(np.arange(n_ranks**2), n_ranks)
     away = src != dst
     p.reduce(dst[away], src=src[away], dst=dst[away])

@@ -24,18 +24,18 @@ GROUPS: dict[str, dict[str, str]] = {
     "predict": {
         "run": "predict how long collectives take on a network",
         "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
-        "nccl": "print which algorithm and protocol NCCL chooses at which size, and why",
+        "nccl": "print which algorithm and protocol NCCL chooses at each size, and why",
         "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
         "bound": "print a lower bound on the time of any schedule, and each algorithm's distance from it",
         "synthesize": "make the fastest schedule for a network, with a proven lower bound",
     },
     "compare with reality": {
         "calibrate": "measure this machine under mpirun, and write it as a network",
-        "validate": "run schedules for real under mpirun, beside the prediction",
-        "emulate": "run a program, unchanged, on a network that is not there",
+        "validate": "run schedules for real under mpirun, and compare with the prediction",
+        "emulate": "run an unmodified program on an emulated network",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
         "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
-        "reproduce": "print figures of papers beside predictions, with the error and what was assumed or fitted",
+        "reproduce": "print figures of papers next to predictions, with the error and what was assumed or fitted",
         "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
     },
     "in-network aggregation": {
@@ -44,10 +44,10 @@ GROUPS: dict[str, dict[str, str]] = {
     "training and placement": {
         "workload": "predict training steps; read profiles of programs; measure the gradients of a torch module",
         "place": "rank placements of jobs on a cluster, with start and iteration times; answer schedulers over HTTP",
-        "cluster": "replay a trace of jobs on a cluster under known schedulers, with CASSINI's time shifts or without",
+        "cluster": "replay a trace of jobs under published schedulers, with or without CASSINI's time shifts",
     },
     "many points and figures": {
-        "sweep": "compute many points over any parameter, resumable; find the cheapest topology among them",
+        "sweep": "compute many points over any parameters, resumable; find the cheapest topology",
         "report": "write one offline page with the figures of a result or a sweep",
         "diff": "print two results or sweeps side by side, and where their runs differ",
         "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
@@ -169,6 +169,9 @@ def _check_answers(config: Flags) -> None:
             from commsim.files.whole_files import check_writable
 
             check_writable(Path(path))
+    from .flags.outputs import check_outputs
+
+    check_outputs(config)
 
 
 def parser_of(verb: str) -> tuple[Parser, list[str]]:
@@ -218,7 +221,7 @@ def _without_verb(argv: list[str]) -> int:
         prog="commsim",
         usage="commsim [-h] [--version] VERB ...\n       commsim help [VERB]",
         description="Predict collectives on a network, then run the same schedule for real.",
-        before_examples=f"{listing.strip()}\n\n`commsim help VERB` says more.",
+        before_examples=f"{listing.strip()}\n\n`commsim help VERB` prints the flags of a verb.",
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")
     parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do")

@@ -10,7 +10,6 @@ from commsim.core.operations import OPERATIONS, no_bytes, operation
 from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import table_of_ratios
-from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes
@@ -67,7 +66,6 @@ def run(config: Config) -> Answer:
     found = over_bound(
         scenario, config.operation, sizes, whole=whole if config.fail or config.scale else None,
         algorithms=named if config.algorithm != "all" else (), named=named,
-        over=functools.partial(progress, what=config.operation),
     )  # fmt: skip
     parts, more = _parts_of_bounds(title, found.bounds, sizes)
     said = [*said, *found.derived, *skipped(found.left_out)]
@@ -109,7 +107,7 @@ def _attained(bound: LowerBound) -> str:
     """Describe whether trees attain the bound, and which command makes them."""
     times = best_trees_of(bound)
     if times == 1:
-        return "large sizes: attained, by trees that commsim synthesize makes"
+        return "large sizes: attained by trees from commsim synthesize"
     return f"large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
 
 

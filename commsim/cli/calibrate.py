@@ -15,7 +15,8 @@ from commsim.core.errors import InputError
 from commsim.core.units import counted, microseconds
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
-from commsim.report.render import tell
+from commsim.report.answer_files import STANDARD_OUTPUT, write_answer
+from commsim.report.render import tell, tree_of
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
@@ -45,10 +46,10 @@ INTERVALS = ("p5", "p95", "low", "high", "note")
 class Config(WithJson):
     """All flags of ``commsim calibrate``."""
 
-    backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
+    backend: str = flag(choices=BACKENDS, default="mpi", help="library that carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
     passes: int = flag(
-        metavar="N", default=10, help="how often each step is timed; more often where other work disturbs it"
+        metavar="N", default=10, help="timings of each step; more are made where other work disturbs them"
     )
 
 
@@ -210,6 +211,7 @@ def _validate(config: ValidateConfig) -> Answer:
             warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
             iterations=iterations,
             before_pass=before_pass,
+            keep=_keep(config, transport.size, len(parts_of(iterations))),
         )
         code = 1 if any(row.n_wrong for row in rows) else 0
         if transport.rank:
@@ -217,6 +219,20 @@ def _validate(config: ValidateConfig) -> Answer:
         parts = [*remarks(before), *_parts(rows, network(), transport, config.verbose)]
         flags = config.flags("verbose") | {"n_ranks": transport.size}
         return Answer(parts, [row.json() for row in rows], flags, code=code)
+
+
+def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[Row]], None] | None:
+    """Return what writes the rows so far to the file of ``--json``, so that they are there if the rest never comes."""
+    path = config.json
+    if path is None or path == STANDARD_OUTPUT:
+        return None
+
+    def keep(number: int, rows: list[Row]) -> None:
+        said = f"unfinished: {number} of {n_passes} passes were measured, and nothing is predicted yet"
+        flags = config.flags("verbose") | {"n_ranks": n_ranks}
+        write_answer(path, tree_of(Answer(remarks([said]), [row.json() for row in rows]), flags))
+
+    return keep
 
 
 def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, verbose: bool) -> list[Part]:

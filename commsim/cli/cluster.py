@@ -35,18 +35,20 @@ class RunConfig(WithJson):
         metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
     )
     cassini: bool = switched(
-        help="rank placements and shift the starts of jobs as CASSINI (NSDI 2024) does: --placing cassini"
+        help="rank placements and shift the starts of jobs like CASSINI (NSDI 2024); the same as --placing cassini"
     )
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
         help="how jobs get GPUs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
     )
-    compare: bool = switched(help="run all policies (or those named), each packed and with CASSINI, or --placing")
+    compare: bool = switched(
+        help="run all policies (or those of --policy) twice: packed, and with CASSINI (or --placing)"
+    )
     assume: str | None = flag(
         metavar="FILE.toml", help="assumptions: models, types of GPUs, CPUs, hosts that inference lends, restart time"
     )
     largest: int | None = flag(
-        metavar="GPUS", help="omit jobs with more GPUs (default: a job that cannot fit is an error)"
+        metavar="GPUS", help="omit jobs with more GPUs than this (default: a job that cannot fit is an error)"
     )
     seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs")
     csv: str | None = flag(metavar="FILE", help="also write one line per job")
@@ -58,7 +60,7 @@ def run(config: RunConfig) -> Answer:
     from commsim.placement.cluster import read_cluster
     from commsim.placement.clusters.machines import machines_of
     from commsim.placement.clusters.models import Assumptions, read_assumptions
-    from commsim.placement.clusters.outcome import job_rows
+    from commsim.placement.clusters.outcome import job_rows, unfilled
     from commsim.placement.clusters.simulate import simulate_cluster
     from commsim.placement.clusters.traces import load_trace
 
@@ -83,7 +85,7 @@ def run(config: RunConfig) -> Answer:
     parts = [
         *remarks(_about(config, machines, jobs, small)),
         Table(COLUMNS, [_row(one) for one in outcomes], least=LEAST),
-        *remarks(_gains(outcomes)),
+        *remarks([*unfilled(outcomes), *_gains(outcomes)]),
     ]
     rows = [one.row() for one in outcomes]
     return Answer(parts, rows, config.flags("plot"), lines=job_rows(outcomes) if config.csv else None)
@@ -238,6 +240,6 @@ def trace(config: TraceConfig) -> Answer:
 COMMANDS = {
     "cluster run": Verb(RunConfig, run, "replay a trace of jobs under a policy"),
     "cluster policies": Verb(Flags, list_policies, "print the policies"),
-    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed about models"),
+    "cluster models": Verb(ModelsConfig, list_models, "print the assumptions about models"),
     "cluster trace": Verb(TraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
 }

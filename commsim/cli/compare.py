@@ -12,7 +12,6 @@ from commsim.report.answer import Answer, Lines
 from commsim.report.terminal import progress
 
 from .flags import Verb, WithJson, flag, switched
-from .flags.outputs import check_written
 from .run.config import Prediction
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def run(config: Config) -> Answer:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if (len(config.files) == 2) == (config.topology is not None):
         raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
-    check_written([config.json, config.csv, config.plot], [*config.files, config.topology])
     asked: dict[str, Any] = {
         "operation": config.operation, "n_ranks": config.ranks, "in_place": config.in_place,
         "line_rate": config.line_rate,

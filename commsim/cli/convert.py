@@ -51,7 +51,9 @@ class ExportConfig(Writing):
 class Config(Reading, Writing):
     """All flags of ``commsim convert``."""
 
-    source: str | None = flag("source", nargs="?", metavar="IN", help="a file, or name:key=value,... of ours")
+    source: str | None = flag(
+        "source", nargs="?", metavar="IN", help="a file, or a topology or collective, name:key=value,..."
+    )
     target: str | None = flag("target", nargs="?", metavar="OUT", help="a file, whose suffix names the format")
     list: bool = switched(help="print the formats, and what each can hold")
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective named by IN")

@@ -12,7 +12,6 @@ from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
-from .flags.outputs import check_written
 
 if TYPE_CHECKING:
     from commsim.formats.measurement import Measured
@@ -99,7 +98,7 @@ class Config(WithJson):
     ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")
     collective: str | None = flag(
-        metavar="NAME", help="algorithm that ran: from its closed form, also fit the costs of the network"
+        metavar="NAME", help="algorithm that ran; also fit the costs of the network to its closed form"
     )
     line_rate: str | None = flag(metavar="RATE", help="rate of a rank's link, for the efficiency")
     seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")
@@ -111,7 +110,6 @@ def run(config: Config) -> Answer:
     from commsim.formats.measured import read_measured
     from commsim.real.comparison.hockney import fit_table, kinds_of
 
-    check_written([config.json, config.csv], [config.file])
     line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []
     rows = read_measured(config.file, operation=config.operation or "", n_ranks=config.ranks, notes=notes)

@@ -12,7 +12,6 @@ from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
-from .flags.outputs import check_written
 
 if TYPE_CHECKING:
     from commsim.software.nccl.choice import Cell, Range
@@ -47,7 +46,7 @@ def explain_operation(
         What is shown, the JSON row, and the choices as rules for the tuner plugin.
     """
     from commsim.software.nccl.choice import cell_time, cells, ranges
-    from commsim.software.nccl.prediction import predict
+    from commsim.software.nccl.prediction import FASTER, faster_than_chosen, predict
     from commsim.software.nccl.search import PROTOCOLS
     from commsim.software.nccl.symmetric_kernels import kernels
     from commsim.software.nccl.tuner_rules import Rule
@@ -66,8 +65,8 @@ def explain_operation(
     for size, p in predicted.items():
         within = f"{microseconds(p.low, 1)} to {microseconds(p.high, 1)}" if p.low < p.high else "interval unknown"
         said.append(f"{operation} {size} B: predicted {microseconds(p.seconds, 1)} us ({within}), {p.how}")
-        if site is not None and setting.collnet:
-            said += _faster_than_chosen(site, operation, table, size, p.seconds)
+        if site is not None and (best := faster_than_chosen(site, operation, size)):
+            said.append(FASTER.format(operation, size, best.how, microseconds(best.seconds, 1)))
     said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -111,19 +110,6 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
     return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
 
 
-def _faster_than_chosen(
-    site: Site, operation: str, table: Sequence[Cell], size: int, chosen: float
-) -> Iterator[str]:  # fmt: skip
-    """Describe what is predicted to be faster than NCCL's choice, whose estimate with SHARP is of assumed channels."""
-    from commsim.software.nccl.prediction import predict
-
-    usable = [cell for cell in table if cell.bandwidth]
-    times = [(predict(site, operation, size, cell.algorithm, cell.protocol).seconds, cell.name) for cell in usable]
-    best, name = min(times)
-    if best < chosen:
-        yield f"{operation} {size} B: {name} is predicted to take {microseconds(best, 1)} us, less than NCCL's choice"
-
-
 def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
     """Describe what NCCL would take, and when, if both buffers were registered as symmetric windows."""
     from commsim.software.nccl.symmetric_kernels import kernels, why_none
@@ -158,21 +144,28 @@ class Config(Placing, WithJson):
         metavar="SIZE", help="also print the choice and the time of every algorithm at this size; repeatable"
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
-    gpu: str | None = flag(choices=GENERATIONS, help="generation of GPU, if the network does not name it")
-    cpu: str | None = flag(choices=("intel", "amd", "other"), help="vendor of CPU, if the network does not name it")
-    graph: str | None = flag(metavar="FILE.xml", help="channels that NCCL found: NCCL_GRAPH_DUMP_FILE")
-    channels: str | None = flag(metavar="N:RATE", help="channels of rings and trees, after doubling, such as 12:30GB/s")
-    nvls: str | None = flag(metavar="N:RATE|none", help="channels of NVLink SHARP")
+    gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
+    cpu: str | None = flag(choices=("intel", "amd", "other"), help="CPU vendor, if the network does not name it")
+    graph: str | None = flag(
+        metavar="FILE.xml", help="file that NCCL wrote for NCCL_GRAPH_DUMP_FILE, with the channels it found"
+    )
+    channels: str | None = flag(
+        metavar="N:RATE", help="number and rate of the channels of rings and trees, after doubling, such as 12:30GB/s"
+    )
+    nvls: str | None = flag(metavar="N:RATE|none", help="number and rate of the channels of NVLink SHARP")
     nic: str | None = flag(metavar="RATE", help="rate that NCCL assumes for a NIC, such as 400Gbps")
     net_type: str | None = flag(
-        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"), help="path from a GPU to its NIC, the shortest first"
+        choices=("PIX", "PXB", "P2C", "PXN", "PHB", "SYS"),
+        help="type of path from a GPU to its NIC; the shortest is listed first",
     )
     net_latency: str | None = flag(metavar="TIME", help="latency of the network plugin")
-    collnet: bool = switched(help="the network reduces (SHARP), and its plugin is enabled")
+    collnet: bool = switched(help="assume that the network reduces (SHARP) and its plugin is enabled")
     rows: str | None = flag(
         "--from", metavar="FILE", help="write rules from results instead (run --json, a sweep, nccl-tests)"
     )
-    nodes: int = flag(default=-1, metavar="N", help="with --from: number of nodes the rules are for (default: any)")
+    nodes: int = flag(
+        default=-1, metavar="N", help="with --from: number of nodes for which the rules hold (default: any)"
+    )
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 
 
@@ -180,7 +173,6 @@ def run(config: Config) -> Answer:
     """Explain NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
-    check_written([config.json, config.csv, config.tuner_csv], [config.rows, config.graph, config.topology])
     if config.rows is not None:
         return rules_from_results(config)
     if config.nodes != -1:

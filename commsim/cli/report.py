@@ -54,9 +54,10 @@ class Data(Flags):
     where: tuple[str, ...] = repeated(
         metavar="COLUMN=VALUE,...", help="show only rows with these values; also !=, <, <=, >, >=; repeatable"
     )
-    rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
+    rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word under another name; repeatable")
     show_ranks: str | None = flag(
-        metavar="0,5,8-11", help="ranks to show in the timeline, beside the first to finish, a middle one and the last"
+        metavar="0,5,8-11",
+        help="ranks to show in the timeline, in addition to the first to finish, a middle one and the last",
     )
 
 

@@ -30,10 +30,10 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
-        metavar="KEY=VALUE,...", help="parameters of ep_dispatch or ep_combine, whose routing is bounded"
+        metavar="KEY=VALUE,...", help="with ep_dispatch or ep_combine: its parameters; the bound is for that routing"
     )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
-    time_limit: str | None = flag(metavar="TIME", help="try nothing new after this time, such as 60s")
+    time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
     max_messages: int = flag(default=3_000_000, metavar="N", help="do not try schedules with more messages")
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")

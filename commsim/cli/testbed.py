@@ -48,12 +48,13 @@ class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
 
     DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "64K", "maxbytes": "4M"}
     collective: tuple[str, ...] = repeated(
-        metavar="NAME:key=value,...", help=f"switchml runs on a live switch (default: {', '.join(USUAL)}); repeatable"
+        metavar="NAME:key=value,...",
+        help=f"algorithm; switchml uses a live switch (default: {', '.join(USUAL)}); repeatable",
     )
     native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
     placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
-    backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages")
+    backend: str = flag(default="mpi", metavar="mpi|gloo", help="library that carries the messages")
     no_calibration: bool = switched(help="predict only from the network's own numbers and headers")
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
 
@@ -238,7 +239,7 @@ class UpConfig(Flags):
 
     network: str = flag("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
     routing: str | None = flag(metavar="NAME", help="routing, in place of the network's own")
-    name: str = flag(default="testbed", metavar="NAME", help="name of the testbed, since several can be up")
+    name: str = flag(default="testbed", metavar="NAME", help="name of the testbed; several can be up")
 
 
 def routed(network: Network, routing: str | None) -> Network:
@@ -284,7 +285,7 @@ class DownConfig(Flags):
     """All flags of ``commsim testbed down``."""
 
     name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="the testbed")
-    all: bool = switched(help="all testbeds, and what crashed ones left behind")
+    all: bool = switched(help="all testbeds, and the remains of crashed ones")
 
 
 def down(config: DownConfig) -> Answer:
@@ -305,10 +306,10 @@ def down(config: DownConfig) -> Answer:
 
 COMMANDS = {
     "testbed up": Verb(UpConfig, up, "build a network of namespaces, with its rates"),
-    "testbed run": Verb(RunConfig, run, "run collectives in it for real, beside the prediction"),
+    "testbed run": Verb(RunConfig, run, "run collectives in a testbed for real, and compare with the prediction"),
     "testbed share": Verb(
-        ShareConfig, run_shared, "run jobs on its links at once, with and without a shift of their starts"
+        ShareConfig, run_shared, "run jobs on shared links of a testbed, with and without a time shift"
     ),
-    "testbed status": Verb(WithJson, status, "print the testbeds that are up, and what crashed ones have left"),
+    "testbed status": Verb(WithJson, status, "print the testbeds that are up, and the remains of crashed ones"),
     "testbed down": Verb(DownConfig, down, "remove a testbed, whatever its state"),
 }

@@ -27,10 +27,12 @@ class Config(FaultsInTime, PlayConfig):
     output: str = flag(
         "-o", required=True, metavar="FILE", help=".json or .json.gz; .pftrace for Perfetto's own format"
     )
-    begin: str | None = flag("--from", metavar="TIME", help="omit messages that end before, such as 10us (default: 0s)")
-    until: str | None = flag("--to", metavar="TIME", help="omit messages that start after (default: the end)")
+    begin: str | None = flag(
+        "--from", metavar="TIME", help="omit messages that end before this time, such as 10us (default: 0s)"
+    )
+    until: str | None = flag("--to", metavar="TIME", help="omit messages that start after this time (default: the end)")
     limit: int | None = flag(
-        metavar="N", help="largest number of messages: the critical path first, then others at even intervals"
+        metavar="N", help="maximum number of messages: the critical path first, then others at even intervals"
     )
     tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="contents of the tracks")
     arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")

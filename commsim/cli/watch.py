@@ -16,7 +16,8 @@ from commsim.interrupts import HEARD
 
 SILENT = 2.0  # seconds before the first line
 BETWEEN = 1.0  # seconds between two on a terminal
-LONG = 10.0  # seconds of an estimate that is printed where there is no terminal, too
+LONG = 10.0  # seconds of an estimate, or of processor time, that are printed where there is no terminal, too
+AGAIN = 0.01  # seconds after which an ignored interruption is repeated: its callback has returned
 PATIENCE = 2.0  # seconds that a signal may wait for Python: a kernel or a solver does not hear it
 
 
@@ -37,7 +38,7 @@ def progress_shown(verb: str) -> Iterator[None]:
 
 
 def _show(verb: str, over: threading.Event) -> None:
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
     from commsim.limits import EXPECTED
@@ -53,7 +54,7 @@ def _show(verb: str, over: threading.Event) -> None:
         if sys.stderr.isatty():
             show_step(text)
             shown = True
-        elif (EXPECTED.part or EXPECTED.seconds >= LONG) and elapsed >= next_told:
+        elif elapsed >= next_told and (EXPECTED.part or max(EXPECTED.seconds, time.process_time() - used) >= LONG):
             next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
             tell(text)
     if shown and not EXPECTED.is_shown:
@@ -89,8 +90,10 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "") -
 def end_on_signals() -> None:
     """End this process on Ctrl-C and SIGTERM even where Python cannot handle them, since compiled code runs.
 
-    A handler of these sets ``HEARD``: all that follows is cleaning up, which may take its time.
+    A handler of these sets ``HEARD``: all that follows is cleaning up, which may take its time. Where Python ignores
+    the interruption, since it came within a callback of its own, the signal is sent again.
     """
+    sys.unraisablehook = _again
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
         signal.signal(signal.SIGINT, _interrupt)
     reader, writer = os.pipe()
@@ -98,6 +101,18 @@ def end_on_signals() -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # signals of a worker are its own
     threading.Thread(target=_wait, args=(reader,), daemon=True).start()
+
+
+def _again(ignored: sys.UnraisableHookArgs) -> None:
+    if not issubclass(ignored.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+        return
+    signal.signal(signal.SIGINT, _interrupt)  # also where further ones were to be ignored
+    with contextlib.suppress(RuntimeError):  # no thread starts as Python exits: there it is over anyway
+        main = threading.main_thread().ident or 0
+        again = threading.Timer(AGAIN, signal.pthread_kill, (main, signal.SIGINT))
+        again.daemon = True
+        again.start()
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import ScheduleError
+from .errors import InputError, ScheduleError
 from .schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule, Transfers
+
+# Transfers that are listed one by one, of 36 bytes each and thrice as much while they are written.
+MAX_LISTED = 2**25
 
 
 class Program:
@@ -39,6 +43,21 @@ class Program:
         self._hops: list[Transfers] = []
         self._fences = 0
         self._repeating = False
+        self._n_listed = 0
+
+    def room_for(self, n_transfers: int) -> None:
+        """Refuse more transfers than can be listed, before their columns are made; what is repeated is listed once.
+
+        Raises
+        ------
+        InputError
+            If these and those written so far are too many.
+        """
+        if self._n_listed + n_transfers > MAX_LISTED:
+            raise InputError(
+                f"a schedule lists at most {MAX_LISTED} transfers one by one, and this one has "
+                f"{self._n_listed + n_transfers} for {self.n_ranks} ranks: ask for fewer ranks"
+            )
 
     def copy(
         self,
@@ -186,7 +205,10 @@ class Program:
         columns = {"src": src, "dst": dst, "src_chunk": src_chunk, "dst_chunk": dst_chunk, "count": count}
         columns |= {"channel": channel, "src_buffer": src_buffer, "dst_buffer": dst_buffer, "op": op}
         columns |= {"hop": len(self._hops), "stage": self._fences}
-        hop = np.empty(np.broadcast_shapes(*(np.shape(c) for c in columns.values())), TRANSFER)
+        shape = np.broadcast_shapes(*(np.shape(c) for c in columns.values()))
+        self.room_for(math.prod(shape))
+        self._n_listed += math.prod(shape)
+        hop = np.empty(shape, TRANSFER)
         for field, column in columns.items():
             hop[field] = column
         if hop.size:

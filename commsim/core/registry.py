@@ -133,7 +133,7 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        if not self._complete and name not in self._entries:
+        if not self._complete and name not in self._entries and str(name).isidentifier():  # others have no definition
             self._import_definition(f"def {name}(".encode(), f"\n{name} = ".encode())
         if name not in self._entries:
             self._import_all()

@@ -21,6 +21,7 @@ from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.limits import expect, expect_bytes
 from commsim.routing.flaps import Flaps
 
 from .flow import simulate_flows
@@ -28,12 +29,15 @@ from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .message_costs import refuse_curves
 from .trace_files import TraceFile
 from .ways import costs
-from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, named, refuse_too_many
+from .ways.catalog import EVENTS, METHODS, Simulation, Way, choose, named
 
 if TYPE_CHECKING:
     from .recurrence.ring_phases import RingPhase
 
 __all__ = ["METHODS", "FlowPaths"]
+# Seconds from which on an estimate is declared; and what asks for less.
+WORTH_SAYING = 1.0
+LESS = "fewer ranks or chunks, or engine alpha-beta"
 
 
 @dataclass(eq=False)
@@ -55,7 +59,7 @@ class FlowPaths:
     routing: str | None = None
     seed: int = 0
     _plans: dict[Any, Any] = field(default_factory=dict)
-    _chosen: dict[bool, tuple[Way, ...]] = field(default_factory=dict)
+    _chosen: dict[bool, dict[Way, float]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
@@ -128,7 +132,10 @@ class FlowPaths:
 
     @functools.cached_property
     def tables(self) -> FlowPlan:
-        """Tables of the event engine, with a row for every transfer."""
+        """Tables of the event engine, with a row for every transfer; refused where they do not fit into memory."""
+        n_bytes = costs.TRANSFER_BYTES * self.n_transfers + costs.CONNECTION_BYTES * self.n_connections
+        expect_bytes(n_bytes, f"{self.n_transfers} transfers of {self.job.schedule.name}",
+                     LESS)  # fmt: skip
         return plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed, shared=self.shared)
 
     @property
@@ -186,9 +193,12 @@ class FlowPaths:
                 raise InputError(f"method {method!r} knows no flaps; use auto or events")
         if flaps is not None:
             return self._with_flaps(size, flaps, method, starts=starts, framing=framing, trace=trace)
-        for way in self._ways(bool(trace)) if method == "auto" else named(method):
+        ways = self._ways(bool(trace)) if method == "auto" else dict.fromkeys(named(method), 0.0)
+        for way, seconds in ways.items():
             if way is EVENTS:
-                refuse_too_many(self, bool(trace))
+                _refuse_too_many(self, bool(trace))
+            if seconds >= WORTH_SAYING:
+                expect(seconds, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
             with self._sized(way):
                 simulation = self._laid_out(way)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
@@ -198,7 +208,7 @@ class FlowPaths:
 
     def _with_flaps(self, size: float, flaps: Flaps, method: str, **options: Any) -> Result:
         """Simulate with flaps, and without them, to say what they cost."""
-        refuse_too_many(self, bool(options["trace"]))
+        _refuse_too_many(self, bool(options["trace"]))
         with self._sized(EVENTS):
             (found,) = simulate_flows(self.plan, size, flaps=flaps, **options)
         whole = FlowPaths.simulate(self, size, method=method, **options | {"trace": False})
@@ -218,12 +228,12 @@ class FlowPaths:
     @property
     def traced_alike(self) -> bool:
         """Whether the way that computes the time has the times of all transfers too."""
-        return self._ways(True) == self._ways(False)
+        return tuple(self._ways(True)) == tuple(self._ways(False))
 
     def _sized(self, way: Way) -> AbstractContextManager[None]:
         return expected_work(way.steps * self.n_transfers + self.network.n_links)
 
-    def _ways(self, trace: bool) -> tuple[Way, ...]:
+    def _ways(self, trace: bool) -> dict[Way, float]:
         if trace not in self._chosen:
             self._chosen[trace] = choose(self, trace=trace)
         return self._chosen[trace]
@@ -236,3 +246,19 @@ class FlowPaths:
             self._plans[way] = way.plan(self)
         simulation: Simulation | None = self._plans[way]
         return simulation
+
+
+def _refuse_too_many(paths: FlowPaths, trace: bool) -> None:
+    """Refuse what would not fit into memory.
+
+    Raises
+    ------
+    InputError
+        If there are more transfers than the event engine is for.
+    """
+    if paths.n_transfers > costs.MAX_TRANSFERS:
+        why = "are to be traced" if trace else "share links here in no regular way"
+        raise InputError(
+            f"{paths.job.schedule.name}: {paths.n_transfers} transfers {why}; "
+            f"the event engine is for at most {costs.MAX_TRANSFERS}"
+        )

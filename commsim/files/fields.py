@@ -48,8 +48,9 @@ def line_of(path: str | Path, keys: Keys) -> int:
         return 0
     best, depth = 0, 0
     for keys_there, line in _Walk(text, is_toml=path.suffix == ".toml").fields():
-        if len(keys_there) > depth and keys_there == keys[: len(keys_there)]:
-            best, depth = line, len(keys_there)
+        n = min(len(keys_there), len(keys))  # [[jobs]] is the first line of jobs too
+        if n > depth and keys_there[:n] == keys[:n]:
+            best, depth = line, n
             if depth == len(keys):
                 break
     return best
@@ -129,8 +130,10 @@ class Fields:
     def __init__(self, tree: Mapping[str, Any], path: str | Path, keys: Keys = ()) -> None:
         self._tree, self._path, self._keys = tree, path, keys
         self._asked: set[str] = set()
+        self._looked_for: set[str] = set()  # fields that may be there, and were not: they are known too
 
     def __contains__(self, key: str) -> bool:
+        self._looked_for.add(key)
         return key in self._tree
 
     def __iter__(self) -> Iterator[str]:
@@ -139,7 +142,8 @@ class Fields:
     def refuse(self, key: str, wanted: str) -> NoReturn:
         """Raise for a field whose value is not what was wanted."""
         if key not in self._tree:
-            self.fail(key, f"is missing: {wanted}")
+            other = key.removesuffix("s") if key.endswith("s") else f"{key}s"
+            self.fail(key, f"is missing: {wanted}" + (f"; {other} is no field" if other in self._tree else ""))
         self.fail(key, f"must be {wanted}, got {_shown(self._tree[key])}")
 
     def fail(self, key: str | int | None, message: str) -> NoReturn:
@@ -303,9 +307,15 @@ class Fields:
         """Refuse the fields that were not asked for."""
         for key in self._tree:
             if key not in self._asked:
-                close = difflib.get_close_matches(key, self._asked, n=1)
-                hint = f"did you mean {close[0]}? " if close else ""
-                self.fail(key, f"is not a field here; {hint}known: {', '.join(sorted(self._asked))}")
+                known = sorted(self._asked | self._looked_for)
+                close = difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean {self._written(close[0], self._tree[key])}? " if close else ""
+                self.fail(key, f"is not a field here; {hint}known: {', '.join(known)}")
+
+    def _written(self, key: str, value: object) -> str:
+        """Write a field as the file does: a list of tables of TOML is ``[[key]]``."""
+        is_tables = isinstance(value, list) and value and all(isinstance(member, dict) for member in value)
+        return f"[[{key}]]" if is_tables and str(self._path).endswith(".toml") else key
 
     def _get(self, key: str, default: Any) -> Any:
         self._asked.add(key)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -140,7 +141,7 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
         raise InputError(f"{directory}: no sweep is here, it has no {STORE}")
     check_regular(path)
     with _errors(path, "not a readable store of a sweep"):
-        db = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
+        db = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro", uri=True, isolation_level=None)
     with contextlib.closing(db), _errors(path, "not a readable store of a sweep"):
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("BEGIN")

@@ -165,6 +165,10 @@ def _hardware(cpu: Element, nodes: dict[int, _Device]) -> str:
     vendor, arch = cpu.text("vendor", "").strip(), cpu.text("arch", "").strip()
     known = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(vendor, "arm" if arch == "arm64" else "")
     facts["cpu"] = known or ("other" if vendor or arch else "")
+    nics = (leaf.element for leaf in nodes.values() if leaf.kind == NIC)
+    nets = [net for nic in nics for net in ([nic] if nic.tag == "net" else nic.all("net"))]
+    if nets and all(net.text("gdr", "1") == "0" for net in nets):
+        facts["gpudirect"] = "no"
     return write_hardware({key: value for key, value in facts.items() if value})
 
 

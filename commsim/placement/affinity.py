@@ -25,10 +25,13 @@ class SharedLink:
         Numbers of the jobs, at least two.
     shifts : tuple of float, s
         How much later each should start, as far as this link is concerned.
+    is_held : bool
+        Whether the first job stands for those with a fixed start, so that no common offset is left to choose.
     """
 
     jobs: tuple[int, ...]
     shifts: tuple[float, ...]
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,11 @@ def components(links: Sequence[tuple[int, ...]]) -> list[Component]:
 
 
 def traverse(
-    links: Sequence[SharedLink], periods: NDArray[np.float64], *, root: np.random.Generator | None = None
+    links: Sequence[SharedLink],
+    periods: NDArray[np.float64],
+    *,
+    root: np.random.Generator | None = None,
+    held: int = -1,
 ) -> NDArray[np.float64]:
     """Walk each component breadth first, and give every job one start time (Algorithm 1).
 
@@ -99,6 +106,8 @@ def traverse(
         Period of every job, also of those that share nothing.
     root : numpy.random.Generator, optional
         Draws the job of each component that starts at 0; by default the first one.
+    held : int, optional
+        Job that starts at 0 in any case.
 
     Returns
     -------
@@ -116,6 +125,7 @@ def traverse(
             of_job.setdefault(job, []).append(number)
     for component in components([link.jobs for link in links]):
         first = component.jobs[0] if root is None else component.jobs[int(root.integers(len(component.jobs)))]
+        first = held if held in component.jobs else first
         known, queue = {first}, deque([first])
         while queue:
             j = queue.popleft()
@@ -144,7 +154,7 @@ def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArra
     wish, period = np.array(link.shifts), periods[list(link.jobs)]
     given = shifts[list(link.jobs)]
     whole = np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()
-    n_offsets = min(math.lcm(*whole) // whole[0], _MAX_OFFSETS)
+    n_offsets = 1 if link.is_held else min(math.lcm(*whole) // whole[0], _MAX_OFFSETS)
     offset = given[0] - wish[0] + np.arange(n_offsets) * period[0]
     away = (given - wish - offset[:, None] + period / 2) % period - period / 2
     return float(np.abs(away).max(axis=1).min())

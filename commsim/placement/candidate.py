@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import HOST, Network
-from commsim.core.units import format_bandwidth
 from commsim.core.value import Value
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -24,14 +22,11 @@ from .link_use import link_uses
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
 ITERATIONS = 60
-# Candidates whose jobs are slow without others that are named.
-MAX_SLOW = 3
-_SAME = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContendedLink(Value):
-    """A link that carries more than one job.
+    """A link that carries more than one job, or one that alone asks more than the link has.
 
     Parameters
     ----------
@@ -92,7 +87,7 @@ class Candidate(Value):
 
     @property
     def score_mean(self) -> float:
-        """Mean of the links' scores, which the paper ranks by; 1 when no link is shared."""
+        """Mean of the links' scores, which the paper ranks by; 1 without links."""
         return sum(link.score for link in self.links) / len(self.links) if self.links else 1.0
 
     @property
@@ -169,38 +164,6 @@ def simulated(
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
 
 
-def slow_alone(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], seed: int
-) -> list[str]:  # fmt: skip
-    """Name the candidates in which a job asks more of a link than it has, without any other job.
-
-    Scores are of links that jobs share, so that they do not count it; a simulation does.
-
-    Returns
-    -------
-    list of str
-        One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
-        most; and how many more there are.
-    """
-    if not ranked:
-        return []
-    said, capacity = [], cluster.network.bandwidth
-    peak = np.array([max((phase.rate for phase in job.phases), default=0.0) for job in jobs])
-    use = link_uses(cluster, [candidate.placement[job.name] for candidate in ranked for job in jobs], seed)
-    for number, rows in enumerate(use.reshape(len(ranked), -1, cluster.network.n_links), 1):
-        wanted = rows * peak[:, None]
-        over = wanted / capacity
-        if over.size and over.max() > 1 + _SAME:
-            job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
-            said.append(
-                f"candidate {number}: job {jobs[job].name} alone asks {format_bandwidth(wanted[job, link])} of "
-                f"{cluster.network.link_name(link)}, which has {format_bandwidth(capacity[link])}: scores "
-                "are of links that jobs share and do not count that, slowdowns do"
-            )
-    more = len(said) - MAX_SLOW
-    return said if more <= 0 else [*said[:MAX_SLOW], f"the same holds for {more} more candidates"]
-
-
 def counted_names(nodes: Sequence[str]) -> str:
     """Return names of nodes with how often each comes, in order, shortened: ``h0x4 h1x4``."""
     counts = Counter(nodes)  # in the order of first use
@@ -211,24 +174,6 @@ def counted_names(nodes: Sequence[str]) -> str:
 def slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:
     """Mean over the jobs of the predicted iteration time over that without other jobs."""
     return float(np.mean([candidate.predicted[job.name] / job.period for job in jobs]))
-
-
-def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], key: str = "score_mean") -> list[str]:
-    """Name the candidates that are ranked one way by score and the other by predicted slow-down.
-
-    Returns
-    -------
-    list of str
-        One line per pair, candidates numbered from 1; empty when the orders agree. Slow-downs within 0.1 % are equal.
-    """
-    slow = [slowdown(jobs, candidate) for candidate in ranked]
-    score = [getattr(candidate, key) for candidate in ranked]
-    return [
-        f"candidate {a + 1} scores {score[a]:.4g} and candidate {b + 1} {score[b]:.4g}, "
-        f"but the simulated slow-downs are {slow[a]:.4g} and {slow[b]:.4g}"
-        for a, b in itertools.combinations(range(len(ranked)), 2)
-        if score[a] > score[b] + 1e-9 and slow[a] > slow[b] * (1 + _SAME)
-    ]
 
 
 def simulated_times(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,11 @@ class Circle(Value):
         """How many angles each job can be rotated by before it looks the same again: its own period's (Eq. 4)."""
         positions: NDArray[np.int64] = np.ceil(self.period / self.step - 1e-9).astype(np.int64)
         return positions
+
+    def reordered(self, order: NDArray[np.intp]) -> Circle:
+        """Circle of the same jobs in another order."""
+        period, demand, multiples = self.period[order], self.demand[order], self.multiples[order]
+        return replace(self, period=period, demand=demand, multiples=multiples)
 
     def distinct_positions(self, order: bool) -> NDArray[np.int64]:
         """How many of these make a difference in the long run, int64[n_jobs].

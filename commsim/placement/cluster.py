@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError, located, wrong_kind
 from commsim.core.network import HOST, Network
+from commsim.core.network_queries import levels_from
+from commsim.core.units import counted
 from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
 from commsim.files.network_file import read_network
@@ -21,6 +24,7 @@ from commsim.scenario.inputs import load_network
 
 # Of one host.
 MAX_GPUS = 1024
+_MAX_NAMES = 8
 _EXAMPLE = 'spec = "star:n_hosts=8"'
 
 
@@ -111,6 +115,38 @@ def read_cluster(path: ClusterLike) -> Cluster:
     hosts.finish()
     with located(path):
         return Cluster(network, gpus, busy)
+
+
+def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -> tuple[Cluster, list[str]]:
+    """Return a cluster on what faults left of its network, without the GPUs of hosts that most others cannot reach.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the same nodes, such as :func:`commsim.scenario.faults.with_faults` returns.
+    placed : iterable of str
+        Nodes of the GPUs that jobs already have; these stay.
+
+    Returns
+    -------
+    Cluster, list of str
+        The cluster, and a remark on the hosts where no job is placed.
+    """
+    left, groups = network.endpoints, []
+    while len(left):
+        start = np.arange(network.n_nodes) == left[0]
+        passes = (network.forwards | start)[network.src]
+        is_near = levels_from(start, network.src[passes], network.dst[passes])[left] >= 0
+        groups.append(left[is_near])
+        left = left[~is_near]
+    most = max(groups, key=len)
+    away = np.setdiff1d(network.endpoints, most)
+    busy = cluster.busy.copy()
+    has = Counter(placed)
+    busy[away] = np.maximum(busy[away], [cluster.gpus[i] - has[network.nodes[i]] for i in away])
+    names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
+    notes = [f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"] if len(away) else []
+    return Cluster(network, cluster.gpus, busy), notes
 
 
 def _read_topology(top: Fields, path: Path) -> Network:

@@ -7,22 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .affinity import Component
 from .link_classes import LinkClass, Scores
 from .score import search_together
 
 
-def joint_shifts(
-    part: Component, classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def joint_shifts(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Turn one job of a component after the other until the mean score of its links gets no better.
+
+    Jobs with a fixed start stay where they are.
 
     Parameters
     ----------
-    part : Component
-        Component with a loop.
     classes : sequence of LinkClass
-        Its links; several alike count as several.
+        Links of a component with a loop; several alike count as several.
     scores : Scores
         Scores with the circles.
     shifts : float64[n_jobs], s
@@ -33,16 +30,17 @@ def joint_shifts(
     float64[n_jobs], s
         Changed for the component's jobs only.
     """
-    circle = scores.circle(part.jobs)
-    place = {job: i for i, job in enumerate(part.jobs)}
-    demand = np.zeros((len(classes), len(part.jobs)))
+    jobs = sorted({job for links in classes for job in links.jobs}, key=lambda job: (not scores.is_held[job], job))
+    circle = scores.circle(tuple(jobs))
+    place = {job: i for i, job in enumerate(jobs)}
+    demand = np.zeros((len(classes), len(jobs)))
     for row, links in zip(demand, classes, strict=True):
         row[[place[job] for job in links.jobs]] = links.part
     weight = np.array([len(links.links) for links in classes])
-    jobs = list(part.jobs)
     walked = np.rint((shifts[jobs] - shifts[jobs[0]]) % circle.period / circle.step).astype(np.int64)
     starts = (walked % circle.n_positions)[None]
-    rotations = search_together(circle, demand, weight, starts)
+    positions = np.where(scores.is_held[jobs], 1, circle.distinct_positions(order=False))
+    rotations = search_together(circle, demand, weight, starts, positions)
     joint = shifts.copy()
     joint[jobs] = circle.seconds(rotations)
     return joint

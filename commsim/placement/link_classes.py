@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob, begun
 
 from .circles import Circle, unify
 from .score import search
@@ -88,26 +88,31 @@ class Scores:
     """
 
     def __init__(self, jobs: Sequence[PeriodicJob], settings: Settings) -> None:
-        self._jobs, self._settings = jobs, settings
+        self._jobs, self.settings = begun(jobs), settings
+        self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
         self.peak = np.array([job.peak_rate for job in jobs])
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
-        """Circle of some of the jobs."""
+        """Circle of some of the jobs, those with a fixed start as of then."""
         if jobs not in self._circles:
-            given, s = [self._jobs[j] for j in jobs], self._settings
+            given, s = [self._jobs[j] for j in jobs], self.settings
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
 
     def shifts(self, links: LinkClass) -> NDArray[np.float64]:
-        """Best shifts on a class of links by itself, float64[n_jobs], s."""
+        """Best shifts on a class of links by itself, float64[n_jobs], s; 0 for jobs with a fixed start."""
         key = (links.jobs, links.part.tobytes())
         if key not in self._shifts:
             circle = self.circle(links.jobs)
-            self._shifts[key] = circle.seconds(search(circle, links.part)[0])
+            self._shifts[key] = circle.seconds(search(circle, links.part, self.is_held[list(links.jobs)])[0])
         return self._shifts[key]
 
     def is_tight(self, links: LinkClass) -> bool:
-        """Whether several jobs pass, and their peaks together exceed the capacity: else every shift suits it."""
-        return len(links.jobs) > 1 and float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
+        """Whether the peaks of the jobs that pass exceed the capacity together: else every shift suits it."""
+        return float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9
+
+    def counts(self, links: LinkClass) -> bool:
+        """Whether the links have scores: several jobs share them, or one job alone asks more than they have."""
+        return len(links.jobs) > 1 or self.is_tight(links)

@@ -1,8 +1,7 @@
-"""Ranks candidate placements of jobs by link scores (CASSINI, algorithms 1 and 2)."""
+"""Ranks candidate placements of jobs by link scores, as CASSINI does."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,142 +12,17 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.limits import EXPECTED
+from commsim.routing.routing import is_hashed
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, counted_names, disagreements, estimate, simulated, slow_alone
+from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
-from .joint_shifts import joint_shifts
-from .link_classes import LinkClass, Scores, Settings, link_classes
-from .link_use import link_uses
-from .score import score_at
+from .evaluation import evaluate_placed, evaluated, use_of
+from .link_classes import Scores, Settings, link_classes
+from .ranking_remarks import OTHER_SEEDS, contention, disagreements, going_on, notes_of, other_paths, slow_alone
 from .strategies import candidates
 
-LOOPS = ("merged", "literal")
 RANKINGS = ("mean", "min", "weighted")
-
-
-def evaluate(
-    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
-) -> Candidate:
-    """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
-    return evaluate_all(read_cluster(cluster), [("given", read_jobs(jobs))], loops=loops, settings=settings)[0]
-
-
-def evaluate_all(
-    cluster: Cluster,
-    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
-    *,
-    loops: str = "merged",
-    settings: Settings | None = None,
-) -> list[Candidate]:
-    """Score several placements of the same jobs.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Cluster whose routes say which links are shared.
-    placed : sequence of (str, sequence of PeriodicJob)
-        The generator's name, and the jobs with their placements; in all of them the same jobs in the same order.
-    loops : {"merged", "literal"}
-        What counts as a loop. ``merged``: links on which the same jobs demand the same are one vertex, and links that
-        can carry all peaks at once are none, since no shift matters to them. ``literal``: each link that carries more
-        than one job is a vertex, so that two jobs on both directions of a cable are a loop.
-    settings : Settings, optional
-        How scores are found.
-
-    Returns
-    -------
-    list of Candidate
-        In the given order. Where loops make the links' wishes contradict each other, start times are sought for the
-        links of such a component together; scores are those at the start times.
-
-    Raises
-    ------
-    InputError
-        If a job has no placement, or one that the cluster does not have.
-
-    References
-    ----------
-    Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithms 1 and 2.
-    """
-    if loops not in LOOPS:
-        raise InputError(f"unknown rule for loops {loops!r}; known: {', '.join(LOOPS)}")
-    if not placed:
-        return []
-    settings = settings or Settings()
-    unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]
-    if unplaced_jobs:
-        raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
-    use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], settings.seed)
-    scores = Scores(placed[0][1], settings)
-    use = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
-    classes = [link_classes(cluster.network, rows) for rows in use]
-    for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
-        if len(links.jobs) > 1:
-            scores.circle(links.jobs)
-    return [
-        _evaluate(cluster, name, jobs, rows, scores, loops == "literal")
-        for (name, jobs), rows in zip(placed, classes, strict=True)
-    ]
-
-
-def _evaluate(
-    cluster: Cluster,
-    generator: str,
-    jobs: Sequence[PeriodicJob],
-    classes: Sequence[LinkClass],
-    scores: Scores,
-    literal: bool,
-) -> Candidate:
-    shared = [links for links in classes if len(links.jobs) > 1]
-    shifts, away, has_loop = _shifts(len(jobs), [links for links in shared if scores.is_tight(links)], scores)
-    if literal:
-        has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
-    names = [job.name for job in jobs]
-    circles = [scores.circle(links.jobs) for links in shared]
-    return Candidate(
-        generator,
-        {job.name: job.placement or () for job in jobs},
-        _rows(cluster, names, shared, scores, shifts),
-        dict(zip(names, shifts.tolist(), strict=True)),
-        has_loop,
-        away,
-        dict(zip(names, estimate(jobs, classes, scores, shifts).tolist(), strict=True)),
-        "estimate",
-        max((circle.rounding for circle in circles), default=0.0),
-        sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),
-    )
-
-
-def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], float, bool]:
-    """Start times of all jobs, how far they are from what single links want, and whether there is a loop."""
-    period = np.ones(n_jobs)
-    wishes = []
-    for links in tight:
-        period[list(links.jobs)] = scores.circle(links.jobs).period
-        wishes.append(SharedLink(links.jobs, tuple(scores.shifts(links).tolist())))
-    shifts = traverse(wishes, period)
-    parts = components([links.jobs for links in tight])
-    for part in parts:
-        if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
-            shifts = joint_shifts(part, [tight[i] for i in part.links], scores, shifts)
-    away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
-    return shifts, away if away > 1e-9 else 0.0, any(part.has_loop for part in parts)
-
-
-def _rows(
-    cluster: Cluster, names: list[str], shared: list[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> tuple[ContendedLink, ...]:
-    rows = {}
-    for links in shared:
-        sharing, circle = list(links.jobs), scores.circle(links.jobs)
-        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if scores.is_tight(links) else 1.0
-        share = float(links.part @ circle.demand[:, circle.reach :].mean(axis=1))
-        for link in links.links.tolist():
-            demand = share * float(cluster.network.bandwidth[link])
-            rows[link] = (tuple(names[j] for j in sharing), score, demand)
-    return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +85,7 @@ def place_jobs(
     generators : sequence of str
         Same as in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
-        Same as in :func:`commsim.placement.place.evaluate_all`; under the literal rule candidates with a loop are
+        Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"mean", "min", "weighted"}
         Score of the links that counts. Equal scores are ranked by the number of contended links, then by the predicted
@@ -292,16 +166,50 @@ def _ranked(
 ) -> Ranking:
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
-    scored = evaluate_all(cluster, placed, loops=loops, settings=settings)
-    ranked = [c for c in scored if not (loops == "literal" and c.has_loop)]
-    if check:
-        ranked = _simulated(cluster, jobs, ranked, settings.seed)
-    key = f"score_{rank_by}"
-    ranked.sort(key=lambda c: (-round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)))
+    scored, use, scores = evaluated(cluster, placed, loops, settings)
+    kept = [i for i, c in enumerate(scored) if not (loops == "literal" and c.has_loop)]
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
-    notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
-    notes += slow_alone(cluster, jobs, ranked, settings.seed)
+    if check:
+        found = _simulated(cluster, jobs, [scored[i] for i in kept], settings.seed)
+        scored = [dict(zip(kept, found, strict=True)).get(i, c) for i, c in enumerate(scored)]
+    key = f"score_{rank_by}"
+
+    def order(i: int) -> tuple[float, int, float]:
+        c = scored[i]
+        return -round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)
+
+    kept.sort(key=order)
+    ranked, use = [scored[i] for i in kept], use[kept]
+    notes = [*going_on(jobs), *notes_of([*ranked, *discarded], discarded)]
+    notes += disagreements(jobs, ranked, key) if check else []
+    notes += slow_alone(cluster.network, jobs, use)
+    if ranked and is_hashed(cluster.network.routing):
+        notes += _by_seed(cluster, [placed[i] for i in kept], use, scores, loops, key)
     return Ranking(tuple(ranked), discarded, tuple(notes))
+
+
+def _by_seed(
+    cluster: Cluster,
+    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
+    use: NDArray[np.float64],
+    scores: Scores,
+    loops: str,
+    key: str,
+) -> list[str]:
+    """Say how the scores depend on the hash of paths: of all candidates whether, of the first one how much."""
+    network, seed = cluster.network, scores.settings.seed
+    first, others, of_best = [], set(), []
+    for i in range(OTHER_SEEDS + 1):
+        use = use_of(cluster, placed, seed + i, scores) if i else use
+        classes = [link_classes(network, rows) for rows in use]
+        kinds = [contention(one, scores) for one in classes]
+        first = first or kinds
+        others |= {n for n, (one, then) in enumerate(zip(first, kinds, strict=True), 1) if one != then}
+        of_best.append(classes[0])
+    if not others:
+        return []
+    found = [evaluate_placed(cluster, *placed[0], one, scores, loops) for one in of_best]
+    return other_paths(key, seed, [getattr(one, key) for one in found], sorted(others))
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
@@ -320,7 +228,11 @@ def _in_turn(
     """Take candidates of the strategies in turn, each placement once."""
     if not generators:
         raise InputError("placing needs at least one generator")
-    made = [[(name, jobs) for jobs in candidates(cluster, jobs, name, n, seed)] for name in dict.fromkeys(generators)]
+    is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are
+    made = [
+        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed)]
+        for name in dict.fromkeys(generators)
+    ]
     chosen: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
     for i in range(n):
         for row in made:
@@ -331,19 +243,3 @@ def _in_turn(
 
 def _total_slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:
     return sum(candidate.predicted[job.name] / job.period for job in jobs)
-
-
-def _notes(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[str]:
-    notes = []
-    if discarded:
-        notes.append(f"{len(discarded)} of {len(found)} candidates have a loop and are discarded; merged keeps them")
-    away = max((c.inconsistency for c in found), default=0.0)
-    if away:
-        many = sum(c.inconsistency > 0 for c in found)
-        notes.append(f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates")
-    rounding = max((c.rounding for c in found), default=0.0)
-    if rounding > 1e-12:
-        notes.append(f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples")
-    if any(c.n_cut_off for c in found):
-        notes.append("hyperperiod truncated: some iteration times have no common multiple below the longest perimeter")
-    return notes

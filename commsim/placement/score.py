@@ -14,7 +14,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.units import parse_bandwidth
 from commsim.core.value import Value, freeze
 from commsim.limits import expect
-from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 
@@ -28,26 +28,43 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over 0..
 ROUNDING = 1e-9
 
 
-def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64], bool]:
+def search(
+    circle: Circle, part: NDArray[np.float64], is_held: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], bool]:
     """Find the rotations of one link's jobs with the least mean excess.
 
     Parameters
     ----------
     part : float64[n_jobs]
         Times which, a job's demand is a part of the capacity.
+    is_held : bool[n_jobs], optional
+        Jobs that are not rotated; by default the first, since rotating all jobs together changes nothing.
 
     Returns
     -------
     int64[n_jobs], bool
         The rotations in angles, and whether all were tried.
     """
+    if is_held is None or not is_held.any():
+        return _search(circle, part, 1)
+    order = np.argsort(~is_held, kind="stable")
+    rotations = np.empty(len(order), np.int64)
+    rotations[order], is_exhaustive = _search(circle.reordered(order), part[order], int(is_held.sum()))
+    return rotations, is_exhaustive
+
+
+def _search(circle: Circle, part: NDArray[np.float64], n_held: int) -> tuple[NDArray[np.int64], bool]:
+    """Do that where the jobs that are not rotated come first."""
     from .search_kernel import search_all
 
-    positions = circle.n_positions
+    def held(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.concatenate((np.ones(n_held, np.int64), positions[n_held:]))
+
+    positions = held(circle.n_positions)
     if not _is_little(positions, circle.n_angles):
-        positions = circle.distinct_positions(order=True)
+        positions = held(circle.distinct_positions(order=True))
     if not _is_little(positions, circle.n_angles):
-        positions = circle.distinct_positions(order=False)
+        positions = held(circle.distinct_positions(order=False))
         return search_together(
             circle, part[None], np.ones(1, np.int64), different_rotations(positions), positions
         ), False
@@ -127,7 +144,8 @@ class LinkScore(Value):
         1 less the mean excess demand as a part of the capacity (Eqs. 1 and 2); 1 if nothing is in excess. It can be
         negative.
     shifts : float64[n_jobs], s
-        How much later than given each job should start, less than its period (Eq. 5). That of the first is 0.
+        How much later than given each job should start, less than its period (Eq. 5). That of the first is 0, unless
+        jobs have a fixed start, which is then theirs.
     circle : Circle
         Circle that the rotations are for.
     is_exhaustive : bool
@@ -172,7 +190,7 @@ def score_link(
     Parameters
     ----------
     jobs : sequence of PeriodicJob or of dict, or path
-        Jobs, at least one, as :func:`commsim.read_jobs` takes them.
+        Jobs, at least one, as :func:`commsim.read_jobs` takes them. Those with a start stay there.
     capacity : float, bytes/s, or str
         Capacity of the link; text such as ``50Gbps``.
     use : float or float64[n_jobs]
@@ -198,10 +216,11 @@ def score_link(
     if not 0 < capacity < np.inf:
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity
-    circle = unify(jobs, angles=angles, step=step, quantum=quantum, longest=longest)
-    rotations, is_exhaustive = search(circle, part)
+    circle = unify(begun(jobs), angles=angles, step=step, quantum=quantum, longest=longest)
+    rotations, is_exhaustive = search(circle, part, np.array([job.start is not None for job in jobs]))
     shifts = circle.seconds(rotations)
     score = float(score_at(circle, part[None], shifts)[0])
+    shifts += [job.start or 0.0 for job in jobs]
     return LinkScore(score, freeze(shifts, np.float64), circle, is_exhaustive)
 
 

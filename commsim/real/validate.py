@@ -100,6 +100,7 @@ def measure_rows(
     warmup: int = ROW_WARMUP,
     iterations: int = ITERATIONS,
     before_pass: Callable[[], None] = lambda: None,
+    keep: Callable[[int, list[Row]], None] | None = None,
 ) -> list[Row]:
     """Measure every schedule at every size, then predict.
 
@@ -120,10 +121,12 @@ def measure_rows(
         Same as in :func:`commsim.real.measure.timed`.
     before_pass : callable
         Called by all ranks before each pass over all rows: a calibration in between meets the same minutes.
+    keep : callable, optional
+        Called by rank 0 after each pass but the last, with their number and the rows so far, without predictions.
     """
     wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
-    passes, busy = [], []
-    for part in parts_of(iterations):
+    passes, busy, parts, shared = [], [], parts_of(iterations), oversubscribed(transport)
+    for number, part in enumerate(parts, 1):
         before_pass()
         meter = Busy(transport)
         for again in range(SHORT_TIMES):
@@ -133,18 +136,28 @@ def measure_rows(
             ]
             passes.append(measured)
         busy.append(meter.share())
+        if keep is not None and number < len(parts) and transport.rank == 0:
+            keep(number, _pooled(wanted, passes, lambda *_: None, shared))
     # As a calibration does, so that both are of a machine that is equally quiet. Every pass has a first part with all
     # rows, so that no row is left without a measurement.
     if 2 * sum(share <= QUIET for share in busy) >= len(busy):
         passes = [part for i, part in enumerate(passes) if busy[i // SHORT_TIMES] <= QUIET]
-    shared = oversubscribed(transport)
+    return _pooled(wanted, passes, predict if transport.rank == 0 else lambda *_: None, shared)
+
+
+def _pooled(
+    wanted: Sequence[tuple[Schedule, int]],
+    passes: Sequence[Sequence[tuple[Result, Result | None] | None]],
+    predict: Callable[[Schedule, float], Result | None],
+    shared: bool,
+) -> list[Row]:
+    """Make a row of what the passes measured of each schedule and size."""
     rows = []
     for (schedule, _), *of_row in zip(wanted, *passes, strict=True):
         pairs = [pair for pair in of_row if pair is not None]
         ours = merge([pair[0] for pair in pairs])
         beside = [pair[1] for pair in pairs if pair[1] is not None]
-        predicted = predict(schedule, ours.size) if transport.rank == 0 else None
-        rows.append(Row(ours, merge(beside) if beside else None, predicted, shared))
+        rows.append(Row(ours, merge(beside) if beside else None, predict(schedule, ours.size), shared))
     return rows
 
 

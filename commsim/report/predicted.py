@@ -9,6 +9,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.result import Result
+from commsim.report.title_of_network import software_costs
 from commsim.scenario.solve import Solution
 
 NO_SCENARIO = "a result that was read or pickled has no timeline; predict it again"
@@ -42,6 +43,12 @@ class Predicted(Result):
     def remarks(self) -> tuple[str, ...]:
         """What was derived, assumed, chosen and left out."""
         return () if self.solution is None else self.solution.said
+
+    @property
+    def costs(self) -> str:
+        """What the time includes of the cost of software, as the title of ``commsim run`` says; empty if not known."""
+        plan = self.prepared
+        return "" if plan is None else software_costs(plan.network, has_own_costs=plan.has_own_costs)
 
     def __eq__(self, other: object) -> bool:
         return self.plain() == (other.plain() if isinstance(other, Predicted) else other)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, printable
 from commsim.core.units import parse_bandwidth
 
 from .derive import with_derived
 from .figure_tables import Column, Table, distinct, number_column, table_of_rows
 from .rows.chosen import kept, renamed, short_names
+from .title_of_network import remark_on_costs
 
 if TYPE_CHECKING:
     from .figure import Figure
@@ -31,7 +32,7 @@ PREDICTED = (
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
-ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "remarks")
+ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks")
 DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
 MAX_ROWS = 1_000_000
 
@@ -242,9 +243,11 @@ def make_study(
     if choice.where:
         stamped["rows"] = f"those with {' and '.join(choice.where)}"
     short, common = short_names(rows, parameters)
+    costs = remark_on_costs(rows["costs"].labels or ()) if "costs" in rows else ()
     return Study(
-        title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
-        remarks=(*dict.fromkeys(remarks), *common), names=renamed(rows, (*ASKED, *parameters), short, choice.rename),
+        printable(title), rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
+        remarks=(*dict.fromkeys(remarks), *common, *costs),
+        names=renamed(rows, (*ASKED, *parameters), short, choice.rename),
     )  # fmt: skip
 
 

@@ -39,7 +39,8 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     how = told_transport(wish.transport) if not shared.transports else "transports by job"
     engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
     what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
-    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs_in_title(solution.plan.network)}"
+    costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
+    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}"
     columns = [*COLUMNS, *(["transport"] if shared.transports else [])]
     parts = [*remarks(solution.derived), Table(columns, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = shared.background()

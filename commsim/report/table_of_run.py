@@ -13,7 +13,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
-from commsim.report.title_of_network import costs_in_title
+from commsim.report.title_of_network import costs_in_title, software_costs
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -52,6 +52,8 @@ class Row:
         Type of the elements that are counted, one of ``DATATYPES``.
     group : str
         Ranks of the group, where several run at once.
+    costs : str
+        What the time includes of the cost of software.
     """
 
     result: Result
@@ -59,6 +61,7 @@ class Row:
     schedule: Schedule
     datatype: str = "float"
     group: str = ""
+    costs: str = ""
 
     @property
     def operation(self) -> Any:
@@ -115,8 +118,9 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     """Return the rows of a solution: one for each result."""
     network, schedules = solution.plan.network, solution.plan.schedules
     names = groups or ("",) * len(schedules)
+    costs = software_costs(network, has_own_costs=solution.plan.has_own_costs)
     return [
-        Row(result, network, schedules[i % len(schedules)], datatype, names[i % len(schedules)])
+        Row(result, network, schedules[i % len(schedules)], datatype, names[i % len(schedules)], costs)
         for i, result in enumerate(solution.results)
     ]
 
@@ -171,8 +175,7 @@ def _met_by_packets(result: Result) -> tuple[str, ...]:
 
 def _costs(plan: Any) -> str:
     """Return what ends the title: what messages cost, and the ratio of the fabric."""
-    # What a library launches has the costs of its own primitives (`NcclPlan`, which other questions do not import).
-    return f", {costs_in_title(plan.network, has_own_costs=hasattr(plan, 'launch'))}"
+    return f", {costs_in_title(plan.network, has_own_costs=plan.has_own_costs)}"
 
 
 def _busiest_links(row: Row) -> list[Part]:
@@ -205,4 +208,5 @@ def json_row(row: Row) -> dict[str, Any]:
     link, load, rate = row.busiest
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
-    return values | row.result.row() | {"busiest_link": busiest, "method": row.result.method or None}
+    how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
+    return values | row.result.row() | {"busiest_link": busiest} | how

@@ -215,4 +215,6 @@ def progress(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.progress import track
 
     EXPECTED.is_shown = True
+    print("\r\033[K", end="", file=sys.stderr, flush=True)  # a line that said that it takes long
     yield from track(items, description=what, console=Console(stderr=True), transient=True)
+    EXPECTED.is_shown = False  # what follows may take long, too

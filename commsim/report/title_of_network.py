@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from commsim.core.units import format_time
@@ -9,6 +10,27 @@ from commsim.routing.network_metrics import fabric_oversubscription
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+
+_MAX_COSTS = 4
+
+
+def software_costs(network: Network, *, has_own_costs: bool = False) -> str:
+    """Return what times include of the cost of software; parameters as for :func:`costs_in_title`."""
+    sent, received = float(network.overhead.max(initial=0.0)), float(network.recv_overhead.max(initial=0.0))
+    if has_own_costs:
+        return "the library's own costs of messages"
+    if network.curves is not None:
+        return "measured costs of messages"
+    if received:
+        return f"{format_time(sent)} of overhead to send a message, {format_time(received)} to receive it"
+    return f"{format_time(sent)} of overhead per message" if sent else "no overhead per message"
+
+
+def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the remark on the software costs of several results: one if they are the same, else each."""
+    costs = tuple(dict.fromkeys(text for text in texts if text))
+    more = ("...",) if len(costs) > _MAX_COSTS else ()
+    return (f"software costs: {'; '.join((*costs[:_MAX_COSTS], *more))}",) if costs else ()
 
 
 def costs_in_title(network: Network, *, has_own_costs: bool = False) -> str:
@@ -21,14 +43,6 @@ def costs_in_title(network: Network, *, has_own_costs: bool = False) -> str:
     has_own_costs : bool
         Whether messages have the costs of a library's primitives; then no overhead is named.
     """
-    sent, received = float(network.overhead.max(initial=0.0)), float(network.recv_overhead.max(initial=0.0))
-    if has_own_costs:
-        said = "the library's own costs of messages"
-    elif network.curves is not None:
-        said = "measured costs of messages"
-    elif received:
-        said = f"{format_time(sent)} of overhead to send a message, {format_time(received)} to receive it"
-    else:
-        said = f"{format_time(sent)} of overhead per message" if sent else "no overhead per message"
+    said = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
     return said + (f", fabric {ratio:.3g}:1 oversubscribed" if ratio > 1 + 1e-9 else "")

@@ -56,6 +56,10 @@ class WorkPlan(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What was derived when the work was planned."""
 
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives, not the overhead of the network."""
+
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return the sizes that the work can have of those that are asked for, and what to say of the others."""
 

@@ -79,15 +79,11 @@ def times_sent(network: Network, job: AggregationJob) -> float:
     chance q that all packets of a message arrive, one of n workers succeeds last, after about H(n) / q messages, and
     the answer comes after 1 / (q_up q_down).
     """
-    system, tree, n = job.system, job.trees[0], len(job.workers)
+    system, n = job.system, len(job.workers)
     kept, back = np.log1p(-network.loss), partners(network)
     harmonic = math.log(n) + 0.58
     sends = 0.0
-    for worker, leaf in zip(tree.worker_up, tree.leaf, strict=True):
-        up, node = list(worker), leaf
-        while tree.parent[node] >= 0:
-            up += tree.up[node]
-            node = tree.parent[node]
+    for up in _ways_up(job):
         q_up, q_down = (system.packets_per_message * float(kept[links].sum()) for links in (up, back[up]))
         sends += 1.0 if q_up + q_down == 0 else harmonic * _inverse(q_up) + _inverse(q_up + q_down)
     return sends / n
@@ -113,6 +109,7 @@ def _check_timeout(network: Network, job: AggregationJob) -> None:
     system = job.system
     if system.lossless or system.ecn_window:  # which never repeat, and which send less when packets wait
         return
+    _check_round_trip(network, job)
     slowest = float(network.bandwidth[list(job.tree_links)].min(initial=math.inf))
     window = job.window * system.message_bytes / slowest
     n_windows = float(sum(job.messages())) / job.window
@@ -125,6 +122,30 @@ def _check_timeout(network: Network, job: AggregationJob) -> None:
             f"of {job.window * system.packets_per_message} packets takes {format_time(window)}: a longer --rto, or a "
             "smaller window"
         )
+
+
+def _check_round_trip(network: Network, job: AggregationJob) -> None:
+    """Refuse timeouts by which each packet is sent so often before its answer can be there that copies pile up."""
+    system = job.system
+    trips = [2 * float(network.latency[links].sum()) for links in _ways_up(job)]
+    per_worker = min(job.window, sum(job.messages())) * system.packets_per_message
+    if per_worker * sum(trips) / system.rto > MAX_AT_ONCE:
+        raise InputError(
+            f"{system.name}: an rto of {format_time(system.rto)} repeats each packet {_rounded(max(trips) / system.rto)} "
+            f"times before an answer can be there, after {format_time(max(trips))}: a longer --rto, or less latency"
+        )
+
+
+def _ways_up(job: AggregationJob) -> list[list[int]]:
+    """Links from each worker to the root of its tree."""
+    tree, ways = job.trees[0], []
+    for worker, leaf in zip(tree.worker_up, tree.leaf, strict=True):
+        up, node = list(worker), leaf
+        while tree.parent[node] >= 0:
+            up += tree.up[node]
+            node = tree.parent[node]
+        ways.append(up)
+    return ways
 
 
 def expect_messages(schedule: Schedule) -> None:

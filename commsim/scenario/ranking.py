@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,7 +183,6 @@ def solve_each(
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
     synthesized: bool = False,
-    over: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> tuple[list[Solution], dict[str, str]]:
     """Solve a scenario with each algorithm of an operation, all with the same number of ranks.
 
@@ -191,8 +190,6 @@ def solve_each(
     ----------
     scenario, operation, sizes, algorithms, named, synthesized
         Same as in :func:`rank`; messages cost what the network says.
-    over : callable
-        Wrapper of the names that shows progress.
 
     Returns
     -------
@@ -206,7 +203,7 @@ def solve_each(
         with blaming(spec):
             solutions.append(solve(dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan))
 
-    return solutions, contenders(scenario, operation, algorithms, named, solved, synthesized=synthesized, over=over)[1]
+    return solutions, contenders(scenario, operation, algorithms, named, solved, synthesized=synthesized)[1]
 
 
 def contenders(
@@ -218,7 +215,6 @@ def contenders(
     *,
     synthesized: bool = False,
     assume_overhead: bool = False,
-    over: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
     algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
@@ -226,7 +222,7 @@ def contenders(
     for spec in (*algorithms, *named):
         require_operation(spec, operation)
     plans, left_out = prepare_all(
-        over(list(dict.fromkeys((*every, *named)))), scenario.network, n_ranks=scenario.n_ranks, named=named,
+        dict.fromkeys((*every, *named)), scenario.network, n_ranks=scenario.n_ranks, named=named,
         assume_overhead=assume_overhead, probe=probe, none_is_error=not synthesized, **scenario.placing,
     )  # fmt: skip
     for spec in named:
@@ -244,6 +240,8 @@ def contenders(
 def sentences(ranking: Ranking) -> list[str]:
     """Describe which algorithm is best from which size on."""
     sizes = list(ranking.by_size)
+    if all(result.n_ranks == 1 for order in ranking.by_size.values() for _, result in order):
+        return ["one rank has nothing to send, so there is no rate, and no algorithm is best"]
     if not ranking.crossovers:
         best = ranking.by_size[sizes[0]][0][0]
         return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.limits import expect
+from commsim.limits import expect, expect_bytes
 
 from .bitmap import WORD
 from .occupancy import Occupancy
@@ -20,6 +20,8 @@ PATTERNS: tuple[str, ...] = get_args(Pattern)
 MOST_BLOCKS, MOST_BITS = 2**32, 2**36
 # Seconds to draw and sort in a block: of a permutation of all blocks, and one by one, as NumPy draws up to one in 50.
 PER_BLOCK, PER_DRAW, FEW = 70e-9, 150e-9, 50
+# Bytes meanwhile: of a permutation a number for each block, of single draws one for each, and the table that finds those.
+PERMUTED_BYTES, DRAWN_BYTES = 8, 24
 
 
 def drawn_occupancy(
@@ -77,6 +79,9 @@ def drawn_occupancy(
     expect(n_draws * (n_blocks * PER_BLOCK if permuted else count * PER_DRAW),
            f"drawing {density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
            "a smaller size, a smaller density or fewer ranks")  # fmt: skip
+    expect_bytes(n_ranks * n_blocks / 8 + (n_blocks * PERMUTED_BYTES if permuted else count * DRAWN_BYTES),
+                 f"{density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
+                 "a smaller size, larger blocks or fewer ranks")  # fmt: skip
     words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
     if pattern == "disjoint":
         if n_ranks * count > n_blocks:
@@ -204,6 +209,9 @@ def _zipf(rank: int, seed: int, n_blocks: int, count: int, exponent: float) -> N
 
 
 def _set(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
+    if len(drawn) * 8 < len(row) * WORD:  # then one byte for each block would be more than the draws
+        np.bitwise_or.at(row, drawn // WORD, np.uint64(1) << (drawn % WORD).astype(np.uint64))
+        return
     bits = np.zeros(len(row) * WORD, np.bool_)
     bits[drawn] = True
     row[:] = np.packbits(bits, bitorder="little").view(np.uint64)

@@ -14,6 +14,9 @@ from commsim.core.value import Value
 
 from .occupancy import Occupancy
 
+# Blocks that are hashed at once.
+PIECE = 2**20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition(Value):
@@ -64,17 +67,21 @@ class Partition(Value):
         """Return the first block of each chunk that is a range, and the end: int64[n_chunks + 1]."""
         return chunk_bounds(self.n_blocks, self.n_chunks) if self.bounds is None else np.array(self.bounds, np.int64)
 
-    def chunk_of_blocks(self) -> NDArray[np.int32]:
-        """Return the chunk of each block, int32[n_blocks]."""
+    def chunk_of_blocks(self, blocks: range | None = None) -> NDArray[np.int32]:
+        """Return the chunk of each block, or of those in a range of them: int32[n_blocks]."""
+        blocks = range(self.n_blocks) if blocks is None else blocks
         if self.hashed:
-            return (_mixed(self.n_blocks) % np.uint64(self.n_chunks)).astype(np.int32)
-        return np.repeat(np.arange(self.n_chunks, dtype=np.int32), np.diff(self.ranges()))
+            return (_mixed(len(blocks), blocks.start) % np.uint64(self.n_chunks)).astype(np.int32)
+        inside = np.clip(self.ranges(), blocks.start, blocks.stop)
+        return np.repeat(np.arange(self.n_chunks, dtype=np.int32), np.diff(inside))
 
     def sizes(self) -> NDArray[np.int64]:
         """Return the blocks of each chunk, int64[n_chunks]."""
-        if self.hashed:
-            return np.bincount(self.chunk_of_blocks(), minlength=self.n_chunks).astype(np.int64)
-        return np.diff(self.ranges())
+        if not self.hashed:
+            return np.diff(self.ranges())
+        starts = range(0, self.n_blocks, PIECE)  # no table of all blocks
+        pieces = (self.chunk_of_blocks(range(at, min(at + PIECE, self.n_blocks))) for at in starts)
+        return sum((np.bincount(piece, minlength=self.n_chunks) for piece in pieces), np.zeros(self.n_chunks, np.int64))
 
     def element_sizes(self) -> NDArray[np.int64]:
         """Return the elements of each chunk, int64[n_chunks]; the last block of the tensor may be short."""

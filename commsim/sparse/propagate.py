@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
-from .block_sets import first_rows, limits_of
+from .block_sets import first_rows, limits_of, n_pieces
 from .encodings import Contents
 from .occupancy import Occupancy
 from .partition import Partition
@@ -73,19 +73,21 @@ def transfer_contents(
     transfers = schedule.expand()
     partition = Partition(occupancy.n_elements, occupancy.block, schedule.n_chunks, hashed, bounds)
     limits = limits_of(keep, len(transfers))
-    rows = first_rows(schedule, occupancy, partition)
-    blocks, covers, n_last, fault, where = propagate_sets(
-        transfers,
-        schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses,
-        schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses,
-        limits,
-        rows.sizes,
-        rows.words,
-        (rows.row_of, rows.chunk_of),
-        partition.chunk_of_last(),
+    read, write = (
+        address(transfers) + transfers[end].astype(np.int64) * schedule.n_addresses
+        for address, end in ((schedule.src_address, "src"), (schedule.dst_address, "dst"))
     )
-    if fault:
-        _refuse(schedule, transfers, int(fault), int(where))
+    (blocks, covers), n_last = np.zeros((2, len(transfers)), np.int64), np.zeros((len(transfers), 2), np.int64)
+    n = n_pieces(occupancy, cut=keep is not None)
+    for piece in range(n):
+        rows = first_rows(schedule, occupancy, partition, piece, n)
+        last = partition.chunk_of_last() if piece == n - 1 else -1
+        found = propagate_sets(
+            transfers, read, write, limits, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last
+        )
+        if fault := found[3]:
+            _refuse(schedule, transfers, int(fault), int(found[4]))
+        blocks, covers, n_last = blocks + found[0], covers + found[1], n_last + found[2]
     if whole is not None:
         blocks, n_last[:, 0] = np.where(whole, covers, blocks), np.where(whole, n_last[:, 1], n_last[:, 0])
     if (blocks < 0).any():

@@ -45,8 +45,8 @@ def propagate_sets(
         Blocks that what a transfer writes is cut to.
     sizes : int64[n_chunks]
         Blocks of each chunk.
-    words : uint64[n_rows, n_words]
-        Sets that are held at the start; written over.
+    words : uint64[2 * n_rows, n_words]
+        Sets that are held at the start, and as many rows again; written over.
     held_by : (int32[n_addresses], int32[n_rows])
         Row of each address, -1 for none, written over; and chunk of each row.
     last_chunk : int
@@ -130,15 +130,17 @@ def propagate_sets(
 
 @kernel
 def _start(chunk_of: NDArray[np.int32], row_of: NDArray[np.int32], words: Words) -> tuple[Rows, Words]:
-    """Return the table of rows, and their words with as many again to come."""
+    """Return the table of rows, and their words, which have as many again to come."""
     n = chunk_of.shape[0]
-    rows = np.zeros(n, ROW)
+    rows = np.zeros(words.shape[0], ROW)
+    for r in range(words.shape[0]):
+        rows[r]["next_free"] = r + 1
     for r in range(n):
-        rows[r]["chunk"], rows[r]["size"], rows[r]["next_free"] = chunk_of[r], -1, r + 1
+        rows[r]["chunk"], rows[r]["size"] = chunk_of[r], -1
     for r in row_of:
         if r >= 0:
             rows[r]["holders"] += 1
-    return _enlarged(rows, words)
+    return rows, words
 
 
 @kernel

@@ -229,11 +229,14 @@ class Bench:
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
             row = self._trainer.row(seed, parameters, network)
             return row | {"remarks": [*row.get("remarks", ()), *notes]}
+        from commsim.report.title_of_network import software_costs
+
         solution = self._solved(seed, parameters)
         (result,) = solution.results
         row = result.row()
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
-        return row | {"remarks": list(solution.said)} | counters
+        costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
+        return row | {"costs": costs, "remarks": list(solution.said)} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import scenario_of

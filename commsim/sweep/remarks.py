@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.files.sweep_store import STORE, reading, rows_in
+from commsim.report.title_of_network import remark_on_costs
 
 # Remarks that are listed, and rows that are read for them.
 MAX_LISTED, MAX_ROWS = 20, 100_000
@@ -35,6 +36,13 @@ def remarks_of(directory: str | Path) -> tuple[str, ...]:
     listed = [f"point {order}: {one}" for one, order in known.items()]
     more = len(listed) - MAX_LISTED
     return (*listed[:MAX_LISTED], *([f"{more} more remarks are in the column `remarks`"] if more > 0 else []))
+
+
+def costs_of(directory: str | Path) -> tuple[str, ...]:
+    """Return the remark on what the times of a sweep include of the cost of software; empty if its rows do not say."""
+    with reading(directory) as db:
+        rows = (json.loads(line) for line in itertools.islice(rows_in(db, directory), MAX_ROWS))
+        return remark_on_costs([row["costs"] for row in rows if isinstance(row, dict) and "costs" in row])
 
 
 def _said(line: str, path: Path) -> tuple[int, list[str]]:

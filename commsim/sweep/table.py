@@ -29,10 +29,10 @@ RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
     "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
     "iteration_s", "exposed_comm_s", "scaling", "step_s", "compute_s", "bubble_s", *EXPOSED, "tokens_per_s_per_gpu",
-    "model_tflops_per_gpu", "mfu", "micro_batches", "factor", "batches", "sent_per_worker_B", "remarks",
+    "model_tflops_per_gpu", "mfu", "micro_batches", "factor", "batches", "sent_per_worker_B", "costs", "remarks",
 )  # fmt: skip
 
-TEXT = ("point", "error", "collective", "operation", "engine", "policy")
+TEXT = ("point", "error", "collective", "operation", "engine", "policy", "costs")
 WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches", "micro_batches")
 LISTS = ("remarks",)
 RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",

@@ -74,11 +74,11 @@ def tree_all_reduce_rate(network: Network) -> float | None:
     p = len(network.endpoints)
     if p < 2:
         return float("inf")
-    arcs = np.array([(u, v) for u in range(p) for v in range(p) if u != v])
-    if p * network.n_links + 2 * (p + 1) * len(arcs) > MAX_VARIABLES or not _has_solver():
+    if p * network.n_links + 2 * (p + 1) * p * (p - 1) > MAX_VARIABLES or not _has_solver():
         return None
     from scipy.sparse import coo_array
 
+    arcs = np.array([(u, v) for u in range(p) for v in range(p) if u != v])
     program, graph = FlowProgram(), _graph(network)
     root, down, up = program.columns(p), program.columns(len(arcs)), program.columns(len(arcs))
     program.equal.append((coo_array(np.ones((1, p))), root, np.ones(1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +141,6 @@ def over_bound(
     whole: Network | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
-    over: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound.
 
@@ -149,7 +148,7 @@ def over_bound(
     ----------
     scenario : Scenario
         Network with its faults, placing and engine.
-    operation, sizes, algorithms, named, over
+    operation, sizes, algorithms, named
         Same as in :func:`commsim.scenario.ranking.solve_each`.
     whole : Network, optional
         Network without its faults, to say what these cost.
@@ -172,7 +171,7 @@ def over_bound(
         found[spec] = bound, _results(scenario, spec, plan, sizes)
         known[key] = bound
 
-    plans, left_out = contenders(scenario, operation, algorithms, named, predict, over=over)
+    plans, left_out = contenders(scenario, operation, algorithms, named, predict)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
         Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))

@@ -156,6 +156,26 @@ def test_the_table_of_validate_fits_80_columns_and_shows_intervals_where_they_ar
     assert wrong.rows[0][-1] == "3"
 
 
+@pytest.mark.mpi
+def test_a_validate_that_is_killed_leaves_the_rows_that_it_measured(tmp_path: Path) -> None:
+    table = tmp_path / "rows.json"
+    program = (
+        "import os, sys, commsim.cli.calibrate as c\n"
+        "made = c._keep\n"
+        "def keep(*about):\n"
+        "    write = made(*about)\n"
+        "    return lambda number, rows: (write(number, rows), number == 2 and os._exit(9))\n"
+        "c._keep = keep\n"
+        "from commsim.cli import main\n"
+        f"main('validate mpi --collective ring_all_reduce -b 4K -e 8K --json'.split() + [{str(table)!r}])"
+    )
+    assert under_mpiexec(1, "-c", program).returncode
+    tree = json.loads(table.read_text())
+    assert tree["remarks"] == ["unfinished: 2 of 10 passes were measured, and nothing is predicted yet"]
+    assert [row["size_B"] for row in tree["results"]] == [4096, 8192]
+    assert all(row["time_s"] > 0 and row["predicted_s"] is None for row in tree["results"])
+
+
 def test_progress_says_of_how_many_passes_and_for_how_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,14 +90,35 @@ def test_a_size_that_is_none_makes_no_report(commsim, tmp_path, value, shown):
         ("compare", "r.json", "r.json", "--plot", "link.svg"), ("workload", "calls", "r.json", "--job", "r.json"),
         ("nccl", "--from", "r.json", "--tuner-csv", "r.json"),
         ("nccl", "--topology", "dgx-h100", "--graph", "r.json", "--tuner-csv", "r.json"),
+        ("report", "r.json", "-o", "r.json"), ("plot", "busbw", "r.json", "-o", "link.svg"),
+        ("topo", "save", "r.json", "-o", "r.json"), ("place", "r.json", "r.json", "--json", "./r.json"),
+        ("run", "--topology", "r.json", "ring_all_reduce", "--csv", "r.json"),
     ],
 )  # fmt: skip
-def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
+def test_what_is_read_is_not_written_over_by_any_verb(commsim, tmp_path, monkeypatch, argv):
     monkeypatch.chdir(tmp_path)
     before = results(tmp_path / "r.json", "ring_all_reduce").read_bytes()
     (tmp_path / "link.svg").symlink_to("r.json")
     assert f"{argv[-1]}: is read, and would be written over" in commsim.refuses(*argv)
     assert (tmp_path / "r.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("path", ["x.csv", "x.json", "x.parquet"])
+def test_a_file_that_is_named_for_an_answer_is_replaced_whatever_verb_writes_it(commsim, tmp_path, path):
+    """One rule for all verbs; `sweep export` was said to be the only one."""
+    sweep = tmp_path / "s.json"
+    sweep.write_text(json.dumps({"topology": {"name": "star", "n_hosts": 4},
+                                 "collective": {"name": "ring_all_reduce", "size": "1KiB"}}))  # fmt: skip
+    assert commsim("sweep", sweep, "-o", tmp_path / "out", "--executor", "serial").code == 0
+    old = b"of somebody else"
+    commands = [("sweep", "export", tmp_path / "out", "-o"), ("sweep", "sql", tmp_path / "out", "select 1", "-o")]
+    if path != "x.parquet":
+        flag = "--csv" if path == "x.csv" else "--json"
+        commands.append(("run", "--topology", "star:n_hosts=4", "-b", "1K", "-e", "1K", flag))
+    for words in commands:
+        (tmp_path / path).write_bytes(old)
+        assert commsim(*words, tmp_path / path).code == 0
+        assert (tmp_path / path).read_bytes() != old
 
 
 @pytest.mark.parametrize(
@@ -114,3 +135,19 @@ def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
 def test_absurd_numbers_are_refused(commsim, tmp_path, argv, why):
     path = results(tmp_path / "r.json", "ring_all_reduce")
     assert why in commsim.refuses(*(path if word == "r.json" else word for word in argv))
+
+
+def test_names_that_are_no_utf_8_are_names_of_files(commsim, tmp_path):
+    """Linux knows such files, and Python writes the bytes as halves of surrogate pairs, which no page or plot takes."""
+    first, second = (results(tmp_path / f"{name}\udcff.json", name="ring") for name in "ab")
+    page, plot = tmp_path / "page\udcff.html", tmp_path / "plot\udcff.svg"
+    assert commsim("report", first, "-o", page).code == 0
+    assert r"a\udcff.json" in page.read_text(encoding="utf-8")
+    assert commsim("plot", "busbw", first, second, "-o", plot).code == 0
+    assert "svg" in plot.read_text(encoding="utf-8")
+
+
+def test_names_that_are_no_utf_8_are_unknown_names(commsim):
+    assert r"unknown switch hardware 'tofino_\udcff'" in commsim.refuses(
+        "switch", "budget", "--system", "switchml_udp", "--hardware", "tofino_\udcff"
+    )

@@ -97,4 +97,9 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
         "nccl", "--topology", "dgx-h100:sharp=on@star:machines=16", "--operation", "all_reduce", "--size", "1G"
     )["results"][0]["predicted"][0]
     assert found["how"] == "collnet_chain/simple"
-    assert "nvls/simple is predicted to take " in commsim.out
+    said = next(line for line in commsim.out.splitlines() if "nvls/simple is predicted to take " in line)
+    where = ("--topology", "dgx-h100:sharp=on@star:machines=16", "-b", "1G", "-e", "1G")
+    commsim.results("run", "--collective", "nccl", *where)
+    assert said in commsim.out.splitlines()
+    commsim.results("run", "--collective", "nccl:algorithm=collnet_chain", *where)  # what is forced is no choice
+    assert "is predicted to take " not in commsim.out

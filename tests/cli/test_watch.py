@@ -59,6 +59,19 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
     assert "commsim switch: simulating 1e+10 packets, about 25 min; " in capsys.readouterr().err
 
 
+def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
+    monkeypatch.setattr(watch, "SILENT", 0.001)
+    monkeypatch.setattr(watch, "BETWEEN", 0.001)
+    monkeypatch.setattr(watch.time, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
+    told = watch.threading.Event()
+    texts = []
+    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    with watch.progress_shown("place"):
+        assert told.wait(30)
+    assert texts[0].startswith("commsim place: ")
+    assert texts[0].endswith(" so far; Ctrl-C ends it")
+
+
 def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.0)
     monkeypatch.setattr(watch, "BETWEEN", 0.05)  # the first thread has ended before the second begins
@@ -91,6 +104,36 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     assert watch.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
 
 
+@pytest.mark.parametrize("words", ["bound", "run --algorithm all", "run"])
+def test_verbs_with_an_operation_show_each_algorithm_on_a_terminal(monkeypatch, words):
+    """`bound` drew a bar that was full after a moment, and said nothing for the minute of predictions that followed."""
+    from commsim.cli import main
+    from commsim.scenario import contenders
+
+    seen, prepare = [], contenders.prepare
+    EXPECTED.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(
+        contenders,
+        "prepare",
+        lambda *args, **more: (seen.append((EXPECTED.is_shown, EXPECTED.part)), prepare(*args, **more))[1],
+    )
+    assert (
+        main([*words.split(), "--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1K", "-e", "1K"]) == 0
+    )
+    assert {is_shown for is_shown, _ in seen} == {False}
+    assert seen[-1][1].endswith(f"({len(seen)} of {len(seen)})")
+
+
+def test_after_a_bar_the_line_of_progress_goes_on(monkeypatch):
+    from commsim.report.terminal import progress
+
+    EXPECTED.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert [EXPECTED.is_shown for _ in progress([1, 2], "predict")] == [True, True]
+    assert not EXPECTED.is_shown
+
+
 def test_without_an_estimate_the_line_has_the_time_only():
     assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
 
@@ -100,3 +143,26 @@ def test_an_estimate_that_has_passed_is_not_repeated_as_what_is_left():
     assert "about 38 s; 20 s so far" in before
     assert "about" not in after
     assert "more than the 38 s estimated; 97 s so far" in after
+
+
+IGNORED = """
+import signal, time
+from commsim.cli import process
+
+class Gone:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command():
+    Gone()
+    time.sleep(60)
+
+process.main = command
+process.run()
+"""
+
+
+def test_an_interruption_that_python_ignores_comes_again():
+    """Python has callbacks in every import: what is raised in one is printed, and the command ran on."""
+    run = subprocess.run([sys.executable, "-c", IGNORED], timeout=50, check=False, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (130, "")

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from commsim.core.errors import ScheduleError
+from collectives.sparse.sparcml import zen
+from commsim.core import program
+from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import COPY, INPUT, OUTPUT, REDUCE, SCRATCH
 
@@ -122,3 +124,17 @@ def test_the_output_is_other_memory_in_an_all_to_all_only():
     schedule = p.build("swap", "custom")
     assert schedule.dst_address(schedule.expand()).tolist() == [0, 1]
     assert schedule.n_addresses == 3
+
+
+def test_more_transfers_than_can_be_listed_are_refused_before_their_columns_are_made(monkeypatch):
+    """`schedule check zen --ranks 9000` took 11 GB for them."""
+    with pytest.raises(InputError, match="at most 33554432 transfers one by one, and this one has 162000000 for 9000"):
+        zen(9000)
+    p = Program(2, 1)
+    monkeypatch.setattr(program, "MAX_LISTED", 2)
+    with p.repeat(1000):
+        p.reduce(0, src=0, dst=1)
+        p.copy(0, src=1, dst=0)
+    with pytest.raises(InputError, match="and this one has 3 for 2 ranks"):
+        p.copy(0, src=0, dst=1)
+    assert p.build().n_transfers == 2000

@@ -204,3 +204,8 @@ def test_a_name_that_is_taken_is_refused(numbers, write):
     own_entry(numbers, write(GOOD, "first.py"))
     with pytest.raises(InputError, match=r"second\.py, line 8: two functions are registered as number 'double'"):
         own_entry(numbers, write(GOOD, "second.py"))
+
+
+def test_a_name_that_is_no_text_is_unknown(package):
+    with pytest.raises(InputError, match="unknown shape 'square\\\\udcff'; did you mean square"):
+        package["square\udcff"]

@@ -92,3 +92,15 @@ def test_an_array_that_would_be_changed_on_the_way_is_refused(array, dtype, mess
 def test_an_array_of_another_length_is_refused_by_name():
     with pytest.raises(InputError, match=r"bandwidth must have the shape \(3,\), got \(2,\)"):
         freeze([1, 2], np.float64, (3,), "bandwidth")
+
+
+def test_an_array_that_is_frozen_already_is_not_copied():
+    """A network of half a million hosts was copied for its name."""
+    own = freeze([1.0, 2.0], np.float64)
+    assert freeze(own, np.float64, (2,)) is own
+    view = np.arange(4.0)[:2]
+    view.setflags(write=False)  # of memory that others write
+    for other in (own[:1], own.astype(np.float32), np.array([1.0, 2.0]), view):
+        frozen = freeze(other, np.float64)
+        assert frozen is not other
+        assert not frozen.flags.writeable

@@ -5,13 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
+from collectives.dense.all_to_all import direct_all_to_all
 from collectives.dense.double_tree import double_tree_all_reduce
 from collectives.dense.ring import ring_all_reduce
+from commsim import limits
 from commsim.core.errors import InputError
 from commsim.core.placement import place
+from commsim.engine import flow_paths
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways import costs
+from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
 STAR = star(8, 1e9, 1e-6)
@@ -74,6 +78,31 @@ def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest
     assert paths.simulate(1e6).time == full.time
     with pytest.raises(InputError, match="112 transfers are to be traced; the event engine is for at most 100"):
         paths.simulate(1e6, trace=True)
+
+
+def test_tables_that_no_memory_holds_are_refused_before_they_are_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A direct all-to-all of 16,000 hosts took 9 GB before its messages were counted."""
+    slim = leaf_spine(4, 2, hosts_per_leaf=2000, oversubscription=2.0)
+    paths = FlowPaths(slim, Job(direct_all_to_all(8000), place(slim, 8000)))
+    monkeypatch.setattr(limits, "available_bytes", lambda: 8e9)
+    with pytest.raises(
+        InputError, match=r"64000000 transfers of direct_all_to_all would take [\d.]+ GiB of memory, and"
+    ):
+        paths.simulate(1e6)
+    monkeypatch.setattr(costs, "MAX_TRANSFERS", 2**25)
+    with pytest.raises(InputError, match="64000000 transfers share links here in no regular way"):
+        FlowPaths(slim, paths.job).simulate(1e6)
+    assert "tables" not in vars(paths)
+
+
+def test_long_simulations_say_what_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits.EXPECTED.clear()
+    RING.simulate(1e6)
+    assert not limits.EXPECTED.what
+    monkeypatch.setattr(flow_paths, "WORTH_SAYING", 1e-4)
+    FlowPaths(STAR, RING.job).simulate(1e6)
+    assert limits.EXPECTED.what == "simulating 112 messages of ring_all_reduce"
+    assert 1e-4 < limits.EXPECTED.seconds < 1.0
 
 
 @pytest.mark.parametrize("method", ["recurrence", "events"])

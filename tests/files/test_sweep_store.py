@@ -55,6 +55,16 @@ def test_rows_survive_as_soon_as_they_are_appended_and_are_sorted_when_they_are_
     assert read_table(tmp_path).column("time_s").to_pylist() == [1 / 7, 3 / 7, 5 / 7]
 
 
+def test_a_folder_may_have_a_name_that_is_no_text(tmp_path):
+    folder = tmp_path / "50 % \udcff"
+    folder.mkdir()
+    store = opened(folder)
+    store.append(lines(2))
+    store.close()
+    assert read_description(folder)["n_points"] == 9
+    assert orders(folder) == [2]
+
+
 def test_a_writer_that_ends_without_closing_loses_nothing(tmp_path):
     child = os.fork()
     if not child:

@@ -18,8 +18,8 @@ def gpu(dev, links="", sm=90):
     return f'<gpu dev="{dev}" sm="{sm}" rank="{dev}" gdr="1">{links}</gpu>'
 
 
-def net(dev, speed=400000):
-    return f'<nic><net name="mlx5_{dev}" dev="{dev}" speed="{speed}" port="1"/></nic>'
+def net(dev, speed=400000, gdr=1):
+    return f'<nic><net name="mlx5_{dev}" dev="{dev}" speed="{speed}" port="1" gdr="{gdr}"/></nic>'
 
 
 def cpu(inside, numaid=0, vendor="AuthenticAMD", family=25, model=1):
@@ -108,6 +108,13 @@ def test_the_controller_of_a_screen_is_no_gpu_unless_the_file_says_so(tmp_path):
         read(tmp_path, cpu(vga))
     said = read(tmp_path, cpu(pci("0:3:0.0", "0x030000", gpu(0))))  # a card of a workstation that NCCL found
     assert (said.kind == GPU).sum() == 1
+
+
+@pytest.mark.parametrize(("gdr", "said"), [((0, 0), True), ((0, 1), False), ((1, 1), False)])
+def test_machines_whose_nics_all_lack_gpudirect_say_so(tmp_path, gdr, said):
+    nics = "".join(pci(f"0:{i + 2}:0.0", "0x020000", net(i, gdr=flag)) for i, flag in enumerate(gdr))
+    network = read(tmp_path, cpu(pci("0:1:0.0", "0x030200", gpu(0)) + nics))
+    assert ("gpudirect=no" in network.hardware) is said
 
 
 def test_a_file_of_more_devices_than_a_machine_has_is_refused(tmp_path):

@@ -7,10 +7,14 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.limits import EXPECTED
-from commsim.placement.candidate import Candidate, disagreements, simulated, slowdown
+from commsim.placement import evaluation
+from commsim.placement.candidate import Candidate, simulated, slowdown
 from commsim.placement.cluster import Cluster
+from commsim.placement.evaluation import evaluate, evaluate_all
 from commsim.placement.link_classes import Settings
-from commsim.placement.place import evaluate, evaluate_all, place_jobs, rank_placements
+from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.ranking_remarks import disagreements
+from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
@@ -111,10 +115,10 @@ def test_estimate_and_simulation_agree_where_nothing_drifts() -> None:
     assert run.predicted == pytest.approx(dict(overlapping.predicted))
 
 
-def test_one_job_that_wants_more_than_a_link_has_is_slow_though_nothing_is_contended() -> None:
+def test_one_job_that_wants_more_than_a_link_has_is_slow_without_others() -> None:
     mixed = (job("a", "h0", "h2", "h1", "h3", rate=40),)  # crosses the only spine twice each way
     found = evaluate(CLUSTER, mixed)
-    assert found.links == ()
+    assert {row.jobs for row in found.links} == {("a",)}
     assert found.predicted["a"] == pytest.approx(0.1 + 0.05 * (80 / 50 - 1))
     assert simulated(CLUSTER, mixed, found).predicted["a"] == pytest.approx(found.predicted["a"])
 
@@ -172,11 +176,99 @@ def test_where_score_and_simulation_disagree_is_said() -> None:
     assert disagreements(TWO, [candidate(0.9, 0.11), candidate(0.9, 0.10)]) == []  # equals are in no order
 
 
-def test_a_job_that_overloads_a_link_alone_is_named_since_no_score_counts_it() -> None:
-    fast = tuple(dataclasses.replace(one, phases=(Phase(0.05, 0.05, 90 * GBPS),)) for one in TWO[:1])
-    (said,) = rank_placements(CLUSTER, {"far": fast}).notes
+FAST = dataclasses.replace(TWO[0], phases=(Phase(0.05, 0.05, 90 * GBPS),))
+
+
+def test_a_link_that_one_job_overloads_alone_has_the_score_that_score_link_gives_it() -> None:
+    """`place` ranked such a placement with 1.0, and `place score` gave -0.5 for the same job and link."""
+    found = evaluate(CLUSTER, (FAST,))
+    on_its_own = score_link([FAST], 50 * GBPS).score
+    assert on_its_own == pytest.approx(1 - 0.5 * 40 / 50)
+    assert {row.link: row.score for row in found.links} == pytest.approx(
+        dict.fromkeys(("h0:leaf0", "leaf0:spine0", "spine0:leaf1", "leaf1:h2", "h2:leaf1", "leaf1:spine0",
+                       "spine0:leaf0", "leaf0:h0"), on_its_own)
+    )  # fmt: skip
+    assert found.score_mean == pytest.approx(on_its_own)
+    beside = evaluate(CLUSTER, (FAST, TWO[1]))
+    assert {row.jobs for row in beside.links} == {("a",), ("a", "b")}
+    assert not beside.has_loop
+
+
+def test_a_job_that_overloads_a_link_alone_is_named() -> None:
+    (said,) = rank_placements(CLUSTER, {"far": (FAST,)}).notes
     assert said.startswith("candidate 1: job a alone asks 90 Gb/s (11.25 GB/s) of h0:leaf0, which has 50 Gb/s")
     assert rank_placements(CLUSTER, {"far": TWO[:1]}).notes == ()
+
+
+def test_routes_are_walked_once_for_candidates_and_their_remarks(monkeypatch) -> None:
+    calls = []
+    walked = evaluation.link_uses
+    monkeypatch.setattr(evaluation, "link_uses", lambda *args: calls.append(args) or walked(*args))
+    unhashed = dataclasses.replace(CLUSTER, network=dataclasses.replace(NETWORK, routing="shortest"))
+    assert rank_placements(unhashed, {"far": (FAST,), "near": (FAST,)}).notes
+    assert len(calls) == 1
+
+
+TWO_SPINES = Cluster(leaf_spine(2, 2, 2, bandwidth=50 * GBPS), [1] * 4 + [0] * 4)
+FULL = (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1))
+
+
+def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
+    """One seed gave 1.0 and another 0.8 for the same placement, without a word."""
+    scores = [evaluate(TWO_SPINES, FULL, settings=Settings(seed=seed)).score_mean for seed in range(5)]
+    assert min(scores) < max(scores)
+    (said,) = rank_placements(TWO_SPINES, {"far": FULL}).notes
+    assert f"with seeds 0 to 4 candidate 1 has a score_mean of {min(scores):.4f} to {max(scores):.4f}" in said
+    near = tuple(
+        dataclasses.replace(one, placement=at) for one, at in zip(FULL, (("h0", "h1"), ("h2", "h3")), strict=True)
+    )
+    said = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).notes[0]
+    assert "candidate 1 has a score_mean of 1.0000, and jobs contend on other links in candidate 2" in said
+
+
+def test_nothing_is_said_of_the_hash_where_paths_or_scores_do_not_depend_on_it() -> None:
+    sprayed = dataclasses.replace(TWO_SPINES, network=dataclasses.replace(TWO_SPINES.network, routing="spray"))
+    assert not any("hash" in note for note in rank_placements(sprayed, {"far": FULL}).notes)
+    idle = tuple(dataclasses.replace(one, phases=()) for one in FULL)
+    assert rank_placements(TWO_SPINES, {"far": idle}).notes == ()
+
+
+def test_a_job_that_runs_keeps_its_start_and_the_others_are_placed_around_it() -> None:
+    """A scheduler could not say that a job already runs: it was shifted like the others."""
+    a, b = TWO
+    found = evaluate(CLUSTER, (a, dataclasses.replace(b, start=0.03)), settings=Settings(angles=100))
+    assert found.shifts == pytest.approx({"a": 0.08, "b": 0.03})
+    assert found.score_mean == 1.0
+    assert simulated(CLUSTER, TWO, found).predicted == pytest.approx({"a": 0.1, "b": 0.1})
+    both = evaluate(CLUSTER, (dataclasses.replace(a, start=0.02), dataclasses.replace(b, start=0.03)))
+    assert both.shifts == {"a": 0.02, "b": 0.03}
+    assert both.score_mean == pytest.approx(1 - 0.4)  # they collide in 40 of 100 ms
+
+
+@pytest.mark.parametrize("starts", [(0.0, 0.05), (0.02, 0.04), (0.09, 0.01)])
+def test_a_job_between_two_that_run_gets_the_best_start_for_both_links(starts) -> None:
+    a, b, c = job("a", "h0", "h2"), job("b", "h3", "h4", busy=0.03), job("c", "h5", "h1")
+    a, c = (dataclasses.replace(one, start=at) for one, at in zip((a, c), starts, strict=True))
+    found = evaluate(CLUSTER, (a, b, c), settings=Settings(angles=100))
+    assert (found.shifts["a"], found.shifts["c"]) == starts
+    fixed = (dataclasses.replace(b, start=k / 100 * 0.1) for k in range(100))
+    best = max(evaluate(CLUSTER, (a, one, c), settings=Settings(angles=100)).score_mean for one in fixed)
+    assert found.score_mean == pytest.approx(best)
+
+
+def test_a_placement_that_was_given_is_not_named_after_a_strategy() -> None:
+    (one,) = place_jobs(CLUSTER, TWO).candidates
+    assert one.generator == "given"
+    assert {one.generator for one in place_jobs(CLUSTER, (TWO[0], homeless(TWO[1]))).candidates} <= {
+        "packed", "spread", "random",
+    }  # fmt: skip
+
+
+def test_a_phase_that_goes_on_in_the_next_iteration_is_named() -> None:
+    wrapping = dataclasses.replace(TWO[0], phases=(Phase(0.08, 0.05, GBPS),))
+    assert rank_placements(CLUSTER, {"far": (wrapping,)}).notes == (
+        "a phase that ends after its iteration goes on in the next: a by 30 ms",
+    )
 
 
 def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:

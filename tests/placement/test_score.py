@@ -1,10 +1,11 @@
 """Scores of a link: the paper's example, the optimum by brute force and by integer programming."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from least_excess import least_excess
 
@@ -44,6 +45,29 @@ def by_hand(jobs: list[PeriodicJob], step_ms: int = 1) -> float:
             line[np.arange(first, first + length) % period] = phase.rate / LINK
         tables.append([np.roll(np.tile(line, n // period), k) for k in range(0, period, step_ms)])
     return min(float(np.maximum(sum(rows) - 1, 0).mean()) for rows in itertools.product(tables[0][:1], *tables[1:]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    jobs=st.lists(small_jobs(), min_size=2, max_size=4),
+    starts=st.lists(st.none() | st.integers(0, 3), min_size=4, max_size=4),
+)
+def test_jobs_with_a_fixed_start_stay_there_and_the_others_are_best_beside_them(jobs, starts) -> None:
+    assume(starts[0] is not None)
+    held = [replace(one, start=None if at is None else at / 1e3) for one, at in zip(jobs, starts, strict=False)]
+    found = score_link(held, LINK, step=1e-3)
+    for one, shift in zip(held, found.shifts, strict=True):
+        assert one.start is None or shift == one.start
+    n = np.lcm.reduce([round(one.period * 1e3) for one in jobs])
+    turns = []
+    for one in held:
+        period, (phase,) = round(one.period * 1e3), one.phases
+        line = np.zeros(period)
+        line[np.arange(round(phase.offset * 1e3), round((phase.offset + phase.duration) * 1e3)) % period] = phase.rate
+        each = range(period) if one.start is None else [round(one.start * 1e3)]
+        turns.append([np.roll(np.tile(line / LINK, n // period), k) for k in each])
+    best = min(float(np.maximum(sum(rows) - 1, 0).mean()) for rows in itertools.product(*turns))
+    assert found.score == pytest.approx(1 - best)
 
 
 def test_jobs_of_40_and_60_ms_fit_when_one_starts_10_ms_later() -> None:

@@ -116,6 +116,22 @@ def test_what_comes_before_a_pass_is_called_once_for_each() -> None:
     assert sorted(calls) == [0, 0, 0, 1, 1, 1]
 
 
+def test_rows_so_far_are_kept_by_rank_0_after_each_pass_but_the_last() -> None:
+    kept: list[tuple[int, int, list[int], Result | None]] = []
+    schedule = COLLECTIVES["ring_all_gather"].build(2)
+
+    def keep(number: int, rows: list[Row]) -> None:
+        kept.append((number, len(rows), [len(row.ours.samples) for row in rows], rows[0].predicted))
+
+    World(2).run(
+        lambda t: measure_rows(
+            t, [schedule], [1024, 2048], lambda _, n: result(n, 1.0), native=False, warmup=0, iterations=3,
+            keep=keep if t.rank == 0 else None,
+        )
+    )  # fmt: skip
+    assert kept == [(n, 2, [n * SHORT_TIMES] * 2, None) for n in (1, 2)]
+
+
 def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> None:
     merged = merge([result(8, 1.0, 2.0), result(8, 9.0, wrong=4)])
     assert merged.samples.tolist() == [1.0, 2.0, 9.0]

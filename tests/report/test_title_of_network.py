@@ -1,4 +1,5 @@
 import json
+import pickle
 
 import pytest
 
@@ -34,6 +35,34 @@ def test_a_ranking_and_a_run_name_their_overhead_and_agree_when_it_is_given(tmp_
 
 def title_of(ranking):
     return ranking.replace("# all_reduce", "# ring_all_reduce")
+
+
+def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of_run_names(tmp_path, capsys):
+    """Only the title of `run` said that times were without overhead."""
+    pytest.importorskip("matplotlib")
+    sweep, out = tmp_path / "s.json", tmp_path / "out"
+    sweep.write_text(json.dumps({
+        "topology": {"name": "star", "n_hosts": 4}, "engine": {"overhead": ["0us", "1us"]},
+        "collective": {"name": "ring_all_reduce", "size": ["1KiB", "1MiB"]},
+    }))  # fmt: skip
+    assert main(["sweep", str(sweep), "-o", str(out), "--executor", "serial"]) == 0
+    assert "# software costs: no overhead per message; 1 us of overhead per message\n" in capsys.readouterr().out
+    assert main(["sweep", "export", str(out), "-o", str(tmp_path / "x.json")]) == 0
+    rows = json.loads((tmp_path / "x.json").read_text())["results"]
+    assert [row["costs"][:4] for row in rows] == ["no o", "no o", "1 us", "1 us"]
+    run = ["run", "--topology", STAR, "nccl_all_reduce", "-b", "1K", "-e", "1M", "--json", str(tmp_path / "r.json")]
+    assert main(run) == 0
+    for source in (out, tmp_path / "r.json"):
+        assert main(["plot", "busbw", str(source), "-o", str(tmp_path / "p.svg")]) == 0
+        assert main(["report", str(source), "-o", str(tmp_path / "p.html")]) == 0
+        costs = "1 us of overhead per message" if source == out else "the library's own costs of messages"
+        assert costs in capsys.readouterr().out
+        assert costs.rpartition("'")[2] in (tmp_path / "p.html").read_text()
+    for collective, costs in (("ring_all_reduce", "no overhead per message"),
+                              ("nccl_all_reduce", "the library's own costs of messages")):  # fmt: skip
+        one = cs.predict(collective, STAR, "1KiB")
+        assert one.costs == costs
+        assert pickle.loads(pickle.dumps(one)).costs == ""
 
 
 @pytest.mark.parametrize(

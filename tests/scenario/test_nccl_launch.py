@@ -1,11 +1,16 @@
 """What runs where a collective of NCCL is named: NCCL's choice at each size, its switches, its bytes on the wire."""
 
+from dataclasses import replace
+
 import pytest
 
+from collectives.nccl.launch import Asked
+from collectives.nccl.rules import cut
 from commsim.core.errors import InputError
 from commsim.scenario import prepare
-from commsim.software.nccl.choice import cell_time, cells
+from commsim.software.nccl.choice import Cell, cell_time, cells
 from commsim.software.nccl.of_network import Given, setting_of
+from commsim.software.nccl.prediction import call_of
 
 H100 = "dgx-h100"
 
@@ -24,6 +29,18 @@ def test_what_is_given_is_what_runs():
     ready = prepare("nccl_all_reduce:algorithm=tree,protocol=ll128,channels=6", H100).at(2**26)
     assert [ready.parameters[key] for key in ("algorithm", "protocol", "channels")] == ["tree", "ll128", 6]
     assert ready.schedule.n_helpers == 0
+
+
+@pytest.mark.parametrize(("bandwidth", "is_slow"), [("10Gbps", True), ("400Gbps", False)])
+@pytest.mark.parametrize("size", [2**14, 2**15, 3 * 2**14, 2**18])
+def test_the_schedule_is_cut_as_the_closed_form_is(bandwidth, is_slow, size):
+    """Rings of 12 GB/s and less have fewer threads, so that a call has a channel from 16 KiB on, not from 32."""
+    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=simple", f"dgx-h100@star:machines=2,bandwidth={bandwidth}")
+    call = call_of(ready.launch.site, "all_reduce", Cell("ring", "simple", 0.0, 0.0), size)
+    built = Asked("nccl_all_reduce", "all_reduce", 16, **ready.launch.parameters(size)).call()
+    assert replace(built, heads=0) == call  # heads are those of NVLink SHARP
+    assert len(cut(built)) == max(1, size // 2 ** (14 if is_slow else 15))
+    assert ready.at(size).schedule.n_transfers == 2 * 15 * sum(part.n_slices for part in cut(call))
 
 
 @pytest.mark.parametrize(("protocol", "on_wire"), [("ll", 2.0), ("ll128", 128 / 120), ("simple", 1.0)])

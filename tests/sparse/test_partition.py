@@ -8,6 +8,8 @@ from sparse_run import run_sparse
 
 from commsim.core.errors import InputError
 from commsim.core.program import Program
+from commsim.sparse import block_sets
+from commsim.sparse import partition as partitions
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.partition import Partition, balanced_bounds, places
@@ -93,3 +95,22 @@ def test_a_hash_has_no_bounds():
 def test_nothing_cannot_be_cut(n_blocks, n_chunks):
     with pytest.raises(InputError, match="at least 1 block and 1 chunk"):
         balanced_bounds([], n_blocks, n_chunks)
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+@pytest.mark.parametrize("n_elements", [4001, 4096, 131])
+def test_a_long_tensor_is_looked_at_in_pieces_that_add_up(monkeypatch, hashed, n_elements):
+    """Sets of gigabytes were held for all blocks at once, of which counts are all that is wanted."""
+    occupancy = drawn_occupancy(4, n_elements, density=0.2, block=3)
+    schedule = gathered_at_owners(4)
+    whole = transfer_contents(schedule, occupancy, hashed=hashed)
+    monkeypatch.setattr(block_sets, "PIECE_BITS", 300)
+    monkeypatch.setattr(block_sets, "LEAST_PIECE", 64)
+    assert block_sets.n_pieces(occupancy, cut=False) == -(-occupancy.n_blocks // 75)
+    assert block_sets.n_pieces(occupancy, cut=True) == 1
+    pieces = transfer_contents(schedule, occupancy, hashed=hashed)
+    for field in ("blocks", "elements", "all_blocks", "all_elements"):
+        np.testing.assert_array_equal(getattr(pieces, field), getattr(whole, field))
+    monkeypatch.setattr(partitions, "PIECE", 50)
+    some = Partition(n_elements, 3, 4, hashed)
+    np.testing.assert_array_equal(some.sizes(), np.bincount(some.chunk_of_blocks(), minlength=4))

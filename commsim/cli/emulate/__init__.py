@@ -1,4 +1,4 @@
-"""``commsim emulate``: a program, unchanged, on a network that is not there."""
+"""``commsim emulate``: an unmodified program on an emulated network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Config(WithJson, Faults, Costs):
 
     TITLE: ClassVar[str] = ""
     program: tuple[str, ...] = flag(
-        "program", nargs="...", metavar="-- python PROG.py ARGS", help="what each rank runs"
+        "program", nargs="...", metavar="-- python PROG.py ARGS", help="program that each rank runs"
     )
     ranks: int = flag("-n", "--ranks", required=True, metavar="N", help="number of ranks")
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
@@ -40,19 +40,23 @@ class Config(WithJson, Faults, Costs):
         metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
     )
     routing: str | None = flag(metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}")
-    library: str = flag(default="mpich", metavar="NAME", help="library whose rules choose algorithms: mpich, open-mpi")
+    library: str | None = flag(
+        metavar="NAME",
+        help="library whose rules choose algorithms: mpich (the default of MPI), open-mpi, gloo; PyTorch's default is "
+        "what `commsim run` uses",
+    )
     algorithm: tuple[str, ...] = repeated(
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
     )
     compute: str = flag(
         default="none", metavar="none|measured[:F]|roofline:GPU[:F]|TRACE.json",
-        help="time of computation: the rank's processor time, or that of a GPU by its peak rates or by a trace of "
-        "Kineto; then one process stands for all ranks, without data",
+        help="time of computation: none, the rank's processor time, or that of a GPU from its peak rates or a Kineto "
+        "trace; with a GPU, one process runs for all ranks, without data",
     )  # fmt: skip
     stages: int = flag(
         default=1, metavar="N",
-        help="with --compute roofline, or --data none: pipeline stages of as many consecutive ranks; a process runs "
-        "for each",
+        help="with --compute roofline or --data none: number of pipeline stages, equal groups of consecutive ranks; "
+        "one process runs for each stage",
     )  # fmt: skip
     eager: str = flag(default="64KiB", metavar="SIZE", help="largest message that is sent before its receive is posted")
     leave: str = flag(
@@ -62,7 +66,7 @@ class Config(WithJson, Faults, Costs):
     data: str = flag(
         default="real",
         choices=("real", "none"),
-        help="whether data is moved, or only time is simulated, which needs no memory for data",
+        help="real: move data; none: simulate only time, which needs no memory for data",
     )
     ranks_as: str = flag(
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
@@ -134,6 +138,8 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
 
     from .alike import answer_of
 
+    if config.library is not None:
+        raise InputError("--library chooses for ranks with data; of ranks that are alike, --algorithm names algorithms")
     compute = compute_of(config.compute)
     named = dict(text.partition("=")[::2] for text in config.algorithm)
     options: dict[str, Any] = {name: getattr(config, name) for name in OF_NETWORK if getattr(config, name) is not None}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+
+from . import Flags
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -52,6 +56,26 @@ def draw_transfers(schedule: Schedule, path: str) -> list[str]:
 
     write_picture(draw_schedule(schedule), path)
     return [f"{path}: drawn"]
+
+
+# Flags that name a file to write, in every verb that has them.
+WRITTEN = ("output", "json", "csv", "draw", "plot", "report", "osu", "timeline", "pcap", "tuner_csv")
+
+
+def check_outputs(config: Flags) -> None:
+    """Refuse, before anything is computed, to write over a file that the same command reads.
+
+    Any other file that is named is replaced, when its new contents are complete.
+
+    Raises
+    ------
+    InputError
+        Naming the file.
+    """
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    others = [value if isinstance(value, tuple) else (value,) for name, value in values.items() if name not in WRITTEN]
+    read = [one for one in itertools.chain.from_iterable(others) if isinstance(one, str)]
+    check_written([one for name in WRITTEN if isinstance(one := values.get(name), str)], read)
 
 
 def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> None:

@@ -10,7 +10,7 @@ COMMANDS = {
     "place rank": Verb(
         candidates.Config,
         candidates.run,
-        "rank placements of jobs on a cluster by the contention of links (`commsim place CLUSTER JOBS` is the same)",
+        "rank placements of jobs on a cluster by link contention (`commsim place CLUSTER JOBS` is the same)",
         is_usual=True,
     ),
     "place score": Verb(

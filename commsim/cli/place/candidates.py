@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
+from commsim.cli.flags.faults import Faults, with_faults
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
@@ -33,7 +34,9 @@ def settings_of(config: Scoring, seed: int = 0) -> Settings:
 class Scoring(Flags):
     """How the scores of links are computed, and where they go."""
 
-    angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
+    angles: int = flag(
+        default=72, metavar="N", help="minimum number of angles of a circle (default: 72, 5 degrees each)"
+    )
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
     quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
@@ -44,7 +47,7 @@ class Scoring(Flags):
     csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
-class Config(Scoring):
+class Config(Scoring, Faults):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
@@ -53,7 +56,7 @@ class Config(Scoring):
     )
     others: tuple[str, ...] = flag(
         "others", nargs="*", metavar="JOBS.json",
-        help="more files with the same jobs, all of them placed: these placements are ranked",
+        help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
@@ -71,7 +74,7 @@ class Config(Scoring):
         metavar="LEVELS",
         help="also print the paths and priorities that Crux assigns to the jobs, with this number of levels",
     )
-    seed: int = flag(default=0, metavar="N", help="seed of random candidates and of hashes in routing")
+    seed: int = flag(default=0, metavar="N", help="seed of random candidates, of hashes in routing and of faults")
 
 
 class ScoreConfig(Scoring):
@@ -86,11 +89,15 @@ def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
     from commsim.core.own_files import resolve
     from commsim.core.placement import STRATEGIES
-    from commsim.placement.cluster import read_cluster
+    from commsim.placement.cluster import on_network, read_cluster
     from commsim.placement.place import place_jobs, rank_placements
     from commsim.workload.sharing.periodic import read_jobs
 
-    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
+    cluster, jobs, said = read_cluster(config.cluster), read_jobs(config.jobs), []
+    if config.fail or config.scale:
+        network, said = with_faults(cluster.network, config)
+        cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or ()])
+        said += cut_off
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     if config.others:
@@ -101,11 +108,11 @@ def run(config: Config) -> Answer:
         generators = [resolve(STRATEGIES, text.strip())[0].name for text in config.generator.split(",")]
         ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators, **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    parts = _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
+    parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
-    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": list(ranking.notes)}
+    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.notes]}
     return Answer(parts, candidates, more=more, key="candidates")
 
 
@@ -170,7 +177,8 @@ def score(config: ScoreConfig) -> Answer:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
-    values = {key: f"{value}" for key, value in tree.items() if not isinstance(value, dict)}
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
+    values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict)}
     columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
     rows = [[job.name, f"{tree['shifts_ms'][job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
     if config.check:

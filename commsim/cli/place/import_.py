@@ -31,13 +31,15 @@ class Config(Flags):
     tier_bandwidth: str | None = flag(
         metavar="1=100Gbps,2=400Gbps",
         help="rates of the links of each tier, which schedulers' files do not contain; tier 1 is a node's own link; "
-             "2=2:1 is an oversubscription",
+             "2=2:1 gives an oversubscription",
     )  # fmt: skip
     latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
-    topology: str | None = flag(metavar="NAME", help="which topology of a topology.yaml (default: its default)")
+    topology: str | None = flag(
+        metavar="NAME", help="name of the topology in a topology.yaml (default: the file's default)"
+    )
     nvlink: str | None = flag(
-        metavar="RATE", help="nccl-xml: rate of all NVLinks of a GPU together, if the file does not say it"
+        metavar="RATE", help="nccl-xml: rate of all NVLinks of a GPU together, if the file does not give it"
     )
 
 

@@ -19,13 +19,15 @@ class Config(WithJson):
     nodes: str = flag(
         "nodes",
         metavar="NODE,NODE,...|FILE",
-        help="node of each rank, in the order of the ranks; in a file one to a line",
+        help="node of each rank, in rank order; in a file, one per line",
     )
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
-    size: str = flag(default="64MiB", metavar="SIZE", help="size of that collective")
-    collective: str = flag(default="ring_all_reduce", metavar="NAME", help="collective by which orders are compared")
+    size: str = flag(default="64MiB", metavar="SIZE", help="size of the collective")
+    collective: str = flag(
+        default="ring_all_reduce", metavar="NAME", help="collective for which the orders are compared"
+    )
     seed: int = flag(default=0, metavar="N", help="seed of hashes in routing")
-    output: str | None = flag("-o", metavar="FILE", help="write the order, one node to a line")
+    output: str | None = flag("-o", metavar="FILE", help="write the order, one node per line")
 
 
 def run(config: Config) -> Answer:

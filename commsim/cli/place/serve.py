@@ -16,7 +16,9 @@ class Config(Flags):
     """All flags of ``commsim place serve``."""
 
     cluster: str = flag(required=True, metavar="CLUSTER.toml", help="the cluster")
-    jobs: str | None = flag(metavar="JOBS.json", help="jobs that run already, with their placement (default: none)")
+    jobs: str | None = flag(
+        metavar="JOBS.json", help="jobs that are already running, with their placement (default: none)"
+    )
     host: str = flag(
         default="127.0.0.1",
         metavar="ADDRESS",
@@ -25,14 +27,12 @@ class Config(Flags):
     port: int = flag(default=0, metavar="N", help="port; 0: any free one")
     token_file: str | None = flag(
         metavar="FILE",
-        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, TLS of a proxy does",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not protect it, a TLS proxy does",
     )
-    store: str | None = flag(
-        metavar="FILE.sqlite", help="keep jobs there, so that a killed service knows them when it starts again"
-    )
+    store: str | None = flag(metavar="FILE.sqlite", help="file for the jobs, from which a restarted service reads them")
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
     timeout: str = flag(default="10s", metavar="TIME", help="time for the body of a request to arrive")
-    gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for")
+    gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods request")
     min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
     log: bool = switched(help="print one line per request on standard error")
 

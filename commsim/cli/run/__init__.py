@@ -26,6 +26,8 @@ RENDERED = ("bound", "draw", "osu", "report")
 SIZES = ("minbytes", "maxbytes", "stepfactor", "stepbytes")
 # Relative difference of times that are the same.
 SAME = 1e-9
+# Messages of a call up to which it is also predicted without the failures: up to a second.
+MAX_TWICE = 200_000
 NO_BOUND = "--bound goes with --collective alone; commsim bound ranks the algorithms of an operation"
 OF_ONE_COLLECTIVE = "--osu is the table of one collective"
 
@@ -155,7 +157,11 @@ def _unlike(solutions: Sequence[Solution]) -> list[str]:
 
 
 def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Sequence[int]) -> list[str]:
-    """Describe where a network with failures is faster than the whole: routes are hashed anew over what is left."""
+    """Describe where a network with failures is faster than the whole: routes are hashed anew over what is left.
+
+    It takes a second prediction, which only -v makes of many messages; where no routes are hashed there is none.
+    """
+    from commsim.routing.routing import is_hashed
     from commsim.scenario.solve import solve
 
     if not config.fail or config.group or config.engine not in (None, "", "flow"):
@@ -163,7 +169,11 @@ def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Seq
     said = []
     for solution in solutions:
         spec = solution.scenario.collective
-        if not sizes or not isinstance(spec, str):
+        hashed = is_hashed(solution.scenario.routing or solution.plan.network.routing)
+        if not sizes or not isinstance(spec, str) or not hashed:
+            continue
+        if not config.verbose and sum(one.n_transfers for one in solution.plan.schedules) > MAX_TWICE:
+            said.append("not compared with the network without the failures, which would take as long again: -v does")
             continue
         try:
             whole = solve(dataclasses.replace(config, fail=()).scenario(spec), sizes[-1:]).results[0]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.units import counted
 from commsim.report.answer import remarks
 from commsim.report.table_of_run import Row
-from commsim.report.terminal import progress
 
 from .config import Config
 from .tables import Answered, answered_by, answered_of
@@ -68,7 +66,6 @@ def answer_algorithms(config: Config, sizes: Sequence[int]) -> Answered:
     named = [] if config.algorithm == "all" else [config.algorithm or "", *config.collective]
     solutions, left_out = solve_each(
         scenario, operation, sizes, algorithms=named, named=named or config.collective, synthesized=config.synthesized,
-        over=functools.partial(progress, what=operation),
     )  # fmt: skip
     said = remarks((*scenario.remarks, *skipped(left_out)))
     return dataclasses.replace(answered_by(config, solutions, said), more={"left_out": left_out})

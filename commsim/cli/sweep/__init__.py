@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import Flags, Verb, WithJson, flag, switched
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from commsim.sweep import Progress
 
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
-MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
+MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
 
 
@@ -43,7 +44,7 @@ class RunConfig(Flags):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
     with_host: bool = switched(help="write the name of this machine into the results")
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
-    retry_failed: bool = switched(help="compute the points that failed before again")
+    retry_failed: bool = switched(help="recompute points that failed before")
     part: str | None = flag(
         metavar="K/N", help="compute only part K of N; `slurm`: the part of this task of a job array; see sweep merge"
     )
@@ -55,7 +56,7 @@ def run(config: RunConfig) -> Answer:
     from commsim.sweep.parts import read_part
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import shown
-    from commsim.sweep.remarks import remarks_of
+    from commsim.sweep.remarks import costs_of, remarks_of
 
     part = None if config.part is None else read_part(config.part)
     directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
@@ -70,20 +71,21 @@ def run(config: RunConfig) -> Answer:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    return Answer([Lines([_summary(done, directory)]), *remarks((*done.remarks, *remarks_of(directory)))], code=code)
+    said = (*done.remarks, *costs_of(directory), *remarks_of(directory))
+    return Answer([Lines([_summary(done, directory)]), *remarks(said)], code=code)
 
 
 @contextlib.contextmanager
 def _one_interruption() -> Iterator[None]:
     """Let the first Ctrl-C end what runs, and ignore further ones while rows are written and workers end."""
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # the parent process has chosen what an interruption does
+    if not callable(before):  # the parent process has chosen that an interruption is ignored
         yield
         return
 
-    def interrupted(*_: object) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        before(number, frame)
 
     signal.signal(signal.SIGINT, interrupted)
     try:
@@ -268,12 +270,14 @@ COMMANDS = {
     "sweep run": Verb(
         RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
     ),
-    "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
+    "sweep plan": Verb(PlanConfig, plan, "estimate the number of points, time and memory, by measuring a few points"),
     "sweep cheapest": Verb(
-        cheapest.Config, cheapest.run, "find the cheapest topology that meets a goal, by its tables [cost] and [goal]"
+        cheapest.Config,
+        cheapest.run,
+        "find the cheapest topology that meets a goal, from the sweep's tables [cost] and [goal]",
     ),
     "sweep merge": Verb(MergeConfig, merge, "merge the parts of a sweep that were run separately"),
-    "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
-    "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),
+    "sweep status": Verb(StatusConfig, status, "print how many points are done, and the errors"),
+    "sweep sql": Verb(SqlConfig, sql, "run an SQL query on the table `sweep`"),
     "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),
 }

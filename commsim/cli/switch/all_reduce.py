@@ -36,20 +36,20 @@ class Config(WithJson, Server):
 
     rank: int = flag(required=True, metavar="R", help="number of this worker, from 0")
     workers: int = flag(required=True, metavar="N", help="number of workers")
-    job: str = flag(default="job", metavar="NAME", help="name that the workers have agreed on")
+    job: str = flag(default="job", metavar="NAME", help="name of the job, the same on all workers")
     size: str = flag(default="1MiB", metavar="SIZE", help="size of the tensor")
     dtype: str = flag(choices=("int32", "float32"), default="int32", help="type of its elements")
     seed: int = flag(default=0, metavar="N", help="seed of the tensors; the same on all workers")
     iterations: int = flag(default=1, metavar="N", help="number of all-reduces, one after the other")
     input: str | None = flag(metavar="FILE.npy", help="this worker's tensor, in place of a drawn one")
     output: str | None = flag(metavar="FILE.npy", help="write the last sum")
-    check: bool = switched(help="compare every sum with that of all ranks' drawn tensors")
+    check: bool = switched(help="compare every sum with the sum of the drawn tensors of all ranks")
     slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
     rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is sent again")
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
     stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")
     datagrams: str | None = flag(
-        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+        metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )
 
 

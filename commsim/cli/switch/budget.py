@@ -33,7 +33,8 @@ class Config(WithJson):
     workers: int = flag(default=8, metavar="N", help="workers of each job")
     bandwidth: str = flag(default="100Gbps", metavar="RATE", help="rate of each worker")
     round_trip: str | None = flag(
-        metavar="TIME", help="time from a packet to its result; prints bounds on the rate, and the slots that reach it"
+        metavar="TIME",
+        help="time from a packet to its result; prints bounds on the rate, and the slots needed to reach it",
     )
     loss: float = flag(default=0.0, metavar="P", help="with --round-trip: probability that a link loses a packet")
     size: str = flag(default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")

@@ -19,7 +19,7 @@ class WithSecret(Flags):
 
     secret_file: str | None = flag(
         metavar="FILE",
-        help="file with the secret that switch and workers share, so that each packet carries a tag; each line is a "
+        help="file with the secrets that switch and workers share, to tag each packet; each line is a "
         "secret for all jobs, or the name of a job and its secret",
     )
 

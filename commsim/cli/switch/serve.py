@@ -33,7 +33,7 @@ class Dataplane(Flags):
         choices=DATAPLANES, default="user",
         help="user: this process handles the packets; bpf: a program in the kernel, at the ports' ingress",
     )  # fmt: skip
-    interfaces: str | None = flag(metavar="P0,P1,...", help="ports of the kernel's switch")
+    interfaces: str | None = flag(metavar="P0,P1,...", help="with --dataplane bpf: ports of the switch")
     job: tuple[str, ...] = repeated(
         metavar="NAME:KEY=...",
         help="job whose workers do not use the control server: NAME:slots=32,workers=HOST[:PORT][@PORT]+...",
@@ -114,16 +114,16 @@ class Config(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
     host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
-    port: int = flag(default=PORT, metavar="N", help="port of UDP, and of the TCP control server; 0: any free one")
+    port: int = flag(default=PORT, metavar="N", help="UDP port, and TCP port of the control server; 0: any free one")
     pool_size: int = flag(default=512, metavar="N", help="number of slots, for all jobs together")
     elements_per_packet: int = flag(default=64, metavar="K", help="64 or 256")
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
     no_secret: bool = switched(help="accept workers without a secret, although other machines can reach --host")
-    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker counts as dead")
+    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker is considered dead")
     datagrams: str | None = flag(
-        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+        metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"
     )
     json: str | None = flag(metavar="FILE", help="write the final status as JSON")
 

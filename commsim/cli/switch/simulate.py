@@ -42,7 +42,7 @@ class Config(WithJson):
     latency: str | None = flag(metavar="TIME", help="one-way latency of each link of a star (default: 1us)")
     topology: str | None = flag(metavar=TOPOLOGY, help="network, in place of a star")
     size: str = flag(default="64MiB", metavar="SIZE", help="size of each worker's tensor")
-    tensors: int = flag(default=1, metavar="N", help="tensors of that size, one after the other")
+    tensors: int = flag(default=1, metavar="N", help="number of tensors of that size, one after the other")
     elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
     packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
     pool_size: str | None = flag(metavar="N[,N...]", help="number of slots, in place of the system's own")
@@ -62,14 +62,17 @@ class Config(WithJson):
         choices=("auto", "event", "recurrence"), default="event", help="recurrence: only without losses and values"
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
-    versions: int | None = flag(metavar="1|2", help="versions of a slot, to show the errors with one")
+    versions: int | None = flag(metavar="1|2", help="versions of each slot; 1 shows the errors that 2 prevent")
     without: tuple[str, ...] = repeated(
-        metavar="RULE", help="omit a rule, to show the errors without it: seen_check, continued_slots; repeatable"
+        metavar="RULE",
+        help="omit a rule of the protocol, to show the errors without it: seen_check, continued_slots; repeatable",
     )
     sample_every: str | None = flag(metavar="TIME", help="write slots in use and bytes queued over time into the JSON")
-    pcap: str | None = flag(metavar="FILE", help="write the packets of the workers' links")
+    pcap: str | None = flag(metavar="FILE", help="write the packets on the workers' links")
     pcap_values: bool = switched(help="with --pcap: write whole packets, not only headers")
-    draw: str | None = flag(metavar="FILE", help="draw what was varied, or slots in use over time: .svg or .png")
+    draw: str | None = flag(
+        metavar="FILE", help="draw results over the varied parameter, or slots in use over time: .svg or .png"
+    )
 
 
 def run(config: Config) -> Answer:

@@ -16,7 +16,7 @@ COMMANDS = {
     "workload pipeline": Verb(
         parallel.PipelineConfig,
         parallel.run_pipeline,
-        "simulate pipeline schedules: iteration time and bubble, beside the published formula",
+        "simulate pipeline schedules: iteration time and bubble, next to the published formula",
     ),
     "workload moe": Verb(
         parallel.MoeConfig,
@@ -47,12 +47,12 @@ COMMANDS = {
         systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
     ),
     "workload share": Verb(
-        share.Config, share.run, "simulate several jobs on one network: what each loses, and on which links"
+        share.Config, share.run, "simulate several jobs on one network: how much each is slowed, and on which links"
     ),
     "workload calls": Verb(
         calls.Config,
         calls.run,
-        "read the collective calls of a profile (Kineto, flight recorder, Chakra); time its step on another network",
+        "read the collective calls of a profile (Kineto, flight recorder, Chakra); re-time its step on another network",
     ),
     "workload profile": Verb(
         gradients.ProfileConfig, gradients.profile, "measure the gradients of a torch module: sizes and ready times"
@@ -65,7 +65,7 @@ COMMANDS = {
     "workload export": Verb(
         ExportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "write a graph of tasks, or what GOAL or Chakra says each rank does, for another tool",
+        "write a graph of tasks, or the operations of each rank of GOAL or Chakra, for another tool",
     ),
     "workload formats": Verb(Flags, lambda _: formats("workload"), "list the formats of other tools"),
 }

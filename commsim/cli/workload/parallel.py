@@ -37,15 +37,15 @@ class PipelineConfig(WithPhases):
     schedule: tuple[str, ...] = repeated(
         metavar="NAME", help="gpipe, 1f1b, eager_1f1b, interleaved, gems, chimera (default: 1f1b); repeatable"
     )
-    stages: int = flag(required=True, metavar="D", help="workers of a pipeline")
+    stages: int = flag(required=True, metavar="D", help="number of workers in a pipeline")
     micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
-    chunks: int | None = flag(metavar="V", help="stages on each worker, of the interleaved schedule (default: 2)")
+    chunks: int | None = flag(metavar="V", help="stages on each worker, in the interleaved schedule (default: 2)")
     forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")
     backward: str = flag(required=True, metavar="TIME", help="backward time of a micro-batch on one worker")
     activation: str = flag(
         default="0B", metavar="SIZE", help="data that a micro-batch sends from stage to stage, and back"
     )
-    weights: str = flag(default="0B", metavar="SIZE", help="gradients of a worker's part of the model")
+    weights: str = flag(default="0B", metavar="SIZE", help="size of the gradients of a worker's part of the model")
     data_parallel: int = flag(default=1, metavar="N", help="pipelines that all-reduce the gradients")
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first schedule, for chrome://tracing"
@@ -132,12 +132,14 @@ class MoeConfig(WithPhases):
     ranks: int = flag(required=True, metavar="N", help="GPUs, among which the experts are divided")
     attention: str = flag(required=True, metavar="TIME", help="forward time of one layer without its experts")
     expert: str = flag(required=True, metavar="TIME", help="forward time of the experts of one GPU in one layer")
-    tokens: str | None = flag(metavar="SIZE", help="data of a GPU in one all-to-all, its own part included")
+    tokens: str | None = flag(metavar="SIZE", help="data that a GPU sends in one all-to-all, including its own part")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
         help="in place of --tokens: parameters of ep_dispatch and ep_combine, such as tokens=4096,library=deepep",
     )
-    gradients: str = flag(required=True, metavar="SIZE", help="gradients of one layer's weights that all GPUs hold")
+    gradients: str = flag(
+        required=True, metavar="SIZE", help="size of the gradients of one layer's weights that all GPUs hold"
+    )
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 
 
@@ -216,7 +218,7 @@ class ReshardConfig(WithJson):
     chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
     local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
-    network: str | None = flag(metavar=TOPOLOGY, help="simulate on it; the sender is the first of --placement")
+    network: str | None = flag(metavar=TOPOLOGY, help="simulate on this network; the first host of --placement sends")
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
 
 

@@ -29,21 +29,23 @@ class Config(WithJson):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements where jobs have none",
+        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements for jobs without one",
     )
-    weights: str | None = flag(metavar="JOB=X,...", help="weights, of weighted sharing (default: 1)")
+    weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
         metavar="JOB=N,...|crux",
-        help="priorities, of priority sharing, 0 the highest (default: 0); crux: its paths and 8 levels",
+        help="priorities, for priority sharing; 0 is the highest (default: 0); crux: its paths and 8 levels",
     )
     mltcp: str | None = flag(
-        metavar="slope=X,intercept=Y", help="parameters of mltcp sharing (default: slope=4,intercept=0.25)"
+        metavar="slope=X,intercept=Y", help="parameters, for mltcp sharing (default: slope=4,intercept=0.25)"
     )
     iterations: int = flag(default=100, metavar="N", help="iterations of each job")
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
-    adjust: float | None = flag(metavar="X", help="let a job wait that is out of step by this part of its iteration")
+    adjust: float | None = flag(
+        metavar="X", help="delay jobs that are out of step by more than this part of an iteration"
+    )
     seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 
@@ -108,7 +110,8 @@ def _check_placed(path: str, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> N
 def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[PeriodicJob, ...], list[float]]:
     """Read when jobs start; a file that `commsim place` wrote also says where."""
     if text is None or Path(text).suffix != ".json":
-        return jobs, _values("--shifts", text or "", jobs, 0.0, lambda value: parse_time(value, "--shifts"))
+        starts = [job.start or 0.0 for job in jobs]
+        return jobs, _values("--shifts", text or "", jobs, starts, lambda value: parse_time(value, "--shifts"))
     import dataclasses
 
     from commsim.files.fields import Fields
@@ -127,7 +130,7 @@ def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[Peri
     names = {job.name for job in jobs}
     if unknown := [name for name in table if name not in names]:
         table.fail(unknown[0], f"is not one of the jobs: {', '.join(sorted(names))}")
-    shifts = [table.number(job.name, 0.0) / 1e3 for job in jobs]
+    shifts = [table.number(job.name, (job.start or 0.0) * 1e3) / 1e3 for job in jobs]
     placed = [
         dataclasses.replace(job, placement=tuple(places.items(job.name, str, "the name of a node")))
         if job.placement is None and job.name in places
@@ -138,10 +141,11 @@ def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[Peri
 
 
 def _values(
-    flag: str, text: str, jobs: Sequence[PeriodicJob], usual: float, parse: Callable[[str], float]
+    flag: str, text: str, jobs: Sequence[PeriodicJob], usual: float | Sequence[float], parse: Callable[[str], float]
 ) -> list[float]:
-    """Read ``JOB=VALUE,...``; jobs that are not named have the usual value."""
-    values = {job.name: usual for job in jobs}
+    """Read ``JOB=VALUE,...``; jobs that are not named have the usual value, one for all or for each."""
+    each = [usual] * len(jobs) if isinstance(usual, (int, float)) else usual
+    values = {job.name: value for job, value in zip(jobs, each, strict=True)}
     named: set[str] = set()
     for part in filter(None, text.split(",")):
         name, equals, value = part.strip().rpartition("=")

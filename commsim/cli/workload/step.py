@@ -40,7 +40,7 @@ class StepConfig(OnNetwork):
     replicas: int = flag(
         default=1,
         metavar="N",
-        help="groups of data parallel ranks that also sum gradients among each other, such as slices of TPUs",
+        help="groups of data parallel ranks that also sum gradients with each other, such as slices of TPUs",
     )
     micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
     global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
@@ -50,9 +50,9 @@ class StepConfig(OnNetwork):
         metavar="X", help="compute time divided by that of the roofline (default: the nearest calibration)"
     )
     sharding: str = flag(
-        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks divide"
+        default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks shard"
     )
-    recompute: bool = switched(help="the backward pass computes the forward pass again")
+    recompute: bool = switched(help="recompute the forward pass in the backward pass")
     frozen: bool = switched(help="weights are frozen: only adapters are trained")
     expose: str | None = flag(
         metavar="KIND,...",

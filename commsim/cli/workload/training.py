@@ -50,7 +50,7 @@ class Config(WithPhases):
         metavar="OPERATION=NAME", help="collective to use on the network (default: rings); repeatable"
     )
     batch_time: str | None = flag(
-        metavar="TIME", help="computation of one batch (backward pass and the usual share of forward)"
+        metavar="TIME", help="computation time of one batch (backward pass and the usual share of forward)"
     )
     compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
     compressor: str | None = flag(
@@ -58,15 +58,19 @@ class Config(WithPhases):
         help="with --network: compressor of the gradients in an all-reduce, such as qsgd",
     )
     vector_add: str | None = flag(
-        metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
+        metavar="FILE.csv", help="times to add vectors: columns nbytes and seconds (default: none)"
     )
-    add_rate: str | None = flag(metavar="RATE", help="in place of --vector-add: rate of adding, such as 500GB/s")
+    add_rate: str | None = flag(
+        metavar="RATE", help="in place of --vector-add: rate at which vectors are added, such as 500GB/s"
+    )
     optimizer_time: str | None = flag(
         metavar="TIME",
         help="time of the optimiser, in place of the column update_us (default: part of the forward pass)",
     )
     value_bytes: int | None = flag(metavar="N", help="bytes of an element, for the column numel (default: 4)")
-    straggler: tuple[float, ...] = repeated(metavar="X", help="one worker computes X times as long; repeatable")
+    straggler: tuple[float, ...] = repeated(
+        metavar="X", help="the computation of one worker takes X times as long; repeatable"
+    )
     jitter: float | None = flag(
         metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
@@ -80,7 +84,9 @@ class Config(WithPhases):
         metavar="NAME", help="with --engine packet: uec, uec-credit, roce, roce-adaptive, swift or ideal"
     )
     transport: str | None = flag(metavar="NAME", help="with --engine packet: transport, as in `run` (default: window)")
-    balancing: str | None = flag(metavar="NAME", help="with --engine packet: how packets take paths, as in `run`")
+    balancing: str | None = flag(
+        metavar="NAME", help="with --engine packet: how packets are spread over paths, as in `run`"
+    )
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.engine.flow import simulate_flows
 
@@ -216,8 +215,8 @@ def _estimate_bottlenecks(paths: FlowPaths) -> Cost | None:
     n_stages = 1 + sum(block.n_fences * block.times for block in paths.job.schedule.blocks)
     at_once = min(paths.n_connections, paths.n_transfers / n_stages)
     sprays = (paths.routing or paths.network.routing).startswith("spray")
-    if sprays or at_once < costs.LEAST_SHARING * paths.network.n_links:
-        return None
+    if sprays or at_once < costs.LEAST_SHARING * paths.network.n_links or paths.n_transfers > costs.MAX_TRANSFERS:
+        return None  # too many for tables with a row for each
     begin = costs.BOTTLENECKS_BEGIN + costs.BOTTLENECK_PAIR * paths.network.n_links**2
     tables = (costs.ROUTE + costs.EVENTS_CONNECTION) * paths.n_connections
     decline = costs.BOTTLENECKS_BEGIN / 5 + costs.BOTTLENECKS_DECLINED * paths.n_connections
@@ -248,22 +247,6 @@ def _plan_events(paths: FlowPaths) -> Simulation:
 
 def _not_here(_: FlowPaths) -> None:
     """Return nothing: only jobs with a closed form have it, and try it before all others (``closed_form_way``)."""
-
-
-def refuse_too_many(paths: FlowPaths, trace: bool) -> None:
-    """Refuse what would not fit into memory.
-
-    Raises
-    ------
-    InputError
-        If there are more transfers than the event engine is for.
-    """
-    if paths.n_transfers > costs.MAX_TRANSFERS:
-        why = "are to be traced" if trace else "share links here in no regular way"
-        raise InputError(
-            f"{paths.job.schedule.name}: {paths.n_transfers} transfers {why}; "
-            f"the event engine is for at most {costs.MAX_TRANSFERS}"
-        )
 
 
 RINGS = Way("recurrence", ALONE, IN_STEP, _estimate_rings, _plan_rings, traces=False)
@@ -322,8 +305,8 @@ def estimates(paths: FlowPaths, *, trace: bool = False) -> dict[Way, Cost]:
     return found
 
 
-def choose(paths: FlowPaths, *, trace: bool = False) -> tuple[Way, ...]:
-    """Ways to try, one after the other, until one answers; the event engine is the last.
+def choose(paths: FlowPaths, *, trace: bool = False) -> dict[Way, float]:
+    """Ways to try, one after the other, until one answers, with the seconds of each; the event engine is the last.
 
     A way is tried if it is expected to answer sooner than the event engine, and if what is lost where it and those
     before it decline is little beside the event engine.
@@ -335,12 +318,12 @@ def choose(paths: FlowPaths, *, trace: bool = False) -> tuple[Way, ...]:
     """
     cost = estimates(paths, trace=trace)
     most = cost.pop(EVENTS).answer
-    left, chosen = paths.at_risk, []
+    left, chosen = paths.at_risk, dict[Way, float]()
     for way in sorted(cost, key=lambda way: cost[way].answer):
         if cost[way].answer < most and cost[way].decline <= left:
             left -= cost[way].decline
-            chosen.append(way)
-    return (*chosen, EVENTS)
+            chosen[way] = cost[way].answer
+    return chosen | {EVENTS: most}
 
 
 def named(method: str) -> tuple[Way, ...]:

@@ -11,6 +11,8 @@ import numpy as np
 from .placement_choices import Placing
 from .state import JobState
 
+_FILLED = 0.9  # part of the load that is used at least where nothing is remarked
+
 
 @dataclass(frozen=True, slots=True)
 class Stay:
@@ -140,6 +142,37 @@ class Outcome:
             "starts": sum(job.starts for job in self.jobs),
             "deadlines_met": sum(met) / len(met) if met else None,
         }
+
+
+def unfilled(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say why fewer GPUs are used than the load of the trace suggests: it fills up, jobs wait, or its last jobs end.
+
+    Returns
+    -------
+    list of str
+        One line, for the first outcome whose use is more than a tenth below the load (at most 1).
+    """
+    for one in outcomes:
+        first, last = min(job.submit_s for job in one.jobs), max(job.submit_s for job in one.jobs)
+        used, span = one.row()["utilisation"], last - first
+        if not span:
+            continue
+        load = sum(job.gpus * job.ideal_s for job in one.jobs) / (one.n_gpus * span)
+        if used >= _FILLED * min(load, 1.0):
+            continue
+        steps = zip(one.use, one.use[1:], strict=False)
+        early = sum(n * (min(end, last) - at) for (at, n), (end, _) in steps if at < last) / (one.n_gpus * span)
+        why = []
+        if early < _FILLED * min(load, 1.0):
+            waited = sum(job.queued_s for job in one.jobs) > (1 - _FILLED) * sum(job.ideal_s for job in one.jobs)
+            why.append("jobs wait until enough GPUs are free at once" if waited else "the cluster still fills up")
+        if used < _FILLED * early:
+            why.append("then the last ones run on, which is a smaller part of a trace of more jobs")
+        return [
+            f"gpus_used is {used:.0%} ({one.label}), the load of the trace {load:.2f}: {early:.0%} are used while jobs "
+            f"come, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
+        ]
+    return []
 
 
 def job_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -36,6 +36,9 @@ class Job(_Request):
     phases: list[Phase]
     placement: list[Name] | None = Field(None, description="node of each GPU of a job that is placed wholly")
     placed: list[Name] = Field([], description="nodes of the GPUs of the ranks that are placed so far")
+    start_ms: float | None = Field(
+        None, description="when an iteration of a job that runs starts, less than iter_time_ms; it is not shifted"
+    )
 
     def row(self) -> dict[str, Any]:
         """Return the job as it was sent."""
@@ -158,7 +161,7 @@ class KnownJobs(BaseModel):
 
 
 class SharedLink(BaseModel):
-    """A link that several jobs use."""
+    """A link that several jobs use, or that one overloads alone."""
 
     link: str
     jobs: list[str]

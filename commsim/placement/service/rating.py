@@ -35,7 +35,7 @@ class Rating:
     n_free : int
         Its GPUs that are free.
     score : float
-        Mean over the links that the job would share with others, 1 without any, as CASSINI ranks placements.
+        Mean over the links that the job would share with others or overload alone, 1 without any, as in `evaluate`.
     worst : float
         The least of these.
     worst_link : str
@@ -153,9 +153,10 @@ class Rater:
         return Rating(0, mean, scores.get(worst, 1.0), name, len(racks) == 1, points)
 
     def _link_scores(self, asked: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
-        """By link that the job would share with others, its score."""
+        """By link that the job would share with others, or overload alone, its score."""
         scores: dict[int, float] = {}
-        for link in np.flatnonzero((use > 0) & others.is_used).tolist():
+        is_full = use * asked.job.peak_rate > self._state.cluster.network.bandwidth * (1 + 1e-9)
+        for link in np.flatnonzero((use > 0) & (others.is_used | is_full)).tolist():
             at = link, float(use[link])
             if at not in others.scores:
                 sharing = np.flatnonzero(others.use[:, link]).tolist()
@@ -169,7 +170,7 @@ class Rater:
         peak = sum(k * job.peak_rate for job, k in zip(jobs, times, strict=True))
         if peak <= capacity:
             return 1.0
-        key = tuple((job.period, job.phases) for job in jobs), times, capacity
+        key = tuple((job.period, job.phases, job.start) for job in jobs), times, capacity
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

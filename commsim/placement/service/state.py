@@ -34,6 +34,7 @@ LABELS = (
     "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
 )  # fmt: skip
 MAX_PHASES = 64
+MAX_GPUS_OF_POD = 99_999
 MAX_PERIOD = 86_400.0  # seconds
 
 
@@ -207,8 +208,10 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
         amounts = {**((asked and asked.requests) or {}), **((asked and asked.limits) or {})}
         if resource in amounts:
             amount = str(amounts[resource])
-            if not (amount.isascii() and amount.isdigit() and len(amount) < 6):
+            if not (amount.isascii() and amount.isdigit()):
                 raise InputError(f"request: {resource} must be a whole number, got {amount[:40]!r}")
+            if len(amount) > len(f"{MAX_GPUS_OF_POD}") or int(amount) > MAX_GPUS_OF_POD:
+                raise InputError(f"request: {resource} must be at most {MAX_GPUS_OF_POD}, got {amount[:40]}")
             total += int(amount)
     return total
 

@@ -3,7 +3,8 @@
 References
 ----------
 R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005:
-the sizes at which MPICH changes. Open MPI 4.0, coll_tuned_decision_fixed.c: those of Open MPI's "tuned".
+the sizes at which MPICH changes. Open MPI 4.0, coll_tuned_decision_fixed.c: those of Open MPI's "tuned". Gloo,
+gloo/allreduce.cc, and torch 2.13, whose process group of gloo scatters a sum by an all-reduce of the whole.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from commsim.scenario.collective_names import USUAL, collective_entry, usual_col
 
 # Function of (size of the operation, number of ranks) to a collective.
 Rule = Callable[[float, int], str]
+# What gloo runs for every sum.
+GLOO_RING = "gloo_ring_all_reduce"
 # Library of calls that run what `commsim run` would on these machines.
-USUAL_HERE = "usual"
-__all__ = ["LIBRARIES", "choice_of"]
+USUAL_HERE, MPICH = "usual", "mpich"
+__all__ = ["GLOO_RING", "LIBRARIES", "choice_of"]
 
 
 def _is_power(n: int) -> bool:
@@ -83,28 +86,37 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
             "recursive_doubling_all_reduce" if size < 10_000 else "ring_all_reduce"
         ),
     },
+    "gloo": _COMMON
+    | {
+        "all_gather": _always("ring_all_gather"),
+        "all_to_all": _always("direct_all_to_all"),
+        "all_reduce": _always(GLOO_RING),
+        "reduce_scatter": _always(GLOO_RING),
+    },
 }
 
 
 def choice_of(
-    library: str, algorithms: Sequence[str], network: Network | None = None
+    library: str | None, algorithms: Sequence[str], network: Network | None = None
 ) -> Callable[[str, float, int, int, str], str]:
     """Return the function from (operation, size, number of ranks, root, library asked for) to a collective.
 
     Parameters
     ----------
-    library : str
-        One of ``LIBRARIES``.
+    library : str or None
+        One of ``LIBRARIES``. None is MPICH, except for calls of the library ``usual``.
     algorithms : sequence of str
         ``OPERATION=NAME[:key=value,...]``, in place of the library's.
     network : Network, optional
-        Network whose machines decide what calls of the library ``usual`` run.
+        Network whose machines decide what calls of the library ``usual`` run, where no library is named.
 
     Raises
     ------
     InputError
         If a library, an operation or a collective is unknown, or one does not do the other.
     """
+    of_usual = USUAL if library is None and network is not None else ()
+    library = library or MPICH
     if library not in LIBRARIES:
         raise InputError(f"unknown library {library!r}; known: {', '.join(LIBRARIES)}")
     own: dict[str, str] = {}
@@ -126,7 +138,7 @@ def choice_of(
     def choose(operation: str, size: float, n_ranks: int, root: int, asked: str) -> str:
         if operation in own:
             spec = own[operation]
-        elif asked == USUAL_HERE and network is not None and operation in USUAL:
+        elif asked == USUAL_HERE and network is not None and operation in of_usual:
             spec = usual_collective(network, operation, textbook=root > 0)[0]
         elif operation in rules:
             spec = rules[operation](size, n_ranks)

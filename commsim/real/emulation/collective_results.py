@@ -14,6 +14,7 @@ from commsim.core.layouts import chunk_bounds
 from commsim.core.operations import OPERATIONS
 from commsim.core.schedule import REDUCE, Schedule
 
+from .choices import GLOO_RING
 from .rank_calls import Collective, Operation, Reduce
 
 __all__ = ["results_of"]
@@ -113,6 +114,8 @@ def _bounds(schedule: Schedule, n: int) -> NDArray[np.int64]:
         own = np.append(starts, schedule.n_ranks * block)
     else:
         own = chunk_bounds(n, n_chunks)
+    if schedule.name == GLOO_RING:  # whose segments have one length, of which the last ones fall short
+        return np.minimum(np.arange(n_chunks + 1) * -(-n // n_chunks), n)
     if n_addresses == n_chunks:
         return own
     chunk = -(-n // n_chunks)

@@ -87,7 +87,7 @@ def emulate(
     network: NetworkLike,
     ranks: int,
     *,
-    library: str = "mpich",
+    library: str | None = None,
     algorithm: Sequence[str] = (),
     compute: str = "none",
     eager: float | str = EAGER,
@@ -108,9 +108,9 @@ def emulate(
         As in :func:`commsim.predict`.
     ranks : int
         Number of ranks.
-    library : str
+    library : str, optional
         Library whose rules choose the algorithm of a collective: a name of ``LIBRARIES`` in
-        :mod:`commsim.real.emulation.choices`.
+        :mod:`commsim.real.emulation.choices`. By default MPICH's for MPI, and for torch what ``commsim run`` would use.
     algorithm : sequence of str
         ``OPERATION=NAME[:key=value,...]``, in place of the library's.
     compute : str

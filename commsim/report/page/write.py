@@ -207,7 +207,7 @@ def write_page(study: Study, path: str | Path) -> dict[str, str]:
     """
     text, left_out = page_text(study)
     with replacing(path) as out:
-        out.write(text.encode())
+        out.write(text.encode(errors="backslashreplace"))  # names of files need not be UTF-8
     return left_out
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, printable
 from commsim.files.fields import Fields
 from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
@@ -78,9 +78,9 @@ def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
     InputError
         If one is no such file, or two have one name.
     """
-    names = [Path(path).stem for path in paths]
+    names = [printable(Path(path).stem) for path in paths]
     if len(set(names)) < len(names):
-        names = list(paths)
+        names = [printable(path) for path in paths]
     of_file, remarks = list[list[dict[str, Any]]](), dict[str, None]()
     for path, name in zip(paths, names, strict=True):
         if Path(path).suffix != ".json":
@@ -122,7 +122,7 @@ def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[
     why = {"queues, packets, fullest, ways": "the file has no times of queues; use commsim traffic --report"}
     figures = (times_figure(received, finished), slowdown_figure(slowdown))
     about = {"input": path.name, **made_by("traffic", config)}
-    return Study(path.name, table, provenance=about, figures=figures, listed=tuple(table), left_out=why)
+    return Study(printable(path.name), table, provenance=about, figures=figures, listed=tuple(table), left_out=why)
 
 
 def results_of(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

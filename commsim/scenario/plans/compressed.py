@@ -73,6 +73,11 @@ class CompressedPlan:
         return self.prepared.network
 
     @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives, not the overhead of the network."""
+        return self.prepared.has_own_costs
+
+    @property
     def schedules(self) -> tuple[Schedule, ...]:
         """The schedule of messages, of the one result."""
         return self.prepared.schedules

@@ -98,6 +98,11 @@ class Plan:
         return (self.schedule,)
 
     @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives, not the overhead of the network."""
+        return False
+
+    @property
     def in_slots(self) -> bool:
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
         return False

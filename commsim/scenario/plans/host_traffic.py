@@ -87,6 +87,11 @@ class TrafficPlan:
         return ()
 
     @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives: they have none."""
+        return False
+
+    @property
     def schedules(self) -> tuple[Schedule, ...]:
         """Schedule of the messages."""
         return (self._plan(self.messages(1.0)).jobs[0].schedule,)

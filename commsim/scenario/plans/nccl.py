@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.result import Result
+from commsim.core.units import microseconds
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
@@ -18,6 +20,7 @@ from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
+from commsim.software.nccl.prediction import FASTER, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 
 __all__ = ["NcclPlan", "plan_nccl"]
@@ -66,6 +69,26 @@ class NcclPlan(Plan):
             )  # fmt: skip
         plan: NcclPlan = self._at[key]
         return plan
+
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages have the costs of a library's primitives: they do."""
+        return True
+
+    def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
+        """Say at which sizes NCCL's choice with SHARP is not what is predicted to be the fastest."""
+        launch, site = self.launch, self.launch.known_site
+        if site is None or {"algorithm", "protocol"} & launch.given.keys():
+            return []
+        found = ((int(size), faster_than_chosen(site, launch.operation, int(size))) for size in sizes)
+        return [
+            FASTER.format(launch.operation, n, f.how, microseconds(f.seconds, 1)) for n, f in found if f is not None
+        ]
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+        """Return what results leave out, assume or depend on."""
+        own = self.remarks_of_sizes([result.size for result in results])
+        return own + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
 
     def in_packets(self) -> Framing | None:
         """Return the flags of the protocol as a share of packets."""

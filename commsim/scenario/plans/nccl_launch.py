@@ -114,6 +114,7 @@ class NcclLaunch:
                 ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
                 cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
+                chosen |= {"slow": True} if self.setting.has_slow_rings else {}
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         if self.rccl is not None and self.operation in ALLOWED:
@@ -134,7 +135,7 @@ class NcclLaunch:
         assert self.setting is not None
         table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
-        usable = usable_protocols(self._known_site, costs()) if protocol == AUTO else (protocol,)
+        usable = usable_protocols(self.known_site, costs()) if protocol == AUTO else (protocol,)
         left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and cell.protocol in usable]
         best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
         if best is not None:
@@ -155,7 +156,8 @@ class NcclLaunch:
         if self.given_site is not None:
             return self.given_site.max_channels
         found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
-        return min(2 * found, max_channels(self.setting.version))  # as many again as the search finds
+        more = self.setting.call_channels - 2 * self.setting.channels["ring"].n
+        return min(2 * found + more, max_channels(self.setting.version))  # as many again as the search finds
 
     def costs(self, size: float, parameters: Mapping[str, Any]) -> CallCosts | None:
         """Return what a call costs; None where the costs of its primitives or its network are not known."""
@@ -215,7 +217,7 @@ class NcclLaunch:
         return self.given_site or site_of(self.network, self.placement, self.setting)
 
     @property
-    def _known_site(self) -> Site | None:
+    def known_site(self) -> Site | None:
         """What NCCL takes the place for; None where that is not known."""
         try:
             return self.site if self.is_known else None

@@ -318,6 +318,11 @@ class SharedPlan:
         """What was derived for each collective."""
         return self.run.notes
 
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether messages of all of them have the costs of a library's primitives."""
+        return all(plan.has_own_costs for plan in self.run.plans)
+
 
 def _roce() -> Framing:
     from commsim.engine.packet.links.fabric import ROCE

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from collectives.nccl.call import BY_RANK, PROTOCOLS, Call
 from collectives.nccl.rules import Part, cut
-from commsim.software.nccl.in_switch import FILLING, Exchange, crossing, loop_time
-from commsim.software.nccl.steps import CHAINS, Ways, both
+from commsim.software.nccl.in_switch import Exchange, crossing, loop_of, paced
+from commsim.software.nccl.steps import CHAINS, Ways
 
 # Halvings of the interval in which a rate, or a share of the hops, is looked for.
 HALVINGS = 60
-# Of the loops that fill the pipeline of NVLink SHARP, those that its messages show by themselves.
-SHOWN = 1
+# Part of a loop of NVLink SHARP that its messages show besides the loops themselves: parts of heads come back while
+# others are still on their way to the switch.
+SHOWN = 0.5
 # From the rate of a channel, and the share of the hops that counts, to the time of the longest chain of messages.
 Chain = Callable[[float, float], float]
 
@@ -198,17 +199,14 @@ def _in_switch(ways: Ways, call: Call, bare_link: float) -> Messages:
     """NVLink SHARP: a channel serves all heads in a loop, of which it has three under way."""
     part, p, heads = cut(call)[0], ways.primitives, call.n_heads
     n, chunk = len(cut(call)), _largest(part)
-    is_half = call.operation in BY_RANK
-    by_head = call.n_nodes if is_half else 1
-    loop = loop_time(p, heads, by_head * chunk)
-    loop = max(loop, n * heads * chunk * (by_head if is_half else 1 + 1 / heads) / bare_link)
-    fixed = p.launch + (FILLING - SHOWN) * loop
+    by_head = call.n_nodes if call.operation in BY_RANK else 1
+    loop = loop_of(p, call, n, chunk, bare_link)
+    fixed = p.launch + max(0.0, loop.first - (1 + SHOWN) * loop.later)
     if ways.plugin is None:
-        return Messages(heads * chunk / loop, 0.0, 0.0, fixed)
+        return Messages(heads * chunk / loop.later, 0.0, 0.0, fixed)
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
-    by_nic *= 2 if call.algorithm == "nvls_tree" and call.n_nodes > 2 else 1
     # Loops and NICs wait for each other, which messages show in part: between a channel's own rate and the steady one.
-    pace = math.sqrt(loop * both(loop, by_nic))
+    pace = math.sqrt(loop.later * paced(call, loop.later, by_nic))
     return Messages(heads * by_head * chunk / pace, 0.0, ways.plugin.hop("simple") + p.slice, fixed)
 
 

@@ -1,16 +1,18 @@
 """Time of calls that are neither ring nor tree: NVLink SHARP, PAT, and exchanges of messages.
 
 With NVLink SHARP each rank (head) owns a part of what the switch adds. A channel serves all heads in each loop, one
-after another, in ``heads (head + chunk / rate)``; meanwhile its own part goes to the switch, is added and comes back,
-which takes ``loop`` however many heads there are. A loop waits for both (root of the sum of squares). Three groups of
-warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for filling. The switch bounds
-it: in an all-reduce a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``; in an all-gather it
-receives all, in a reduce-scatter it sends all. On several machines each head then has the parts of its whole rail:
-the network passes on (or adds) one for each machine, of which all but the own one cross a NIC.
+after another, in ``heads (head + chunk / rate)``; meanwhile its own part is read from the switch, added and written to
+all, which takes ``loop`` and three passes over the chunk however many heads there are. Groups of warps (scatter,
+reduce, gather) work on different loops at once, so that the longest of them sets the pace, and the first loop goes
+through all. NCCL gives each group its share of 20 warps by the kind of call: with trees between machines fewer warps
+are left to gather, and all heads take longer. The switch bounds a loop: in an all-reduce a GPU sends all bytes and the
+results of its own part, ``(1 + 1/heads) S``; in an all-gather it receives all, in a reduce-scatter it sends all. On
+several machines each head then has the parts of its whole rail: the network passes on (or adds) one for each machine,
+of which all but the own one cross a NIC.
 
 References
 ----------
-NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS), ``src/enqueue.cc`` (chunks by size).
+NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS, its warps), ``src/enqueue.cc`` (chunks by size).
 """
 
 from __future__ import annotations
@@ -25,15 +27,65 @@ from collectives.nccl.rules import cut
 from .gpu_costs import Primitives
 from .steps import Ways, both
 
-# Warps that scatter, that reduce, and that gather work on three loops at once.
-FILLING = 2
+# Passes of a rank's own part: it is read from the switch, added, and written to all.
+OWN_PASSES = 3
+# Warps that gather, and that reduce: of one machine with more than six ranks, with fewer, of a tree between machines,
+# and where the network adds. The rate of a channel is that of the first, which fits know.
+WARPS, WARPS_OF_FEW, WARPS_OF_TREE, WARPS_OF_NETWORK = (7, 5), (6, 7), (5, 5), (7, 3)
+FEW_RANKS = 6
 # Chunks of a message that each add a cost; later ones overlap.
 SEPARATE_CHUNKS = 2
 
 
-def loop_time(primitives: Primitives, heads: int, chunk: float) -> float:
-    """Return the seconds of a channel's loop: its heads one after another, or its own part's way if that is longer."""
-    return both(primitives.nvls_loop, heads * (primitives.nvls_head + chunk / primitives.nvls_rate))
+class Loop(NamedTuple):
+    """Loops of a channel of NVLink SHARP.
+
+    Parameters
+    ----------
+    first : float, s
+        Time of the first loop, through all groups of warps.
+    later : float, s
+        Time of each further one.
+    """
+
+    first: float
+    later: float
+
+
+def loop_of(primitives: Primitives, call: Call, n_channels: int, chunk: float, bare_link: float) -> Loop:
+    """Return the times of a channel's loops: its heads one after another, its own part's way, or the link's bytes.
+
+    Parameters
+    ----------
+    primitives : Primitives
+        Costs of the GPUs.
+    call : Call
+        Call with ``algorithm="nvls"`` or ``"nvls_tree"``.
+    n_channels : int
+        Channels that have work.
+    chunk : float, bytes
+        Chunk of a loop.
+    bare_link : float, bytes/s
+        Rate of a GPU's NVLinks, which no data rate exceeds.
+    """
+    p, heads = primitives, call.n_heads
+    is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
+    served = chunk * (call.n_nodes if is_half else 1)
+    gather, reduce = _warps(call)
+    one_pass = served / p.nvls_rate * WARPS[0]
+    serve = heads * (p.nvls_head + one_pass / gather)
+    own = p.nvls_loop + OWN_PASSES * one_pass / reduce
+    by_link = n_channels * heads * (served if is_half else chunk * (1 + 1 / heads)) / bare_link
+    later = max(serve, own, by_link)
+    return Loop(max((1 if is_half else 2) * serve + own, later), later)
+
+
+def _warps(call: Call) -> tuple[int, int]:
+    if call.algorithm == "nvls_tree":
+        return WARPS_OF_TREE
+    if call.n_nodes > 1:
+        return WARPS_OF_NETWORK
+    return WARPS if call.n_ranks > FEW_RANKS else WARPS_OF_FEW
 
 
 def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
@@ -51,19 +103,23 @@ def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
     parts = cut(call)
     part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
-    by_head = call.n_nodes if is_half else 1
-    loop = loop_time(p, heads, by_head * chunk)
-    loop = max(loop, n * heads * chunk * (by_head if is_half else 1 + 1 / heads) / bare_link)
-    loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
+    loop = loop_of(p, call, n, chunk, bare_link)
+    loops = max(1.0, part.n_bytes / (part.chunk if call.operation in BY_RANK else heads * part.chunk))
     if ways.plugin is None:
-        return p.launch + (loops + FILLING) * loop
+        return p.launch + loop.first + (loops - 1) * loop.later
     is_tree = call.algorithm == "nvls_tree"
     depth = call.n_nodes.bit_length() - 1 if is_tree else 1  # else the network adds: there and back
     hop = ways.plugin.hop("simple") + p.slice
     by_nic = n * heads * chunk * crossing(call) / ways.outside("simple")
-    filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + (1 + FILLING) * loop
-    return p.launch + filling + (loops - 1) * both(loop, by_nic * (2 if is_tree and call.n_nodes > 2 else 1))
+    filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + loop.first
+    return p.launch + filling + (loops - 1) * paced(call, loop.later, by_nic)
+
+
+def paced(call: Call, loop: float, by_nic: float) -> float:
+    """Return the pace of loops and NICs; in trees of more than two machines a head waits for both children."""
+    if call.algorithm == "nvls_tree":
+        return both(loop, 2 * by_nic) if call.n_nodes > 2 else max(loop, by_nic)
+    return both(loop, by_nic)
 
 
 def direct_time(ways: Ways, call: Call) -> float:

@@ -64,6 +64,36 @@ def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple
     return min(rate, float(network.bandwidth[plugs].min(initial=rate))), int(nics.sum()), near
 
 
+def through_host(network: Network, unit: NDArray[np.int64], node: int, near: str) -> float:
+    """Rate that the way between a GPU and its NIC carries where all bytes go through the host's memory.
+
+    Below one PCIe switch what is sent and what is received both go up to the CPU and down again, so that NICs have half
+    of the switch's link to the CPU together; else a GPU's own link is the bound. Infinite where no CPU is described.
+
+    Parameters
+    ----------
+    network : Network
+        Network with the machine.
+    unit : int64[n_nodes]
+        Machine of each node.
+    node : int
+        A GPU.
+    near : str
+        How it reaches a NIC: ``PIX`` below one switch.
+    """
+    in_unit, kind = unit == unit[node], network.kind
+    own = (network.src == node) & in_unit[network.dst] & (network.metric != NVLINK_METRIC)
+    if not (in_unit & (kind == CPU)).any() or not own.any():
+        return float("inf")
+    rate = float(network.bandwidth[own].max())
+    if near != "PIX":
+        return rate
+    hub = int(network.dst[own][np.argmax(network.bandwidth[own])])
+    up = (network.src == hub) & in_unit[network.dst] & np.isin(kind[network.dst], (CPU, SWITCH))
+    n_nics = int(((network.src == hub) & in_unit[network.dst] & (kind[network.dst] == NIC)).sum())
+    return min(rate, float(network.bandwidth[up].max(initial=0.0)) / (2 * max(1, n_nics)) or rate)
+
+
 def has_nvls(network: Network, unit: NDArray[np.int64], node: int) -> bool:
     """Whether a switch inside the machine can reduce."""
     inside = (unit == unit[node]) & (network.machine >= 0)

@@ -12,7 +12,7 @@ from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
-from commsim.software.nccl.machine_links import has_nvls, links_inside, links_outside
+from commsim.software.nccl.machine_links import has_nvls, links_inside, links_outside, through_host
 
 from .search import (
     CHANNEL_GBS,
@@ -113,10 +113,15 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     elif len(machines) > 1:
         assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network", "--nic"))
     many, net = len(machines) > 1, hardware.get("net", "")
+    if many and (net == "sockets" or hardware.get("gpudirect") == "no"):
+        near, staged = "PHB", through_host(network, unit, node, near)
+        if staged < outside:
+            outside = staged
+            assumed.append(Assumption(f"bytes go through the host's memory, {outside / 1e9:.4g} GB/s for a NIC"))
     channels = _channels(gpu, inside, path, outside, n_nics, many, net, given, near, assumed)
     if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
         assumed.append(Assumption("the network plugin adds no latency", "--net-latency"))
-    if len(machines) == 2 and given.channels is None and given.by_pattern is None:
+    if many and given.channels is None and given.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))
     adds = has_nvls(network, unit, node) and gpu in SINCE_HOPPER and counts.min() > 1

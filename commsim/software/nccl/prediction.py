@@ -15,8 +15,8 @@ from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
-# Rings of NCCL that carry at most this have fewer threads.
-SLOW_RINGS = 12e9
+# What is said of operation, bytes, algorithm and protocol, and microseconds where NCCL's choice is not the fastest.
+FASTER = "{} {} B: {} is predicted to take {} us, less than NCCL's choice"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -68,9 +68,9 @@ class Site:
 
     @property
     def max_channels(self) -> int:
-        """Channels of a call: twice what the search found, as far as the version has them."""
+        """Channels of a call, as far as the version has them."""
         most = MANY if self.version >= MORE_CHANNELS else FEW
-        return min(max(2 * self.setting.channels["ring"].n, self.n_channels), most)
+        return min(max(self.setting.call_channels, self.n_channels), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,25 @@ def predict(
     return Predicted(seconds, how, seconds * low, seconds * high)
 
 
+def faster_than_chosen(site: Site, operation: str, size: int) -> Predicted | None:
+    """Return what is predicted to be faster than NCCL's choice; None without SHARP, or where nothing is.
+
+    NCCL's estimate with SHARP is of channels that are assumed.
+
+    Parameters
+    ----------
+    site, operation, size
+        Same as in :func:`chosen`.
+    """
+    if not site.setting.collnet or operation in EXCHANGES:
+        return None
+    usable = [cell for cell in cells(site.setting, operation) if cell.bandwidth]
+    best = min(
+        (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable), key=lambda one: one.seconds
+    )
+    return best if best.seconds < predict(site, operation, size).seconds else None
+
+
 def over_releases(
     site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
 ) -> tuple[float, float]:
@@ -250,7 +269,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
-        slow=where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
+        slow=where.has_slow_rings, heads=heads,
     )  # fmt: skip
 
 

@@ -58,6 +58,10 @@ CHANNEL_NET_GBS = {
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
 MAX_CHANNELS = 64
+# First release whose source is known to give half as many channels more where CollNet is on (src/graph/connect.cc).
+MORE_WITH_COLLNET = (2, 12)
+# Rings that carry at most this together, in bytes/s, have fewer threads (src/graph/tuning.cc).
+SLOW_RINGS = 12e9
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0
 FEW_CHANNELS = 4
@@ -130,15 +134,20 @@ def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
 
 
 def tree_intra(gpu: str, n: int, rate: float, inside: float, per_node: int) -> float:
-    """Return the rate inside a node of each of `n` channels of trees between two nodes, or of CollNet's.
+    """Return the rate inside a node of each of `n` channels of trees between nodes, or of CollNet's.
 
-    These carry each byte over a NIC half as often as a ring; so the search raises the rate inside,
-    with the one between nodes left as it is. A chain of p GPUs has p - 1 links, so that their links carry p / (p - 1)
-    as many channels as those of a closed ring.
+    These carry each byte over a NIC half as often as a ring. So the search raises the rate inside, with the one between
+    nodes left as it is, through its list of rates until it is twice as much or does not fit. A chain of p GPUs has
+    p - 1 links, so that their links carry p / (p - 1) as many channels as those of a closed ring; one GPU has none.
     """
-    whole = inside * per_node / max(1, per_node - 1)
-    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= whole * (1 + _FIT))
-    return max(rate, next(fits, rate)) if inside != float("inf") else rate
+    if inside == float("inf"):
+        return 2 * rate
+    whole, raised = inside * per_node / max(1, per_node - 1), rate
+    for gbs in sorted(CHANNEL_NET_GBS[gpu]):
+        if raised >= 2 * rate or n * gbs * 1e9 > whole * (1 + _FIT):
+            break
+        raised = max(raised, gbs * 1e9)
+    return raised
 
 
 def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
@@ -242,6 +251,19 @@ class Setting:
         for pattern in ("ring", "tree"):
             if pattern not in self.channels or not self.channels[pattern].n:
                 raise InputError(f"the {pattern} needs at least 1 channel")
+
+    @property
+    def call_channels(self) -> int:
+        """Channels of a call before a release's limit: twice the rings that the search found, thrice with CollNet."""
+        twice, collnet = 2 * self.channels["ring"].n, self.channels.get("collnet")
+        if not self.collnet or collnet is None or self.version < MORE_WITH_COLLNET or self.n_ranks == self.n_nodes:
+            return twice
+        return twice + (twice // 2 if collnet.intra > collnet.inter else 0)
+
+    @property
+    def has_slow_rings(self) -> bool:
+        """Whether all rings together carry so little that NCCL gives them fewer threads."""
+        return self.channels["ring"].n * self.channels["ring"].intra <= SLOW_RINGS
 
     @property
     def per_node(self) -> float:

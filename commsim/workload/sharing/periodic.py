@@ -1,7 +1,7 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``; a phase may have ``overlap_ms``.
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms``.
 
 References
 ----------
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -80,6 +80,8 @@ class PeriodicJob:
         Phases in order, without overlap, also across the end of the iteration.
     placement : tuple of str, optional
         Nodes of a network, one per GPU in the order of ranks.
+    start : float, s, optional
+        Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class PeriodicJob:
     period: float
     phases: tuple[Phase, ...]
     placement: tuple[str, ...] | None = None
+    start: float | None = None
 
     def __post_init__(self) -> None:
         if not (self.name and self.name.isprintable()):
@@ -102,6 +105,8 @@ class PeriodicJob:
             raise InputError(f"{self.name}: period must be positive and finite, got {self.period}")
         if self.placement is not None and len(self.placement) != self.n_gpus:
             raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
+        if self.start is not None and not 0 <= self.start < self.period:
+            raise InputError(f"{self.name}: start must be 0 or more and less than the period, got {self.start}")
         if (fault := _fault(self.period, self.phases)) is not None:
             i, field, wanted = fault
             raise InputError(f"{self.name}: phase {i}: {field} must be {wanted}, got {getattr(self.phases[i], field)}")
@@ -135,6 +140,16 @@ class PeriodicJob:
     def slack(self) -> float:
         """Seconds by which its phases may be late together, each by its own part, and delay nothing."""
         return sum(phase.length - phase.duration for phase in self.phases)
+
+
+def begun(jobs: Sequence[PeriodicJob]) -> list[PeriodicJob]:
+    """Return the jobs with the fixed starts in the offsets of their phases: they send the same, started at 0."""
+    return [_begun(job) if job.start else job for job in jobs]
+
+
+def _begun(job: PeriodicJob) -> PeriodicJob:
+    moved = (replace(phase, offset=(phase.offset + (job.start or 0.0)) % job.period) for phase in job.phases)
+    return replace(job, phases=tuple(sorted(moved, key=lambda phase: phase.offset)), start=0.0)
 
 
 def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
@@ -225,8 +240,11 @@ def _job(fields: Fields) -> PeriodicJob:
         i, field, wanted = fault
         tables[i].refuse(KEYS_OF[field], wanted)
     placement = _placement(fields, n_gpus)
+    start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
+    if start is not None and not 0 <= start < period:
+        fields.refuse("start_ms", "0 or more, and less than the iteration time")
     fields.finish()
-    return PeriodicJob(name, n_gpus, period, phases, placement)
+    return PeriodicJob(name, n_gpus, period, phases, placement, start)
 
 
 def _phase(table: Fields) -> Phase:

@@ -28,6 +28,15 @@ def test_the_example_of_40_and_60_ms_scores_1_and_starts_10_ms_apart(commsim, jo
     assert tree["angles"] == 72
 
 
+def test_a_score_is_shown_with_the_digits_that_its_angles_have(commsim, tmp_path):
+    path = tmp_path / "jobs.json"
+    phases = [{"offset_ms": 20, "dur_ms": 11, "rate_Gbps": 41}]
+    path.write_text(json.dumps([FORTY | {"iter_time_ms": 37, "phases": phases}]))
+    tree = commsim.results("place", "score", "--capacity", "7Gbps", path)
+    assert len(f"{tree['score']}") > 8
+    assert f" {round(tree['score'], 4)}\n" in commsim.out
+
+
 def test_a_score_is_checked_by_simulation(commsim, jobs):
     tree = commsim.results("place", "score", "--capacity", "50Gbps", jobs, "--check")
     assert tree["predicted_iteration_ms"] == pytest.approx({"j1": 40.0, "j2": 60.0})
@@ -79,6 +88,29 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "--candidates has no effect" in commsim.refuses("place", cluster, *files, "--candidates", "3")
     unplaced.write_text(json.dumps([{**FORTY, "gpus": 2, "placement": ["h4x2"]}]))
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
+
+
+def test_faults_of_the_network_take_effect_as_in_run(commsim, tmp_path):
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    faults = ("--fail", "switch:spine0", "--scale", "link:h3:*=0.5")
+    failed = commsim.results("place", *files, "--candidates", "4", *faults)
+    network = read_cluster(files[0]).network.name
+    assert commsim("topo", "save", network, *faults, "-o", tmp_path / "network.toml").code == 0
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text(f'[topology]\nfile = "network.toml"\n[hosts]{files[0].read_text().partition("[hosts]")[2]}')
+    expected = commsim.results("place", cluster, files[1], "--candidates", "4")
+    assert failed["candidates"] == expected["candidates"]
+    assert not any("spine0" in row["link"] for one in failed["candidates"] for row in one["links"])
+
+
+def test_no_job_is_placed_on_hosts_that_a_fault_cuts_off(commsim):
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    tree = commsim.results("place", *files, "--fail", "switch:leaf2")
+    assert "4 hosts cut off, no job is placed there: h8, h9, h10, h11" in tree["notes"]
+    used = {name for one in tree["candidates"] for nodes in one["placement"].values() for name in nodes}
+    assert used
+    assert not used & {"h8", "h9", "h10", "h11"}
+    assert "no path from h7 to h3" in commsim.refuses("place", *files, "--fail", "switch:leaf0")
 
 
 def test_json_without_a_name_goes_to_standard_output(commsim, jobs):

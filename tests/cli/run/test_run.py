@@ -441,6 +441,14 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     assert row[header.index("algbw(GB/s)")] == "-"
 
 
+def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim):
+    commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K")
+    assert "# one rank has nothing to send, so there is no rate, and no algorithm is best" in commsim.out
+    assert "# best: " not in commsim.out
+    header, *rows = (line.split() for line in commsim.out.splitlines() if line[0] != "#")
+    assert {row[header.index("algbw(GB/s)")] for row in rows} == {"-"}
+
+
 def test_verbose_lists_the_links_that_need_longest(commsim):
     fabric = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=100Gbps,latency=0us"
     run = ("run", "direct_all_to_all", "--topology", fabric, "-b", "4M", "-e", "4M")

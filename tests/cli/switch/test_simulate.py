@@ -179,7 +179,7 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fabric_run, "MAX_PACKETS", 1 << 14)
-    assert main(["switch", "simulate", "--size", "64KiB", "--loss", "0.01", "--rto", "1e-12s"]) == 2
+    assert main(["switch", "simulate", "--size", "64KiB", "--loss", "0.01", "--rto", "1ns"]) == 2
     assert "packets are on their way at once" in capsys.readouterr().err
 
 
@@ -192,6 +192,10 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
         ("--jobs 2 --engine recurrence", "the recurrence simulates one job"),
         ("--loss 0.999 --system netreduce --no-values", "years, and the limit is 60 min"),
         ("--loss 0.999 --system omnireduce:density=0.1 --no-values", "years, and the limit is 60 min"),
+        (
+            "--latency 2min --loss 0.02",
+            "an rto of 1 ms repeats each packet 240000 times before an answer can be there, after 240 s",
+        ),
         ("--rto 100ns", "an rto of 100 ns repeats packets faster than links send them, a window of 512 packets takes"),
         ("--bandwidth 1bps --loss 0.02", "an rto of 1 ms repeats packets faster"),
         ("--bandwidth 1e-3bps --tensors 8", "an rto of 1 ms repeats packets faster"),

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,16 @@ def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
     assert tree["links"][0]["contended_share"] == pytest.approx(2 / 3)
     assert tree["config"]["iterations"] == 8
     assert slowdowns(tmp_path, NETWORK, jobs, "--shifts", "b=125ms") == [1.0, 1.0]
+
+
+def test_jobs_begin_at_their_own_start_unless_a_shift_is_given(jobs, tmp_path):
+    rows = json.loads(Path(jobs).read_text())
+    (tmp_path / "started.json").write_text(json.dumps([rows[0], rows[1] | {"start_ms": 125}]))
+    (tmp_path / "score.json").write_text(json.dumps({"shifts_ms": {"a": 0}}))
+    started = str(tmp_path / "started.json")
+    assert slowdowns(tmp_path, NETWORK, started, "--iterations", "8") == [1.0, 1.0]
+    assert slowdowns(tmp_path, NETWORK, started, "--shifts", str(tmp_path / "score.json")) == [1.0, 1.0]
+    assert slowdowns(tmp_path, NETWORK, started, "--iterations", "8", "--shifts", "b=0ms") == [1.5, 1.5]
 
 
 def test_a_cluster_and_the_answer_of_place_are_read(jobs, tmp_path):

@@ -174,6 +174,13 @@ def test_a_chunk_of_pat_is_halved_where_there_are_fewer_than_wanted_down_to_64_k
     assert chunk_bytes(call, 1) == 64 * KIB
 
 
+def test_collnet_keeps_its_channels_from_512_bytes_a_thread_of_each_head_on():
+    enough = 24 * 512 * 8 * 512  # channels, threads, heads, bytes
+    for size, n_channels in ((enough, 24), (enough - 1, 23)):
+        call = Call("all_reduce", size, 32, 4, "collnet_direct", "simple", 24)
+        assert (call.n_heads, used_channels(call)[0]) == (8, n_channels)
+
+
 def test_the_fewer_the_bytes_the_fewer_channels_of_collnet_down_to_one():
     channels = [used_channels(Call("all_reduce", 2**i, 32, 4, "collnet_direct", "simple", 16))[0] for i in range(36)]
     assert channels == sorted(channels)

@@ -7,6 +7,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.clusters.generated_traces import poisson
 from commsim.placement.clusters.models import MODELS
+from commsim.placement.clusters.outcome import unfilled
 from commsim.placement.clusters.placement_choices import PLACINGS
 from commsim.placement.clusters.policy import POLICIES
 from commsim.placement.clusters.simulate import simulate_cluster
@@ -77,6 +78,24 @@ def test_times_add_up_by_hand(replay):
     assert row["utilisation"] == pytest.approx(1.0)
     assert (row["jct_mean_s"], row["queued_mean_s"]) == pytest.approx((120.0, 45.0))
     assert (row["link_excess"], row["slowdown_mean"]) == (0.0, 1.0)
+
+
+def test_gpus_that_are_used_less_than_the_load_suggests_are_explained(replay):
+    """`load=0.9` stood beside 28 % of GPUs in use, unexplained."""
+    busy = [replay.job("a", 16, 100.0), replay.job("b", 16, 100.0)]
+    _, full = replay("fifo", [*busy, replay.job("c", 32, 10.0, submit=90.0)])
+    _, tail = replay("fifo", [*busy, replay.job("c", 8, 1000.0, submit=90.0)])
+    _, waits = replay(
+        "fifo", [busy[0], replay.job("b", 32, 100.0, submit=10.0), replay.job("c", 16, 90.0, submit=90.0)]
+    )
+    _, fills = replay("fifo", [replay.job("a", 4, 100.0), replay.job("b", 28, 100.0, submit=90.0)])
+    assert unfilled([full]) == []
+    (said,) = unfilled([full, tail])
+    assert said.startswith("gpus_used is 32% (fifo), the load of the trace 3.89: 100% are used while jobs come")
+    assert said.endswith("h; then the last ones run on, which is a smaller part of a trace of more jobs")
+    assert "50% are used while jobs come" in unfilled([waits])[0]
+    assert "jobs wait until enough GPUs are free at once" in unfilled([waits])[0]
+    assert "the cluster still fills up" in unfilled([fills])[0]
 
 
 def test_iterations_take_their_time(replay):

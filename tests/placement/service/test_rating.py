@@ -53,6 +53,14 @@ def test_jobs_that_take_turns_on_a_link_are_as_good_as_alone():
     assert rating.points == 9
 
 
+def test_a_job_that_would_overload_a_link_alone_is_rated_as_placements_are_scored():
+    (asked,) = known(row(gpus=4, rate=70.0))
+    rating = rated(state_with(), asked, 2)["h0"]  # two hosts of one rack, at 70 Gb/s on cables of 50
+    assert rating.score == pytest.approx(score_link([asked.job], 6.25e9).score)
+    assert rating.score < 1
+    assert rating.worst_link.startswith(("h0:", "leaf0:", "h1:"))
+
+
 def test_the_job_s_pods_so_far_count():
     state = state_with()
     (near,) = known(row(gpus=4, placed=["h0", "h0"]))

@@ -203,7 +203,7 @@ def test_whole_nodes_that_hold_anything_go_back_or_are_refused(service, capfd, d
         ("/prioritize", ARGS | {"Pod": pod("{")}, "the annotation commsim/job is not JSON"),
         ("/prioritize", ARGS | {"Pod": pod("{" * 20_000)}, "the annotation commsim/job is not JSON"),
         ("/prioritize", ARGS | {"Pod": pod(row(), gpus="1.5")}, "nvidia.com/gpu must be a whole number, got '1.5'"),
-        ("/prioritize", ARGS | {"Pod": pod(row(), gpus="100000")}, "must be a whole number, got '100000'"),
+        ("/prioritize", ARGS | {"Pod": pod(row(), gpus="100000")}, "nvidia.com/gpu must be at most 99999, got 100000"),
         ("/prioritize", ARGS | {"Pod": pod(row(period=1e300))}, "iter_time_ms must be at most"),
         ("/prioritize", ARGS | {"Pod": pod(row(placed=["h0"] * 9))}, "placed names 9 GPUs"),
         ("/prioritize", ARGS | {"Pod": pod(row(placed=["nowhere"]))}, "'nowhere', which has no GPUs here"),

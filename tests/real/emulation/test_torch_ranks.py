@@ -50,3 +50,39 @@ def test_collectives_are_right_and_take_what_is_predicted(tmp_path):
     row = next(one for one in rows if one["size_B"] == 1 << 20)
     assert row["algorithm"] == "ring_all_reduce"
     assert row["time_s"] == pytest.approx(cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=2).time, rel=1e-9)
+
+
+OVERLAPPING = """
+import torch
+from torch import distributed as d
+d.init_process_group("gloo")
+groups = d.new_group([0, 2]), d.new_group([1, 3])
+mine = groups[d.get_rank() % 2]
+d.all_reduce(torch.ones((1 << 18) * (1 + d.get_rank() % 2)), group=mine)
+"""
+# what the program does, by hand: 1 MiB and 2 MiB over one uplink each way
+JOBS = """
+[[job]]
+collective = "ring_all_reduce"
+ranks = [0, 2]
+size = "1MiB"
+[[job]]
+collective = "ring_all_reduce"
+ranks = [1, 3]
+size = "2MiB"
+"""
+
+
+@pytest.mark.slow
+def test_groups_that_overlap_take_what_a_job_file_written_by_hand_takes(tmp_path):
+    pytest.importorskip("torch")
+    thin = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=25Gbps,uplink_bandwidth=10Gbps"
+    path, jobs, out = tmp_path / "prog.py", tmp_path / "jobs.toml", tmp_path / "out.json"
+    path.write_text(OVERLAPPING)
+    jobs.write_text(JOBS)
+    assert main(["emulate", "-n", "4", "--topology", thin, "--json", str(out), "--", "python", str(path)]) == 0
+    found = {row["size_B"]: row["time_s"] for row in json.loads(out.read_text())["results"] if row["size_B"] > 1000}
+    assert main(["run", "--topology", thin, "--jobs", str(jobs), "--json", str(out)]) == 0
+    together = json.loads(out.read_text())["results"]
+    assert [found[1 << 20], found[2 << 20]] == pytest.approx([row["time_s"] for row in together], rel=1e-9)
+    assert min(row["slowdown"] for row in together) > 1.4  # they did share the uplinks

@@ -9,7 +9,7 @@ import pytest
 from collectives.nccl.call import Call
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
-from commsim.software.nccl.in_switch import direct_time, loop_time, nvls_time
+from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
 from commsim.software.nccl.prediction import Site, chosen, over_releases, predict
 from commsim.software.nccl.search import Channels, Setting
 from commsim.software.nccl.site import efa_of
@@ -346,10 +346,35 @@ def test_a_cpu_that_copies_bounds_each_rank():
     assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
 
 
+@pytest.mark.parametrize(("nic", "rate"), [(0.125 * GB, 0.98 * 0.125 * GB), (12.5 * GB, 0), (50 * GB, 0)])
+def test_over_sockets_a_rank_copies_as_fast_as_its_cpu_does_whatever_the_nic_carries(nic, rate):
+    sockets = costs().of_network("sockets")
+    assert Ways(1e15, FREE, sockets, nic, per_node=1).outside("simple") == pytest.approx(rate or sockets.copy)
+
+
+# Loops of 10 us and 1 us a head; a chunk of 70 kB takes a channel 0.7 us.
+NVLS = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0, 0, 0, 1.0)
+
+
+def loops_of(chunk, n_ranks, n_nodes=1, algorithm="nvls", link=1e15):
+    return loop_of(NVLS, Call("all_reduce", GIB, n_ranks, n_nodes, algorithm, "simple", 16), 16, chunk, link)
+
+
 def test_a_loop_of_nvlink_sharp_is_as_long_as_its_heads_or_its_own_part_s_way():
-    p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0, 0, 0, 1.0)
-    assert loop_time(p, 1, 0) == pytest.approx(10 * US, rel=0.01)
-    assert loop_time(p, 100, 1e5) == pytest.approx(200 * US, rel=0.01)
+    assert loops_of(0, 4).later == pytest.approx(10 * US)
+    assert loops_of(7e4, 32).later == pytest.approx(32 * 1.7 * US)
+    assert loops_of(7e4, 8, link=1 * GB).later == pytest.approx(16 * 9 * 7e4 / GB)
+
+
+def test_the_first_loop_of_nvlink_sharp_goes_through_all_groups_of_warps():
+    own = 10 * US + 3 * 0.7 * US * 7 / 5  # five warps reduce, seven gather
+    assert loops_of(7e4, 32).first == pytest.approx(2 * 32 * 1.7 * US + own)
+    assert loops_of(7e4, 4).first == pytest.approx(2 * 4 * (1 + 0.7 * 7 / 6) * US + 10 * US + 3 * 0.7 * US)
+
+
+def test_a_tree_between_machines_leaves_fewer_warps_to_the_heads():
+    assert loops_of(7e4, 64, 2, "nvls_tree").later == pytest.approx(32 * (1 + 0.7 * 7 / 5) * US)
+    assert loops_of(7e4, 64, 2, "nvls").later == pytest.approx(32 * 1.7 * US)  # the network adds
 
 
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])

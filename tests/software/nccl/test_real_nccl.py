@@ -5,7 +5,9 @@ import json
 import pytest
 
 from benchmarks.nccl_ranks.keep import KEPT
-from benchmarks.nccl_ranks.page import compared_times, differing_calls, differing_costs
+from benchmarks.nccl_ranks.own_search import differing_channels
+from benchmarks.nccl_ranks.page import VERSION, compared_times, differing_calls, differing_costs
+from commsim.software.nccl.gpu_costs import costs
 
 NCCL = json.loads(KEPT.read_text())
 
@@ -14,6 +16,13 @@ def test_its_table_of_costs_is_ours():
     n, differing = zip(*map(differing_costs, NCCL["choices"]), strict=True)
     assert sum(n) > 600
     assert [name for names in differing for name in names] == []
+
+
+def test_its_search_finds_the_channels_that_ours_does(tmp_path):
+    """Also where bytes go through the host: a switch's link to the CPU carries them twice each way."""
+    found = [differing_channels(choice, tmp_path, VERSION) for choice in NCCL["choices"]]
+    assert len(found) == 76
+    assert [text for texts in found for text in texts] == []
 
 
 def test_it_takes_the_algorithm_protocol_and_channels_that_we_say():
@@ -34,3 +43,13 @@ def test_shaped_links_decide_its_time(operation, how):
     assert len(rows) == 2
     for *_, measured, ours in rows:
         assert ours == pytest.approx(measured, rel=0.08 if "tree" in how else 0.02)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+def test_on_loopback_a_rank_copies_about_as_fast_as_on_another_machine_over_sockets(ranks, operation):
+    """Nothing but copies bounds it there: 2.5 GB/s each way; the costs of sockets were fitted on a rented T4."""
+    name, size = f"loopback {ranks}", 2**26
+    (seconds,) = {row[6] for row in NCCL["times"] if row[:3] == [name, operation, "ring/simple"] and row[5] == size}
+    rate = size * (ranks - 1) / ranks / seconds
+    assert costs().of_network("sockets").copy == pytest.approx(rate, rel=0.25)

@@ -127,6 +127,14 @@ def test_times_that_are_dates_count_from_the_first_second(tmp_path):
     assert found.events["time_ps"].tolist() == [0, 7 * 10**12 + 5000]
 
 
+def test_the_first_packet_alone_decides_whether_times_are_dates(tmp_path, monkeypatch):
+    (packet,) = packets_of(event())
+    late = struct.pack("<IIII", 1_700_000_000, 5, len(packet), len(packet)) + packet
+    monkeypatch.setattr(capture_file, "BLOCK_BYTES", 24 + 16 + len(packet))
+    found = read(tmp_path, capture(packet, when=(0, 0)) + late)
+    assert (found.start_s, found.events["time_ps"].tolist(), found.malformed) == (0, [0], 1)
+
+
 @pytest.mark.parametrize(("when", "start", "time"), [(9_000_000, 0, 9_000_000), (9_000_001, 9_000_001, 0)])
 def test_the_latest_time_that_is_no_date_is_kept(tmp_path, when, start, time):
     (packet,) = packets_of(event())

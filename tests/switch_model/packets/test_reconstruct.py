@@ -94,6 +94,9 @@ def test_a_chunk_without_result_is_not_completed(tmp_path):
     events = events[(events["chunk"] != 5) | (events["kind"] == p.CONTRIBUTION) | (events["worker"] != 2)]
     report = one(events, tmp_path)
     assert (report.chunks, report.chunks_completed, report.chunks_delivered) == (12, 12, 11)
+    events = events[(events["chunk"] != 5) | (events["kind"] == p.CONTRIBUTION) | (events["worker"] == 1)]
+    report = one(events, tmp_path)  # one worker alone has the result
+    assert (report.chunks, report.chunks_completed, report.chunks_delivered) == (12, 12, 11)
 
 
 def test_partial_sums_of_atp_count_for_those_whose_values_they_hold(tmp_path):

@@ -25,7 +25,7 @@ class ProfileConfig(WithJson):
     batch: int = flag(default=8, metavar="N", help="samples per batch")
     input: tuple[str, ...] = repeated(
         required=True, metavar="SHAPE[:N]",
-        help="shape of a sample, such as 3x32x32; 128:30522 for whole numbers below 30522; repeatable",
+        help="shape of a sample, such as 3x32x32; 128:30522 for integers below 30522; repeatable",
     )  # fmt: skip
     iterations: int = flag(default=5, metavar="N", help="measured runs")
     warm_up: int = flag(default=2, metavar="N", help="runs before the measured ones")

@@ -1,0 +1,173 @@
+"""Evaluates placements: links on which jobs contend, start times and scores (CASSINI, algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
+
+from .affinity import SharedLink, components, inconsistency, traverse
+from .candidate import Candidate, ContendedLink, estimate
+from .cluster import Cluster, ClusterLike, read_cluster
+from .joint_shifts import joint_shifts
+from .link_classes import LinkClass, Scores, Settings, link_classes
+from .link_use import link_uses
+from .score import score_at
+
+LOOPS = ("merged", "literal")
+
+
+def evaluate(
+    cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
+) -> Candidate:
+    """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
+    return evaluate_all(read_cluster(cluster), [("given", read_jobs(jobs))], loops=loops, settings=settings)[0]
+
+
+def evaluate_all(
+    cluster: Cluster,
+    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
+    *,
+    loops: str = "merged",
+    settings: Settings | None = None,
+) -> list[Candidate]:
+    """Score several placements of the same jobs.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Cluster whose routes say which links are shared.
+    placed : sequence of (str, sequence of PeriodicJob)
+        The generator's name, and the jobs with their placements; in all of them the same jobs in the same order.
+    loops : {"merged", "literal"}
+        What counts as a loop. ``merged``: links on which the same jobs demand the same are one vertex, and links that
+        can carry all peaks at once are none, since no shift matters to them. ``literal``: each link that carries more
+        than one job is a vertex, so that two jobs on both directions of a cable are a loop.
+    settings : Settings, optional
+        How scores are found.
+
+    Returns
+    -------
+    list of Candidate
+        In the given order. Where loops make the links' wishes contradict each other, start times are sought for the
+        links of such a component together; scores are those at the start times.
+
+    Raises
+    ------
+    InputError
+        If a job has no placement, or one that the cluster does not have.
+
+    References
+    ----------
+    Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithms 1 and 2.
+    """
+    return evaluated(cluster, placed, loops, settings or Settings())[0]
+
+
+def evaluated(
+    cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], loops: str, settings: Settings
+) -> tuple[list[Candidate], NDArray[np.float64], Scores]:
+    """Return the candidates, how many times its rate each of their jobs sends over each link, and what was found."""
+    if loops not in LOOPS:
+        raise InputError(f"unknown rule for loops {loops!r}; known: {', '.join(LOOPS)}")
+    if not placed:
+        return [], np.zeros((0, 0, cluster.network.n_links)), Scores((), settings)
+    unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]
+    if unplaced_jobs:
+        raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
+    scores = Scores(placed[0][1], settings)
+    use = use_of(cluster, placed, settings.seed, scores)
+    classes = [link_classes(cluster.network, rows) for rows in use]
+    for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
+        if scores.counts(links):
+            scores.circle(links.jobs)
+    found = [
+        evaluate_placed(cluster, name, jobs, rows, scores, loops)
+        for (name, jobs), rows in zip(placed, classes, strict=True)
+    ]
+    return found, use, scores
+
+
+def use_of(
+    cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], seed: int, scores: Scores
+) -> NDArray[np.float64]:
+    """How many times its rate each job sends over each link, float64[n_placements, n_jobs, n_links]."""
+    use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], seed)
+    masked: NDArray[np.float64] = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
+    return masked
+
+
+def evaluate_placed(
+    cluster: Cluster,
+    generator: str,
+    jobs: Sequence[PeriodicJob],
+    classes: Sequence[LinkClass],
+    scores: Scores,
+    loops: str,
+) -> Candidate:
+    """Score a placement whose links are known; `scores` remembers what is sought."""
+    shared = [links for links in classes if scores.counts(links)]
+    tight = [links for links in shared if len(links.jobs) > 1 and scores.is_tight(links)]
+    shifts, away, has_loop = _shifts(len(jobs), tight, scores)
+    if loops == "literal":
+        has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
+    names = [job.name for job in jobs]
+    circles = [scores.circle(links.jobs) for links in shared]
+    return Candidate(
+        generator,
+        {job.name: job.placement or () for job in jobs},
+        _rows(cluster, names, shared, scores, shifts),
+        {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, shifts.tolist(), strict=True)},
+        has_loop,
+        away,
+        dict(zip(names, estimate(jobs, classes, scores, shifts).tolist(), strict=True)),
+        "estimate",
+        max((circle.rounding for circle in circles), default=0.0),
+        sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),
+    )
+
+
+def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], float, bool]:
+    """Start times of all jobs, how far they are from what single links want, and whether there is a loop."""
+    period = np.ones(n_jobs)
+    wishes = []
+    tight = [links for links in tight if not scores.is_held[list(links.jobs)].all()]  # where a shift changes anything
+    held = int(scores.is_held.argmax()) if scores.is_held.any() else -1
+    for links in tight:
+        period[list(links.jobs)] = scores.circle(links.jobs).period
+        wishes.append(_wish(links, scores, held))
+    shifts = traverse(wishes, period, held=held)
+    parts = components([wish.jobs for wish in wishes])
+    for part in parts:
+        if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
+            shifts = joint_shifts([tight[i] for i in part.links], scores, shifts)
+    away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
+    return shifts, away if away > 1e-9 else 0.0, any(part.has_loop for part in parts)
+
+
+def _wish(links: LinkClass, scores: Scores, held: int) -> SharedLink:
+    """Return the shifts that suit a link, with the job `held` in the place of all whose start is fixed."""
+    shifts, is_held = scores.shifts(links), scores.is_held[list(links.jobs)]
+    if not is_held.any():
+        return SharedLink(links.jobs, tuple(shifts.tolist()))
+    free = [(job, shift) for job, shift, stays in zip(links.jobs, shifts.tolist(), is_held, strict=True) if not stays]
+    return SharedLink((held, *(job for job, _ in free)), (0.0, *(shift for _, shift in free)), is_held=True)
+
+
+def _rows(
+    cluster: Cluster, names: list[str], shared: list[LinkClass], scores: Scores, shifts: NDArray[np.float64]
+) -> tuple[ContendedLink, ...]:
+    rows = {}
+    for links in shared:
+        sharing, circle = list(links.jobs), scores.circle(links.jobs)
+        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if scores.is_tight(links) else 1.0
+        share = float(links.part @ circle.demand[:, circle.reach :].mean(axis=1))
+        for link in links.links.tolist():
+            demand = share * float(cluster.network.bandwidth[link])
+            rows[link] = (tuple(names[j] for j in sharing), score, demand)
+    return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))

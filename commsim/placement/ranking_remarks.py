@@ -1,0 +1,139 @@
+"""Remarks on a ranking: what its scores leave out, round or depend on, and where simulations order otherwise."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.core.units import format_bandwidth
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .candidate import Candidate, slowdown
+from .link_classes import LinkClass, Scores
+
+# Candidates or jobs that are named in one remark.
+MAX_NAMED = 3
+# Seeds after the given one with which paths are hashed, to tell whether scores depend on it.
+OTHER_SEEDS = 4
+_SAME = 1e-3
+
+
+def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: NDArray[np.float64]) -> list[str]:
+    """Name the candidates in which a job asks more of a link than it has, without any other job.
+
+    Parameters
+    ----------
+    use : float64[n_candidates, n_jobs, n_links]
+        How many times its rate each job sends over each link, in the candidates' order.
+
+    Returns
+    -------
+    list of str
+        One line for each of the first candidates, numbered from 1, with the job and the link that it overloads the
+        most; and how many more there are.
+    """
+    said = []
+    peak = np.array([job.peak_rate for job in jobs])
+    for number, rows in enumerate(use, 1):
+        wanted = rows * peak[:, None]
+        over = wanted / network.bandwidth
+        if over.size and over.max() > 1 + _SAME:
+            job, link = map(int, np.unravel_index(int(over.argmax()), over.shape))
+            said.append(
+                f"candidate {number}: job {jobs[job].name} alone asks {format_bandwidth(wanted[job, link])} of "
+                f"{network.link_name(link)}, which has {format_bandwidth(network.bandwidth[link])}: no start time helps"
+            )
+    more = len(said) - MAX_NAMED
+    return said if more <= 0 else [*said[:MAX_NAMED], f"the same holds for {more} more candidates"]
+
+
+def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[int]) -> list[str]:
+    """Say how scores depend on the seed of the hash that chooses paths.
+
+    Parameters
+    ----------
+    key : {"score_mean", "score_min", "score_weighted"}
+        Score that ranks.
+    seed : int
+        First of the seeds.
+    scores : sequence of float
+        Scores of the first candidate, with `seed` and those after it.
+    others : sequence of int
+        Candidates, numbered from 1, whose jobs contend otherwise with another seed.
+
+    Returns
+    -------
+    list of str
+        Empty if nothing depends on it.
+    """
+    if not others:
+        return []
+    low, high = f"{min(scores):.4f}", f"{max(scores):.4f}"
+    of_best = low if low == high else f"{low} to {high}"
+    return [
+        f"paths are chosen by a hash: with seeds {seed} to {seed + len(scores) - 1} candidate 1 has a {key} of "
+        f"{of_best}, and jobs contend on other links in {_named(others)}"
+    ]
+
+
+def _named(numbers: Sequence[int]) -> str:
+    shown, more = ", ".join(map(str, numbers[:MAX_NAMED])), len(numbers) - MAX_NAMED
+    return f"candidate{'s' if len(numbers) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def contention(classes: Sequence[LinkClass], scores: Scores) -> tuple[object, ...]:
+    """Return what decides the scores of a placement, whichever links it is on."""
+    counted_links = [links for links in classes if scores.counts(links)]
+    tight = sorted(
+        (links.jobs, links.part.tobytes(), len(links.links)) for links in counted_links if scores.is_tight(links)
+    )
+    return (sum(len(links.links) for links in counted_links), *tight)
+
+
+def going_on(jobs: Sequence[PeriodicJob]) -> list[str]:
+    """Name the jobs whose last phase ends after the iteration, so that the next one begins with its rest."""
+    ends = {job.name: max((p.offset + p.duration - job.period for p in job.phases), default=0.0) for job in jobs}
+    late = [f"{name} by {end * 1e3:.4g} ms" for name, end in ends.items() if end > 1e-9]
+    if not late:
+        return []
+    more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
+    return [f"a phase that ends after its iteration goes on in the next: {', '.join(late[:MAX_NAMED])}{more}"]
+
+
+def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], key: str = "score_mean") -> list[str]:
+    """Name the candidates that are ranked one way by score and the other by predicted slow-down.
+
+    Returns
+    -------
+    list of str
+        One line per pair, candidates numbered from 1; empty when the orders agree. Slow-downs within 0.1 % are equal.
+    """
+    slow = [slowdown(jobs, candidate) for candidate in ranked]
+    score = [getattr(candidate, key) for candidate in ranked]
+    return [
+        f"candidate {a + 1} scores {score[a]:.4g} and candidate {b + 1} {score[b]:.4g}, "
+        f"but the simulated slow-downs are {slow[a]:.4g} and {slow[b]:.4g}"
+        for a, b in itertools.combinations(range(len(ranked)), 2)
+        if score[a] > score[b] + 1e-9 and slow[a] > slow[b] * (1 + _SAME)
+    ]
+
+
+def notes_of(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[str]:
+    """Say what the scores of all candidates leave out or round."""
+    notes = []
+    if discarded:
+        notes.append(f"{len(discarded)} of {len(found)} candidates have a loop and are discarded; merged keeps them")
+    away = max((c.inconsistency for c in found), default=0.0)
+    if away:
+        many = sum(c.inconsistency > 0 for c in found)
+        notes.append(f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates")
+    rounding = max((c.rounding for c in found), default=0.0)
+    if rounding > 1e-12:
+        notes.append(f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples")
+    if any(c.n_cut_off for c in found):
+        notes.append("hyperperiod truncated: some iteration times have no common multiple below the longest perimeter")
+    return notes
