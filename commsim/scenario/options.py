@@ -10,19 +10,17 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from commsim.core.cost import Framing
-from commsim.scenario import checks
 
 if TYPE_CHECKING:
     from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.transports.spraying import Messages, Spraying
     from commsim.scenario.given import PlacementLike
-    from commsim.scenario.together.composition import Composition
+    from commsim.scenario.together.job_entries import Composition
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ENTRIES = re.compile(r"Parameters\n *-{4,}\n(.*?)\s*\Z", re.DOTALL)
-__all__ = ["CHECKS", "NetworkOptions", "PlacedOptions", "Quantity", "RankedOptions", "ScenarioOptions", "checked",
-           "checked_all", "takes", "unknown_option"]  # fmt: skip
+__all__ = ["NetworkOptions", "PlacedOptions", "Quantity", "RankedOptions", "ScenarioOptions", "takes", "unknown_option"]
 
 
 class NotGiven:
@@ -193,100 +191,3 @@ def takes(options: type) -> Callable[[Function], Function]:
         return function
 
     return show
-
-
-def _transports() -> tuple[type, ...]:
-    from commsim.engine.packet.transports.spraying import Spraying
-
-    return (Spraying,)
-
-
-def _messages() -> tuple[type, ...]:
-    from commsim.engine.packet.transports.spraying import Messages
-
-    return (Messages,)
-
-
-def _fabrics() -> tuple[type, ...]:
-    from commsim.engine.packet.links.fabric import Fabric
-
-    return (Fabric,)
-
-
-def _compositions() -> tuple[type, ...]:
-    from commsim.scenario.together.composition import Composition
-
-    return (Composition,)
-
-
-# How the value of each keyword is checked; `placement` is read with its network.
-CHECKS: Mapping[str, checks.Check] = {
-    "fail": checks.texts("links:5%"),
-    "scale": checks.texts("links:1*0.5"),
-    "flap": checks.texts("link:leaf0:spine0@1ms+1ms"),
-    "detection": checks.quantity("1ms"),
-    "rto": checks.quantity("1ms"),
-    "overhead": checks.quantity("1us"),
-    "recv_overhead": checks.quantity("1us"),
-    "reduce_rate": checks.quantity("50GB/s"),
-    "software": checks.text("gloo"),
-    "n_ranks": checks.whole(),
-    "placement": checks.Check("", lambda given: given),
-    "routing": checks.text("ecmp"),
-    "seed": checks.whole(0),
-    "engine": checks.text("flow", may_be_empty=True),
-    "transport": checks.instance("the name of a transport, such as 'dctcp', or a Spraying", _transports, or_text=True),
-    "fabric": checks.instance("a Fabric", _fabrics),
-    "packets": checks.mapping("{'window': '64KiB'}"),
-    "operation": checks.text("all_reduce"),
-    "compressor": checks.text("top_k:density=0.01"),
-    "groups": checks.lists("[[0, 1], [2, 3]]"),
-    "jobs": checks.instance("a file of jobs or a Composition", _compositions, or_text=True),
-    "traffic": checks.instance(
-        "a pattern such as 'incast:senders=8', a CSV file, or Messages", _messages, or_text=True
-    ),
-    "assume_programmable": checks.flag(),
-    "tolerance": checks.part("10%"),
-    "method": checks.text("auto"),
-    "start_jitter": checks.quantity("1ms"),
-    "iterations": checks.whole(1),
-    "payload": checks.quantity("4096B"),
-    "header": checks.quantity("82B"),
-    "framing": checks.instance("a Framing", lambda: (Framing,)),
-    "trace": checks.flag(),
-}
-# Keywords of single questions.
-OF_QUESTIONS: Mapping[str, checks.Check] = {
-    "algorithms": checks.texts("ring_all_reduce"),
-    "named": checks.texts("nccl"),
-    "collective": checks.text("ring_all_reduce"),
-    "root": checks.whole(0),
-    "max_messages": checks.whole(1),
-    "n_workers": checks.whole(),
-    "n_servers": checks.whole(),
-    "density": checks.numbers_of("[0.01, 0.1]"),
-    "block": checks.whole(),
-    "pattern": checks.text("random"),
-}
-
-
-def checked(name: str, given: Any) -> Any:
-    """Return the value of a keyword.
-
-    Raises
-    ------
-    InputError
-        Naming the keyword, what was given and what would be right.
-    """
-    return (CHECKS.get(name) or OF_QUESTIONS[name])(name, given)
-
-
-def checked_all(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the keywords that are given; None is the same as not given.
-
-    Raises
-    ------
-    InputError
-        Same as :func:`checked`.
-    """
-    return {name: checked(name, given) for name, given in options.items() if given is not None}
