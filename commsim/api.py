@@ -13,8 +13,8 @@ from typing import Unpack
 
 from commsim.core.errors import InputError
 from commsim.report.predicted import Predicted
+from commsim.scenario.checks import checked, checked_all
 from commsim.scenario.given import CollectiveLike, NetworkLike, SizeLike, size_of, sizes_of
-from commsim.scenario.keyword_checks import checked, checked_all
 from commsim.scenario.network_builder import NetworkBuilder
 from commsim.scenario.networkx_graphs import from_networkx, to_networkx
 from commsim.scenario.options import RankedOptions, ScenarioOptions, takes, unknown_option

@@ -10,10 +10,10 @@ from commsim.api import predict
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
+from commsim.scenario.checks import checked
 from commsim.scenario.collective_names import usual_collective
 from commsim.scenario.given import size_of
 from commsim.scenario.inputs import load_network
-from commsim.scenario.keyword_checks import checked
 
 # Tables are kept for this many points: an operation with ranks and network has some thirty.
 MAX_KEPT = 65536

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from commsim.api import scenario_of
+from commsim.scenario.checks import checked, checked_all
 from commsim.scenario.given import NetworkLike, PlacementLike, SizeLike, network_of, seconds_of, sizes_of
-from commsim.scenario.keyword_checks import checked, checked_all
 from commsim.scenario.read import changed_network as with_options
 from commsim.synthesis import LowerBound
 from commsim.synthesis.cost_of_faults import synthesize_for

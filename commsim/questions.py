@@ -18,7 +18,7 @@ from commsim.report.rows.study_files import read_study
 from commsim.report.study import study_of_rows
 from commsim.scenario.advice import Advice
 from commsim.scenario.advice import advise_for as advise
-from commsim.scenario.checks import text
+from commsim.scenario.checks import checked, checked_all, text
 from commsim.scenario.given import (
     NetworkLike,
     PlacementLike,
@@ -27,7 +27,6 @@ from commsim.scenario.given import (
     placement_of,
     size_of,
 )
-from commsim.scenario.keyword_checks import checked, checked_all
 from commsim.scenario.solve import Solution
 from commsim.sweep.cheapest import Offers
 from commsim.sweep.cheapest import cheapest_topologies as rank_topologies

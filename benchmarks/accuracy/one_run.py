@@ -23,7 +23,8 @@ from commsim.engine.packet.transports.spraying import usual_path
 from commsim.report.terminal import print_table, progress
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
-from commsim.scenario.together.composition import Composition, read_composition
+from commsim.scenario.together.composition import read_composition
+from commsim.scenario.together.job_entries import Composition
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 NETWORK = "leaf_spine:n_leaves=2,n_spines={spines},hosts_per_leaf=8,bandwidth=10Gbps"

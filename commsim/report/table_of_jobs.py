@@ -11,7 +11,7 @@ from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
-    from commsim.scenario.together.composition import JobEntry
+    from commsim.scenario.together.job_entries import JobEntry
 
 COLUMNS = ["job", "ranks", "size(B)", "start(us)", "time(us)", "alone(us)", "slowdown", "exact"]
 BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdown p50", "p99", "largest"]

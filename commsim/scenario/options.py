@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.transports.spraying import Messages, Spraying
     from commsim.scenario.given import PlacementLike
-    from commsim.scenario.together.composition import Composition
+    from commsim.scenario.together.job_entries import Composition
 
 Quantity = float | str | None
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -15,18 +15,18 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.routing.routing import is_hashed
+from commsim.scenario.checks import checked_all
 from commsim.scenario.collective_names import require_operation, spelled_out, usual_collective
 from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
-from commsim.scenario.keyword_checks import checked_all
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
 from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
 if TYPE_CHECKING:
-    from commsim.scenario.together.composition import Composition
+    from commsim.scenario.together.job_entries import Composition
 
 JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["JOBS_ONLY", "changed_network", "scenario_of", "with_costs"]
@@ -215,7 +215,8 @@ def _jobs_of(given: Composition | str | PathLike[str] | None, operation: str | N
         raise InputError("jobs must be a TOML or JSON file, or a Composition, got ''")
     if operation is not None:
         raise InputError(JOBS_ONLY.format("operation"))
-    from commsim.scenario.together.composition import Composition, read_composition
+    from commsim.scenario.together.composition import read_composition
+    from commsim.scenario.together.job_entries import Composition
 
     return given if isinstance(given, Composition) else read_composition(Path(given))
 

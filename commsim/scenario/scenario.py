@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from commsim.engine.link_samples import LinkWatch
     from commsim.engine.packet.transports.spraying import Messages, Spraying
     from commsim.routing.flaps import Flaps
-    from commsim.scenario.together.composition import Composition
+    from commsim.scenario.together.job_entries import Composition
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 AUTO = "auto"

@@ -142,7 +142,7 @@ class NetworkCosts:
         from commsim.scenario.plans.dense import Plan
         from commsim.scenario.scenario import Wish
         from commsim.scenario.together.background import Messages
-        from commsim.scenario.together.composition import JobEntry
+        from commsim.scenario.together.job_entries import JobEntry
         from commsim.scenario.together.shared_run import SharedRun, shared_network
 
         plans, entries = [], []

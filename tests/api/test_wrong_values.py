@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.scenario.keyword_checks import CHECKS
+from commsim.scenario.checks import CHECKS
 from commsim.scenario.options import ScenarioOptions
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"

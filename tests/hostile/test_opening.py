@@ -169,6 +169,7 @@ schedule check X.npz
 schedule save -o x.npz X.npz
 schedule import -o x.npz X.xml
 schedule export --to msccl -o x.xml X.npz
+traffic --topology star:n_hosts=4 --pattern X.csv
 """
 # Flags that come to the same reader as one above, but only with files or rights that are not made here.
 ELSEWHERE = {

@@ -532,7 +532,6 @@ def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
         (GROUPS, IN_GROUPS, f"{OF_JOBS} groups cannot be used with them"),
         (("--operation", "all_reduce"), {"operation": "all_reduce"}, f"{OF_JOBS} operation cannot be used with them"),
         (("ring_all_reduce",), {"collective": "ring_all_reduce"}, f"{OF_JOBS} collective cannot be used with them"),
-        (FLAP, FLAPS, "flap is not modelled for jobs"),
         (("--start-jitter", "1us"), {"start_jitter": "1us"}, "start jitter is not modelled for jobs"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from commsim import predict
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.several_jobs import prepare_jobs
-from commsim.scenario.together.composition import Composition, JobEntry
+from commsim.scenario.together.job_entries import Composition, JobEntry
 from commsim.workload.cost_of import network_costs
 from commsim.workload.exchanges import ExchangesOnLinks
 from commsim.workload.task_graph import Graph, Task, simulate_graph

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 
-from .composition import Background
+from .job_entries import Background
 
 MAX_MESSAGES = 20_000
 # Bytes, and part of the messages that are no larger: a web search's traffic, as simulators of congestion control take

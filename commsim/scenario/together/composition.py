@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,97 +14,15 @@ from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
 from commsim.scenario.packet_options import FABRIC, SPRAYING, TRANSPORT, checked_packets
 
+from .job_entries import Background, Composition, JobEntry, number_of_unnamed
+
 _RANKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?", re.ASCII)
 MAX_LOAD = 1.0
 # What a job may say of its packets; losses, pauses and shared buffers are the fabric's.
 OWN = ("preset", *TRANSPORT, *SPRAYING, "buffer", "ecn_min", "ecn_max", "ecn_probability")
 # Flags of a run that have another name than the option.
 OF_RUN = {"pause_at": "--pause", "resume_at": "--pause", "alpha": "--buffer-alpha"}
-__all__ = ["Background", "Composition", "JobEntry", "read_composition"]
-
-
-@dataclass(frozen=True, slots=True)
-class JobEntry:
-    """One job: a collective on some ranks.
-
-    Parameters
-    ----------
-    name, collective : str
-        What the tables call it, and ``name:key=value,...`` of a collective.
-    ranks : tuple of int
-        Members among the network's ranks, in the order in which they are the collective's.
-    size : float, bytes
-        Size of the collective.
-    start : float, s
-        Time at which all its ranks begin.
-    weight, priority, rate_cap
-        Same as in :class:`commsim.engine.flow_plan.Job`.
-    number : int, optional
-        Number that ECMP hashes, by which the simulation also orders jobs. Default: the job's position.
-    packets : mapping of str to value, optional
-        How its packets are sent, some of ``OWN``, in SI units. Default: as the run's.
-    """
-
-    name: str
-    collective: str
-    ranks: tuple[int, ...]
-    size: float
-    start: float = 0.0
-    weight: float = 1.0
-    priority: int = 0
-    rate_cap: float = float("inf")
-    number: int | None = None
-    packets: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """Traffic that is no collective's.
-
-    Parameters
-    ----------
-    kind : {"poisson", "incast"}
-        Messages between random hosts at random times; or from several hosts at once to one of them.
-    until : float, s
-        The last begins before.
-    load : float
-        Load of a Poisson process: mean share of what hosts can send.
-    size : float or None, bytes
-        Size of each message; None draws sizes of a web search's traffic.
-    senders, every : int, float
-        Incast: number of hosts that send, and the time between two of them, s.
-    packets : mapping of str to value, optional
-        Same as in :class:`JobEntry`.
-    """
-
-    kind: str
-    until: float
-    load: float = 0.0
-    size: float | None = None
-    senders: int = 0
-    every: float = 0.0
-    packets: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Composition:
-    """All that runs at once.
-
-    Parameters
-    ----------
-    jobs : tuple of JobEntry
-        Jobs, at least one.
-    background : tuple of Background
-        What else is sent.
-    """
-
-    jobs: tuple[JobEntry, ...]
-    background: tuple[Background, ...]
-
-
-def number_of_unnamed(collective: str, ranks: tuple[int, ...]) -> int:
-    """Return the number of a job without a name: the same wherever it stands among others."""
-    return number_of(f"{collective} {ranks}")
+__all__ = ["read_composition"]
 
 
 def read_composition(path: str | Path) -> Composition:

@@ -12,7 +12,7 @@ from commsim.scenario.packet_options import packets_of, told_briefly
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
 
-from .composition import JobEntry
+from .job_entries import JobEntry
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transports.spraying import Spraying

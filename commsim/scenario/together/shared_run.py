@@ -27,8 +27,8 @@ from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
 
 from .background import Messages
-from .composition import JobEntry
 from .job_costs import framed, has_own_costs, shared_job, with_rest
+from .job_entries import JobEntry
 from .own_transports import own_transport
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import commsim as cs
 from commsim.core.units import parse_size
 from commsim.real.emulation.current import current_rank
 from commsim.real.emulation.rank_calls import Collective, Receive, Send
-from commsim.scenario.together.composition import Composition, JobEntry
+from commsim.scenario.together.job_entries import Composition, JobEntry
 
 STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 THIN = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=25Gbps"
