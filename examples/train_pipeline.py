@@ -1,8 +1,9 @@
 """Train layers by pipeline and data parallel, as torchtitan does: a plain program that knows nothing of commsim.
 
 torchrun --nproc-per-node 4 examples/train_pipeline.py
-commsim emulate -n 64 --stages 4 --topology dgx-h100@leaf_spine:machines=8 --compute roofline:h100 \
-    -- python examples/train_pipeline.py --stages 4 --hidden 8192 --batch 64 --length 4096 --shard
+commsim emulate -n 64 --stages 4 --topology dgx-h100@leaf_spine:machines=8,n_leaves=2,n_spines=4 \
+    --compute roofline:h100 -- python examples/train_pipeline.py --stages 4 --hidden 8192 --batch 64 --length 4096 \
+    --shard
 """
 
 import argparse

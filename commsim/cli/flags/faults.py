@@ -21,7 +21,7 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
+        help="link:A:B or switch:NAME; links:5%%, links:3 or switches:1 are drawn at random by --seed; repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",

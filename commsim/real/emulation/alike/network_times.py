@@ -8,6 +8,7 @@ there the time of two that overlap differs by what their messages leave idle.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,7 @@ class NetworkTimes:
         self._routing, self._framing = routing, framing
         self._known: dict[tuple[str, float, tuple[tuple[int, ...], ...]], Exchanged] = {}
         self._plans: dict[tuple[str, tuple[Group, ...]], tuple[Any, Any]] = {}
-        self._paces: dict[tuple[int, ...], list[float]] = {}
+        self._paces: dict[frozenset[tuple[Exchanged, int]], dict[Exchanged, float]] = {}
         self.told: list[str] = []
 
     @property
@@ -144,13 +145,14 @@ class NetworkTimes:
         """Paces of collectives that overlap, in collectives per second: max-min fair by the share of their links."""
         if len(active) < 2:
             return [1 / one.time if one.time else np.inf for one in active]
-        key = tuple(map(id, active))
+        counts = Counter(active)
+        key = frozenset(counts.items())
         if key not in self._paces:
-            shares = max_min([one.use for one in active])
-            self._paces[key] = [
-                share / one.time if one.time else np.inf for share, one in zip(shares, active, strict=True)
-            ]
-        return self._paces[key]
+            shares = max_min([one.use for one in counts], list(counts.values()))
+            self._paces[key] = {
+                one: share / one.time if one.time else np.inf for share, one in zip(shares, counts, strict=True)
+            }
+        return [self._paces[key][one] for one in active]
 
     def _simulated(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
         from commsim.scenario.read import scenario_of
@@ -202,20 +204,25 @@ class NetworkTimes:
         return name
 
 
-def max_min(uses: Sequence[NDArray[np.float64]]) -> list[float]:
+def max_min(uses: Sequence[NDArray[np.float64]], counts: Sequence[int] | None = None) -> list[float]:
     """Max-min fair paces of flows that use shares of links, each at most 1.
 
     Parameters
     ----------
     uses : sequence of float64[n_links]
         Share of each link's capacity that a flow takes at pace 1.
+    counts : sequence of int, optional
+        Number of equal flows that each stands for; 1 by default.
     """
     table = np.array(uses)
+    wanted = np.ones(len(table)) if counts is None else np.array(counts, np.float64)
+    # links that carry all at pace 1 hold nothing back; these are most of a large network
+    table = table[:, wanted @ table > 1]
     pace = np.zeros(len(table))
     free = np.ones(len(table), bool)
     left = np.ones(table.shape[1])
     while free.any():
-        taken = table[free].sum(axis=0)
+        taken = wanted[free] @ table[free]
         room = np.divide(left, taken, out=np.full_like(left, np.inf), where=taken > 1e-12)
         step = min(float(room.min(initial=np.inf)), float(1 - pace[free].max()))
         pace[free] += step

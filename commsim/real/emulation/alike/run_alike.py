@@ -16,6 +16,7 @@ from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
 from commsim.scenario.read import scenario_of
 
+from ..choices import choice_of
 from .alike_run import AlikeRun, RankReport
 from .compute import Compute
 from .network_times import NetworkTimes
@@ -58,11 +59,11 @@ def run_alike(
     Raises
     ------
     InputError
-        If the program cannot be read, or does what ranks that are alike cannot do.
+        If the program cannot be read, or a flag is wrong.
     BackendError
         If torch is missing.
     ProgramError
-        If the program raises.
+        If the program raises, is deadlocked, or does what ranks that are alike cannot do.
     """
     if stages < 1 or ranks % stages:
         raise InputError(f"--stages must divide the {ranks} ranks, got {stages}")
@@ -70,6 +71,7 @@ def run_alike(
     from .script import run_script, script_of
 
     script = script_of(program)
+    choice_of(None, [f"{operation}={name}" for operation, name in (algorithms or {}).items()])
     options["n_ranks"] = ranks
     scenario = scenario_of("", network, **options)
     placement = scenario.placement

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 
 from ..failures import ProgramError
 from ..start_process import raised_at
@@ -58,10 +58,8 @@ def run_script(script: Script, host: Host, n_local: int) -> RankReport:
 
     Raises
     ------
-    InputError
-        If the program does what a rank that stands for others cannot do.
     ProgramError
-        If it raises.
+        If the program raises, or does what a rank that stands for others cannot do.
     """
     from .stand_ins import stand_ins
     from .tensors import OnOneDevice, WithoutData
@@ -87,12 +85,13 @@ def _execute(script: Script, rank: int) -> None:
     except SystemExit as leave:
         if leave.code not in (None, 0):
             raise ProgramError(f"{path}: rank {rank} exits with {leave.code}") from None
-    except InputError:
-        raise
     except Exception as error:
         inner = error.__cause__ or error.__context__
-        if isinstance(inner, InputError):  # libraries wrap what their callbacks raise
-            raise inner from None
+        told = error if isinstance(error, CommsimError) else inner  # libraries wrap what their callbacks raise
+        if isinstance(told, ProgramError):
+            raise told from None
+        if isinstance(told, CommsimError):
+            raise ProgramError(f"rank {rank}: {told}") from None
         raise ProgramError(f"rank {rank}: {raised_at(error, error.__traceback__)}") from error
     finally:
         sys.argv = kept

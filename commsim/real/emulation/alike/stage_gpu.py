@@ -150,9 +150,9 @@ class StageGpu:
         """Say that the program has ended, with what it spent."""
         self.connection.send([*self._said, ["end", report]])
 
-    def fail(self, text: str, *, is_refused: bool) -> None:
+    def fail(self, text: str) -> None:
         """Say that the program raised, or asked for what is refused."""
-        self.connection.send([["fail", text, is_refused]])
+        self.connection.send([["fail", text]])
 
     def _message(self, what: str, stage: int, *given: Any) -> Moment:
         begun, moment = self.record(), Moment()

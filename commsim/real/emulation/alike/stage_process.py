@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass
 from multiprocessing.connection import Client
 
-from commsim.core.errors import CommsimError, InputError
+from commsim.core.errors import CommsimError
 
 from .compute import Compute
 from .script import Script, run_script
@@ -54,6 +54,6 @@ def run_stage() -> None:
     except (EOFError, BrokenPipeError):  # the emulation has ended, and says why
         os._exit(1)
     except CommsimError as error:
-        gpu.fail(str(error), is_refused=isinstance(error, InputError))
+        gpu.fail(str(error))
         raise SystemExit(1) from None
     gpu.end(report)

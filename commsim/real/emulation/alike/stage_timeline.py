@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commsim.core.errors import InputError
-
+from ..failures import ProgramError
 from .network_times import NetworkTimes
 from .queued_work import Exchange, Kernel, Message, Moment, Span, Stream, Until, Wait
 
@@ -81,7 +80,7 @@ class Timeline:
 
         Raises
         ------
-        InputError
+        ProgramError
             If streams wait for what nobody will do.
         """
         while True:
@@ -90,7 +89,7 @@ class Timeline:
                 return
             until = [stream.queue[0].time for stream in self.streams if stream.queue and _is_until(stream.queue[0])]
             if not kernels and not exchanges and not until:
-                raise InputError(self._stuck())
+                raise ProgramError(self._stuck())
             self._run(kernels, exchanges, until)
 
     def is_idle(self, gpu: int = 0) -> bool:

@@ -124,7 +124,7 @@ class StageRuns:
                     try:
                         stage.asked = _connection(stage).recv()
                     except (EOFError, ConnectionResetError):
-                        raise ProgramError(_died(stage)) from None
+                        raise ProgramError(_died(stage, number * self._of.size)) from None
                     running.discard(number)
             for stage in self._stages:
                 asked, stage.asked = stage.asked, []
@@ -180,7 +180,7 @@ class StageRuns:
         elif what == "idle":
             _connection(stage).send(not stage.streams[given[0]].queue)
         elif what == "fail":
-            raise (InputError if given[1] else ProgramError)(given[0])
+            raise ProgramError(given[0])
         else:
             stage.report = given[0]
 
@@ -260,12 +260,12 @@ def _connection(stage: _Stage) -> Connection[Any, Any]:
     return stage.connection
 
 
-def _died(stage: _Stage) -> str:
+def _died(stage: _Stage, rank: int) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         stage.process.wait(2.0)
     code = stage.process.poll()
     why = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended, exit code {code}"
-    return f"stage {stage.number}: {why} while others wait for it"
+    return f"rank {rank} (stage {stage.number}): {why} while others wait for it"
 
 
 def _path() -> str:

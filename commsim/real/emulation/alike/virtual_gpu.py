@@ -80,7 +80,7 @@ class VirtualGpu:
 
         Raises
         ------
-        InputError
+        ProgramError
             If a stream waits for what nobody will do.
         """
         if moment is not None:

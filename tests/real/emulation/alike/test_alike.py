@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import commsim as cs
 from commsim.cli import main
@@ -84,6 +86,27 @@ def test_paces_are_max_min():
     assert max_min(uses) == pytest.approx([2 / 3, 2 / 3, 1.0])
 
 
+@given(
+    kinds=st.lists(
+        st.tuples(st.integers(1, 4), st.lists(st.floats(0, 1), min_size=5, max_size=5)), min_size=1, max_size=6
+    )
+)
+def test_paces_of_kinds_of_equal_flows_are_those_of_all_one_by_one(kinds):
+    found = max_min([np.array(use) for _, use in kinds], [n for n, _ in kinds])
+    flows = [(k, np.array(use)) for k, (n, use) in enumerate(kinds) for _ in range(n)]
+    # as they are defined: all grow together, and those on a link that is full stop
+    pace, growing, left = np.zeros(len(flows)), set(range(len(flows))), np.ones(5)
+    while growing:
+        taken = sum(flows[i][1] for i in growing)
+        step = min([1 - max(pace[i] for i in growing), *(left[taken > 1e-12] / taken[taken > 1e-12])])
+        left -= step * taken
+        for i in growing:
+            pace[i] += step
+        full = (left <= 1e-9) & (taken > 1e-12)
+        growing = {i for i in growing if pace[i] < 1 - 1e-12 and not (flows[i][1][full] > 1e-12).any()}
+    assert pace == pytest.approx([found[k] for k, _ in flows], rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -103,7 +126,7 @@ def test_a_program_on_64_gpus_takes_the_longer_of_its_product_and_its_all_reduce
     path.write_text(PROGRAM)
     files = ["--json", str(out), "--phases", str(tmp_path / "job.json"), "--timeline", str(tmp_path / "time.json")]
     argv = ["emulate", "-n", "64", "--topology", STAR, "--compute", "roofline:h100", *files, "--", str(path)]
-    assert main(argv) == 2
+    assert main(argv) == 1
     shown, error = capfd.readouterr()
     took, n, value = shown.split()
     alone = cs.predict("ring_all_reduce", STAR, 16 << 20).time  # longer than the product

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.real.emulation.alike.network_times import Exchanged, NetworkTimes
 from commsim.real.emulation.alike.queued_work import Exchange, Message, Moment
 from commsim.real.emulation.alike.stage_timeline import Timeline
+from commsim.real.emulation.failures import ProgramError
 from commsim.scenario.inputs import load_network
 
 PROGRAM = Path(__file__).parents[4] / "examples" / "train_pipeline.py"
@@ -80,7 +80,7 @@ def test_a_collective_of_two_stages_begins_when_both_have_reached_it():
 def test_stages_that_wait_for_each_other_are_a_deadlock():
     timeline = Timeline(Alone(), 2)
     put(timeline, 0, message((0, 1)))
-    with pytest.raises(InputError, match=r"deadlock: .*stage 0: send \(here:1\)"):
+    with pytest.raises(ProgramError, match=r"deadlock: .*stage 0: send \(here:1\)"):
         timeline.advance(lambda: idle(timeline))
 
 
@@ -123,5 +123,5 @@ def test_a_message_between_ranks_that_are_alike_names_the_flag(tmp_path, capfd):
         "distributed.send(torch.zeros(4), 1)\n"
     )
     given = ["-n", "2", "--topology", STAR, "--compute", "roofline:h100", "--", str(path)]
-    assert main(["emulate", *given]) == 2
+    assert main(["emulate", *given]) == 1
     assert "divide them into stages with --stages N" in capfd.readouterr().err
