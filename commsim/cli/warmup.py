@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
-import itertools
 import os
 import socket
 import tempfile
@@ -23,8 +22,9 @@ from .flags import Verb, WithJson, flag, switched
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 FEW = "star:n_hosts=4"
-# Commands that together call the kernels of all verbs, so that none is listed. Neighbours run beside each other and
-# share few kernels: what one process has compiled, a later command of the other reads from the disk.
+# Commands that together call the kernels of all verbs, so that none is listed. One process runs the commands of a part:
+# two that need the same kernel at the same time would both compile it. The first two parts take longest, share few
+# kernels and run beside each other; later ones read from the disk what these have compiled.
 PARTS: dict[str, tuple[str, ...]] = {
     "flow engine": (
         f"run ring_all_reduce double_tree_all_reduce hierarchical_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M",
@@ -50,8 +50,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"run ring_all_reduce --topology {FEW} --engine packet -b 64K -e 64K",
         f"run ring_all_reduce --topology {FEW} --engine packet --transport dctcp -b 64K -e 64K",
         f"run ring_all_reduce --topology {FEW} --engine packet --transport dcqcn -b 64K -e 64K",
+        f"run ring_all_reduce --topology {FEW} --engine packet --preset uec -b 64K -e 64K",
     ),
-    "fabrics that spray": (f"run ring_all_reduce --topology {FEW} --engine packet --preset uec -b 64K -e 64K",),
     "synthesis": (
         "synthesize --topology ring:n_hosts=4 --operation all_gather -b 1M -e 1M -o TMP/ring.npz",
         f"synthesize --topology {FEW} --operation all_reduce -b 1M -e 1M -o TMP/star.npz",
@@ -109,9 +109,9 @@ def run(config: Config) -> Answer:
     jobs = min(config.jobs or os.cpu_count() or 1, len(PARTS))
     begin = time.perf_counter()
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [(name, pool.submit(compile_line, line)) for name, line in _in_turn(jobs)]
-        waiting.append(("a real switch", pool.submit(compile_live)))
-        found = [(name, task.result()) for name, task in progress(waiting, "compiling kernels")]
+        waiting = [(name, pool.submit(compile_part, lines)) for name, lines in PARTS.items()]
+        waiting.append(("a real switch", pool.submit(compile_part, ())))
+        found = [(name, one) for name, task in progress(waiting, "compiling kernels") for one in task.result()]
     rows = _rows(found)
     took = time.perf_counter() - begin
     cells = [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows]
@@ -121,14 +121,6 @@ def run(config: Config) -> Answer:
     of_kernels = _kernels(rows) if config.verbose else []
     parts = [Table(["part", "time(s)", "kernels"], cells), *of_kernels, *remarks([*said, *failed])]
     return Answer(parts, rows, more={"time_s": took}, code=1 if failed else 0)
-
-
-def _in_turn(jobs: int) -> Iterator[tuple[str, str]]:
-    """List parts and commands: of as many parts as there are processes one command each, in turn, then of the next."""
-    names = list(PARTS)
-    for begin in range(0, len(names), jobs):
-        together = [[(name, line) for line in PARTS[name]] for name in names[begin : begin + jobs]]
-        yield from (one for beside in itertools.zip_longest(*together) for one in beside if one is not None)
 
 
 def _rows(found: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -159,6 +151,11 @@ def _kernels(rows: list[dict[str, Any]]) -> list[Part]:
     again = [seconds for times in parts.values() for seconds in times[1:]]
     in_all = f"{sum(own.values()):.1f} s of CPU in all; {len(again)} compiled again by another part: {sum(again):.1f} s"
     return [Table(["kernel", "CPU(s)", "compiled"], cells, title), *remarks([in_all])]
+
+
+def compile_part(lines: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Run the commands of a part one after the other, or compile what a real switch runs: what came of each."""
+    return [compile_line(line) for line in lines] if lines else [compile_live()]
 
 
 def compile_line(line: str) -> dict[str, Any]:

@@ -35,9 +35,10 @@ def freeze(
     given = np.asarray(array)
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold numbers, got {given.dtype} {_shortened(array)}")
-    if given is array and given.base is None and not given.flags.writeable and given.flags.c_contiguous:
-        if given.dtype == dtype and given.shape == (given.shape if shape is None else shape):
-            return given  # of a value that is made anew with other fields: links are hundreds of megabytes
+    fits = given.dtype == dtype and given.flags.c_contiguous and shape in (None, given.shape)
+    if fits and given is array and given.base is None and not given.flags.writeable:
+        own: np.ndarray[Any, Any] = given
+        return own  # of a value that is made anew with other fields: links are hundreds of megabytes
     with np.errstate(invalid="ignore"):
         out = np.array(given, dtype=dtype, copy=True, order="C")
     if out.dtype.kind in "biu" and not np.array_equal(out, given):

@@ -130,9 +130,10 @@ def _check_round_trip(network: Network, job: AggregationJob) -> None:
     trips = [2 * float(network.latency[links].sum()) for links in _ways_up(job)]
     per_worker = min(job.window, sum(job.messages())) * system.packets_per_message
     if per_worker * sum(trips) / system.rto > MAX_AT_ONCE:
+        times = _rounded(max(trips) / system.rto)
         raise InputError(
-            f"{system.name}: an rto of {format_time(system.rto)} repeats each packet {_rounded(max(trips) / system.rto)} "
-            f"times before an answer can be there, after {format_time(max(trips))}: a longer --rto, or less latency"
+            f"{system.name}: an rto of {format_time(system.rto)} repeats each packet {times} times "
+            f"before an answer can be there, after {format_time(max(trips))}: a longer --rto, or less latency"
         )
 
 

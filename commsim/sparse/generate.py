@@ -20,7 +20,7 @@ PATTERNS: tuple[str, ...] = get_args(Pattern)
 MOST_BLOCKS, MOST_BITS = 2**32, 2**36
 # Seconds to draw and sort in a block: of a permutation of all blocks, and one by one, as NumPy draws up to one in 50.
 PER_BLOCK, PER_DRAW, FEW = 70e-9, 150e-9, 50
-# Bytes meanwhile: of a permutation a number for each block, of single draws one for each, and the table that finds those.
+# Bytes meanwhile: of a permutation a number for each block, of single draws one for each and the table to find it.
 PERMUTED_BYTES, DRAWN_BYTES = 8, 24
 
 

@@ -123,3 +123,13 @@ def test_the_time_of_a_kernel_is_without_those_that_it_calls():
         assert outer(3) == 8
     assert [name.rpartition(".")[2] for name, _, _ in compiled] == ["inner", "outer"]
     assert all(seconds > 0 for _, _, seconds in compiled)
+
+
+def test_commands_of_a_part_run_in_one_process_one_after_the_other(monkeypatch):
+    """Two that need the packet engine at once compiled it twice, which is a tenth of all."""
+    running = []
+    monkeypatch.setattr(
+        warmup, "compile_line", lambda line: {"line": line, "before": running.copy()} | {"x": running.append(line)}
+    )
+    first, second = warmup.compile_part(("a", "b"))
+    assert (first["before"], second["before"]) == ([], ["a"])

@@ -52,6 +52,16 @@ class Linked(JITCodeLibrary):
 class Called(JITCodeLibrary):
     """Machine code of a kernel that Python calls, with all kernels within it."""
 
+    counts_references = True
+
+    def _optimize_final_module(self) -> None:
+        if self.counts_references:
+            super()._optimize_final_module()
+            return
+        # Numba inlines first, by passes of their own, so that counts of references meet: here there are none
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
     def _optimize_functions(self, ll_module: Any) -> None:
         # the passes over the whole, after linking, do what those over each function would do
         ll_module.data_layout = self._codegen._data_layout
@@ -91,6 +101,7 @@ class LowerCalled(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         """Lower without a wrapper for C, and give the kernels within their constants."""
         state.library = Called(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.counts_references = bool(state.flags.nrt)
         state.library.enable_object_caching()
         state.flags.no_cfunc_wrapper = True
         super().run_pass(state)

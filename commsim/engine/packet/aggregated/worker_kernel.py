@@ -146,17 +146,13 @@ def _begin_tensor(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
         worker["limit"] = max(worker["limit"], tensor["first"])
         _slide(links, jobs, worker, job)
         return
-    if job["rounds"] >= 0:
-        first = jobs.round_first[job["rounds"]]
-        worker["left"] = jobs.round_first[job["rounds"] + job["window"]] - first
-        for slot in range(job["window"]):
-            end = jobs.round_first[job["rounds"] + slot + 1]
-            if first < end:
-                _send_message(links, jobs, worker, job, slot)
-            first = end
-        return
-    for message in range(tensor["first"], min(tensor["end"], tensor["first"] + job["window"])):
-        _send_message(links, jobs, worker, job, message)
+    rounds, first, n = job["rounds"], tensor["first"], min(job["window"], tensor["end"] - tensor["first"])
+    if rounds >= 0:
+        first, n = 0, job["window"]
+        worker["left"] = jobs.round_first[rounds + n] - jobs.round_first[rounds]
+    for message in range(first, first + n):
+        if rounds < 0 or jobs.round_first[rounds + message] < jobs.round_first[rounds + message + 1]:
+            _send_message(links, jobs, worker, job, message)
 
 
 @njit_norefcount

@@ -35,6 +35,7 @@ from commsim.engine.packet.links.port_kernel import (
     take_high,
     take_packet,
 )
+from commsim.engine.packet.links.posting_kernel import post_first
 from commsim.engine.packet.links.switch_kernel import choose
 from commsim.engine.packet.links.wheel_kernel import next_event, schedule
 from commsim.engine.packet.packet_state import (
@@ -123,10 +124,12 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
             on_worker_timer(fabric, jobs, number - first_worker_timer)
         else:
             return CHANGE
-        if state["sent_head"] >= 0:
-            _queue_sent(fabric, now)
-        if h >= 0 and fabric.link[h]["serving"] < 0:
-            _start(fabric, h, now)
+        is_sent = True
+        while is_sent:  # one place for each call: they are inlined, with much of the engine within them
+            is_sent = state["sent_head"] >= 0
+            at = _queue_sent(fabric, now) if is_sent else h
+            if at >= 0 and fabric.link[at]["serving"] < 0:
+                _start(fabric, at, now)
     for i in range(n_hosts, n_links):
         if not fabric.link[i]["evented"]:
             serve(fabric, i, state["now"])
@@ -207,18 +210,17 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
         free_packet(fabric, p)
         return -1
     one = packet[p]
-    if not keeps_path(one):
-        if link["to"] < n_hosts:
-            return _receive(fabric, p, now)
-        one["came_over"] = i
-        return _pass_on(fabric, choose(fabric, link["to"] - n_hosts, p), p, now)
-    if not fabric.route[one["hop"]]["last"]:
-        one["hop"] += 1
-        one["came_over"] = i
-        return _pass_on(fabric, fabric.route[one["hop"]]["link"], p, now)
-    if one["kind"] < CONTRIBUTION:
+    on_path = keeps_path(one)
+    is_there = fabric.route[one["hop"]]["last"] != 0 if on_path else link["to"] < n_hosts
+    if is_there and on_path and one["kind"] >= CONTRIBUTION:
+        take(fabric, jobs, p)
+        return -1
+    if is_there:
         return _receive(fabric, p, now)
-    take(fabric, jobs, p)
+    one["came_over"] = i
+    one["hop"] += on_path
+    one["when"] = fabric.route[one["hop"]]["link"] if on_path else choose(fabric, link["to"] - n_hosts, p)
+    post_first(fabric, p)
     return -1
 
 
@@ -237,19 +239,16 @@ def _pass_on(fabric: Fabric, i: int, p: int, now: int) -> int:
 
 
 @njit_norefcount
-def _queue_sent(fabric: Fabric, now: int) -> None:
-    """Queue the packets that this event has sent, in the order in which it did."""
+def _queue_sent(fabric: Fabric, now: int) -> int:
+    """Queue the first of the packets that this event has sent, in the order in which it did; return a host's link."""
     state = fabric.state
-    while state["sent_head"] >= 0:
-        p = state["sent_head"]
-        packet = fabric.packet[p]
-        state["sent_head"] = packet["next"]
-        i = packet["when"]
-        if packet["kind"] >= CONTRIBUTION:
-            i = fabric.route[packet["hop"]]["link"]
-        h = _pass_on(fabric, i, p, now)
-        if h >= 0 and fabric.link[h]["serving"] < 0:
-            _start(fabric, h, now)
+    p = state["sent_head"]
+    packet = fabric.packet[p]
+    state["sent_head"] = packet["next"]
+    i = packet["when"]
+    if packet["kind"] >= CONTRIBUTION:
+        i = fabric.route[packet["hop"]]["link"]
+    return _pass_on(fabric, i, p, now)
 
 
 @njit_norefcount

@@ -35,15 +35,15 @@ def choose(fabric: Fabric, switch: int, p: int) -> int:
         return int(fabric.ways[first])
     rules = rules_of_packet(fabric, p)
     balancing = rules["balancing"]
-    if balancing == ADAPTIVE and one["kind"] == DATA:
-        return _least_loaded(fabric, first, count, rules["choices"], one["when"])
-    if balancing == FLOWLET and one["kind"] == DATA:
+    if balancing in (ADAPTIVE, FLOWLET) and one["kind"] == DATA:
         # a pause longer than the paths differ lets a message change its path without reordering
-        let = fabric.flowlet[switch * N_FLOWLETS + one["flow"] % N_FLOWLETS]
-        if let["link"] < 0 or one["when"] - let["when"] > rules["flowlet_gap"]:
-            let["link"] = _least_loaded(fabric, first, count, rules["choices"], one["when"])
-        let["when"] = one["when"]
-        return int(let["link"])
+        has_flowlets = balancing == FLOWLET
+        let = fabric.flowlet[switch * N_FLOWLETS + one["flow"] % N_FLOWLETS if has_flowlets else 0]
+        stays = has_flowlets and let["link"] >= 0 and one["when"] - let["when"] <= rules["flowlet_gap"]
+        taken = let["link"] if stays else _least_loaded(fabric, first, count, rules["choices"], one["when"])
+        if has_flowlets:
+            let["link"], let["when"] = taken, one["when"]
+        return int(taken)
     # the two directions of a message are different connections to a hash, as their targets differ
     key = (np.uint64(one["flow"]) << np.uint64(20) ^ np.uint64(target)) << np.uint64(16) ^ np.uint64(one["entropy"])
     return int(fabric.ways[first + np.int64(mix(key ^ fabric.salt[switch]) % np.uint64(count))])
