@@ -47,7 +47,7 @@ class Packets(Spraying):
     )
     transport: str | None = flag(
         metavar="NAME",
-        help="window (ideal), dctcp, dcqcn: over one path, or over many with --balancing; nscc, rccc, eqds, ndp, swift, "
+        help="window (ideal), dctcp, dcqcn: over one path, or many with --balancing; nscc, rccc, eqds, ndp, swift, "
         "hpcc, timely, patched_timely; NAME:key=value (default: window; traffic: nscc)",
     )
     window: str | None = flag(
@@ -56,7 +56,7 @@ class Packets(Spraying):
     ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1)")
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",
-        help="queue size of each switch port (default: the network's; of packets over many paths rate times round trip)",
+        help="queue size of each switch port (default: the network's; with spraying, rate times round trip)",
     )  # fmt: skip
     shared_buffer: str | None = flag(
         metavar="SIZE", help="buffer that all queues of a switch share (default: infinite)"
