@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from commsim.report.terminal import print_table
     from commsim.scenario.inputs import load_network
 
-    network, rows, worst = load_network(NETWORK), [], 0.0
+    rows: list[list[str]] = []
+    network, worst = load_network(NETWORK), 0.0
     with built(network) as (place, layout):
         seats = layout.seats[:N_RANKS]
         with Ranks(place, layout, seats, "gloo") as ranks:
@@ -84,7 +85,7 @@ def measured(place: Any, layout: Any, seats: Sequence[int], parallel: str) -> fl
     from commsim.real.testbed.build import entering
     from commsim.real.testbed.launch import gloo_commands
 
-    processes = []
+    processes: list[subprocess.Popen[str]] = []
     try:
         for command in gloo_commands(layout, seats, {"OMP_NUM_THREADS": "1"}):
             words = [*entering(place.namespace(command.node)), sys.executable, __file__, "--train", parallel]

@@ -9,7 +9,7 @@ gloo/allreduce.cc, and torch 2.13, whose process group of gloo scatters a sum by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -115,7 +115,7 @@ def choice_of(
     InputError
         If a library, an operation or a collective is unknown, or one does not do the other.
     """
-    of_usual = USUAL if library is None and network is not None else ()
+    of_usual: Collection[str] = USUAL if library is None and network is not None else ()
     library = library or MPICH
     if library not in LIBRARIES:
         raise InputError(f"unknown library {library!r}; known: {', '.join(LIBRARIES)}")
