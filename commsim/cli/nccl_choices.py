@@ -14,6 +14,7 @@ from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
 
 if TYPE_CHECKING:
+    from commsim.core.network import Network
     from commsim.software.nccl.choice import Cell, Range
     from commsim.software.nccl.prediction import Site
     from commsim.software.nccl.search import Setting
@@ -226,7 +227,8 @@ def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
     if config.graph is None:
         setting = setting_of(network, placement, n_ranks, given)
         try:
-            return setting, site_of(network, placement, setting), []
+            site = site_of(network, placement, setting)
+            return setting, site, _left_out(network, setting) if config.size else []
         except InputError as error:
             return setting, None, [f"no prediction: {error}"] if config.size else []
     import dataclasses
@@ -239,6 +241,19 @@ def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
     by_pattern = read_nccl_graphs(config.graph, gpu)
     setting = setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
     return setting, None, []
+
+
+def _left_out(network: Network, setting: Setting) -> list[str]:
+    """Say where the fabric between machines is narrower than their NICs, which the times of single choices ignore."""
+    from commsim.routing.network_metrics import fabric_oversubscription
+
+    ratio = fabric_oversubscription(network)
+    if setting.n_nodes < 2 or ratio <= 1 + 1e-9:
+        return []
+    return [
+        f"the fabric is {ratio:.3g}:1 oversubscribed: times are as if it were not, since NCCL chooses so; "
+        "commsim run nccl has the fabric's"
+    ]
 
 
 def _pair(text: str | None, name: str) -> tuple[int, float] | None:

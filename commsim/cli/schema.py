@@ -23,6 +23,8 @@ def run(config: Config) -> Answer:
     known = schemas()
     verb = " ".join(config.verb)
     if verb and verb not in known:
+        if words := [name for name in known if name.startswith(f"{verb} ")]:
+            raise InputError(f"{verb!r} has a schema for each of its verbs: {', '.join(words)}")
         raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(known)}")
     return Answer([Lines(known[verb].splitlines() if verb else list(known))])
 

@@ -65,6 +65,8 @@ def read_network(path: str | Path) -> Network:
     if path.suffix == ".npz":
         return _read_arrays(path)
     tree = read_tree(path)
+    if "schema" not in tree and "topology" in tree:
+        raise InputError(f"{path}: this is a cluster, for commsim place and cluster; a network file has schema = 1")
     try:
         is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
         return read_node_link(tree, path) if is_node_link else _read_own(Fields(tree, path), path)

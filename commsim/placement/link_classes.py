@@ -109,6 +109,16 @@ class Scores:
             self._shifts[key] = circle.seconds(search(circle, links.part, self.is_held[list(links.jobs)])[0])
         return self._shifts[key]
 
+    def blurred(self) -> dict[str, float]:
+        """Shortest phase, in s, of each job that has one shorter than an angle of a circle with other jobs."""
+        found = {}
+        for jobs, circle in self._circles.items():
+            for job in [self._jobs[j] for j in jobs if len(jobs) > 1]:
+                shortest = min((phase.duration for phase in job.phases if phase.rate > 0), default=np.inf)
+                if shortest < circle.step * (1 - 1e-9):
+                    found[job.name] = shortest
+        return found
+
     def is_tight(self, links: LinkClass) -> bool:
         """Whether the peaks of the jobs that pass exceed the capacity together: else every shift suits it."""
         return float(links.part @ self.peak[list(links.jobs)]) > 1 + 1e-9

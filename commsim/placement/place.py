@@ -19,7 +19,16 @@ from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .evaluation import evaluate_placed, evaluated, use_of
 from .link_classes import LinkClass, Scores, Settings, link_classes
-from .ranking_remarks import OTHER_SEEDS, contention, disagreements, going_on, notes_of, other_paths, slow_alone
+from .ranking_remarks import (
+    OTHER_SEEDS,
+    contention,
+    disagreements,
+    going_on,
+    notes_of,
+    other_paths,
+    short_phases,
+    slow_alone,
+)
 from .strategies import candidates
 
 RANKINGS = ("mean", "min", "weighted")
@@ -180,7 +189,7 @@ def _ranked(
 
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
-    notes = [*going_on(jobs), *notes_of([*ranked, *discarded], discarded)]
+    notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += disagreements(jobs, ranked, key) if check else []
     notes += slow_alone(cluster.network, jobs, use)
     if ranked and is_hashed(cluster.network.routing):

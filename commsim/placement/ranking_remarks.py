@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[i
     of_best = low if low == high else f"{low} to {high}"
     return [
         f"paths are chosen by a hash: with seeds {seed} to {seed + len(scores) - 1} candidate 1 has a {key} of "
-        f"{of_best}, and jobs contend on other links in {_named(others)}"
+        f"{of_best}, with start times found anew for each, and jobs contend on other links in {_named(others)}"
     ]
 
 
@@ -102,6 +102,18 @@ def going_on(jobs: Sequence[PeriodicJob]) -> list[str]:
         return []
     more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
     return [f"a phase that ends after its iteration goes on in the next: {', '.join(late[:MAX_NAMED])}{more}"]
+
+
+def short_phases(blurred: Mapping[str, float]) -> list[str]:
+    """Name the jobs whose shortest phase, in s, is shorter than an angle, over which demand is averaged."""
+    if not blurred:
+        return []
+    named = [f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())[:MAX_NAMED]]
+    more = f" and {len(blurred) - MAX_NAMED} more" if len(blurred) > MAX_NAMED else ""
+    return [
+        f"scores average demand over each angle, which is longer than the shortest phase of {', '.join(named)}{more}: "
+        f"contention within an angle is not seen; --step {min(blurred.values()) * 1e3:.4g}ms resolves it"
+    ]
 
 
 def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], key: str = "score_mean") -> list[str]:

@@ -85,6 +85,7 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
 
 def tell(text: str) -> None:
     """Show a line at once, on standard error: progress, or what cannot wait for the answer."""
+    show_step()  # what stands on the line of progress goes
     print(printable(text), file=sys.stderr, flush=True)
 
 

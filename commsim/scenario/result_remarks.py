@@ -39,7 +39,7 @@ def _alone(results: Sequence[Result]) -> list[str]:
 
 def _intervals(results: Sequence[Result]) -> list[str]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    told = "low to high: what 80 % of the public tables of such machines and sizes took, without those used for fitting"
+    told = "low to high: the prediction times the errors of 80 % of the public tables of such machines, none fitted on"
     return [told] if of_tables else []
 
 

@@ -223,7 +223,8 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
         dataclasses.replace(one, placement=at) for one, at in zip(FULL, (("h0", "h1"), ("h2", "h3")), strict=True)
     )
     said = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).notes[0]
-    assert "candidate 1 has a score_mean of 1.0000, and jobs contend on other links in candidate 2" in said
+    assert "candidate 1 has a score_mean of 1.0000, with start times found anew for each" in said
+    assert said.endswith("jobs contend on other links in candidate 2")
 
 
 def test_nothing_is_said_of_the_hash_where_paths_or_scores_do_not_depend_on_it() -> None:
@@ -269,6 +270,18 @@ def test_a_phase_that_goes_on_in_the_next_iteration_is_named() -> None:
     assert rank_placements(CLUSTER, {"far": (wrapping,)}).notes == (
         "a phase that ends after its iteration goes on in the next: a by 30 ms",
     )
+
+
+def test_phases_shorter_than_an_angle_are_named_with_the_step_that_sees_them() -> None:
+    """Bursts of 5 ms collided within angles of 14 ms, and the score was 1.0 without a word."""
+    bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
+    a, b = (dataclasses.replace(one, period=1.0, phases=bursts) for one in TWO)
+    blurred, seen = (rank_placements(CLUSTER, {"far": (a, b)}, settings=Settings(step=s)) for s in (None, 0.005))
+    (said,) = blurred.notes
+    assert "each angle, which is longer than the shortest phase of a (5 ms), b (5 ms): contention" in said
+    assert said.endswith("--step 5ms resolves it")
+    assert seen.notes == ()
+    assert seen.candidates[0].shifts != blurred.candidates[0].shifts
 
 
 def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:
