@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from time import monotonic, process_time  # bound here: an emulated program has a clock of its own
 from types import FrameType
 from typing import NoReturn
 
@@ -38,7 +38,7 @@ def progress_shown(verb: str) -> Iterator[None]:
 
 
 def _show(verb: str, over: threading.Event) -> None:
-    began, used = time.monotonic(), time.process_time()
+    began, used = monotonic(), process_time()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
     from commsim.limits import EXPECTED
@@ -47,14 +47,14 @@ def _show(verb: str, over: threading.Event) -> None:
     next_told, shown, wait = 0.0, False, 0.0
     while not over.wait(wait):
         wait = BETWEEN
-        elapsed = time.monotonic() - began
+        elapsed = monotonic() - began
         text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds, EXPECTED.part)
         if EXPECTED.is_shown:
             continue
         if sys.stderr.isatty():
             show_step(text)
             shown = True
-        elif elapsed >= next_told and (EXPECTED.part or max(EXPECTED.seconds, time.process_time() - used) >= LONG):
+        elif elapsed >= next_told and (EXPECTED.part or max(EXPECTED.seconds, process_time() - used) >= LONG):
             next_told = 2 * elapsed  # after 2, 4, 8 seconds and so on
             tell(text)
     if shown and not EXPECTED.is_shown:

@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_long_work_says_what_it_does_and_how_long_it_takes_even_without_a_termin
 def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.001)
     monkeypatch.setattr(watch, "BETWEEN", 0.001)
-    monkeypatch.setattr(watch.time, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
+    monkeypatch.setattr(watch, "process_time", iter([5.0, 14.9, *[15.0] * 10**6]).__next__)
     told = watch.threading.Event()
     texts = []
     monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
@@ -72,13 +73,26 @@ def test_work_without_an_estimate_is_no_longer_silent_once_it_has_taken_long(mon
     assert texts[0].endswith(" so far; Ctrl-C ends it")
 
 
+def test_progress_keeps_the_clock_of_the_machine_when_a_program_is_given_another(monkeypatch):
+    """`commsim emulate` replaces time.monotonic, and was under way for 56.9 years."""
+    monkeypatch.setattr(watch, "SILENT", 0.001)
+    told, texts = watch.threading.Event(), []
+    monkeypatch.setattr("commsim.report.render.tell", lambda text: (texts.append(text), told.set()))
+    with watch.progress_shown("emulate"):
+        monkeypatch.setattr(time, "monotonic", lambda: 1.8e9)
+        expect(1500.0, "emulating", "less")
+        assert told.wait(30)
+    assert texts[0].startswith("commsim emulate: emulating, about 25 min; ")
+    assert "year" not in texts[0]
+
+
 def test_short_work_and_work_with_a_bar_of_its_own_say_nothing(capsys, monkeypatch):
     monkeypatch.setattr(watch, "SILENT", 0.0)
     monkeypatch.setattr(watch, "BETWEEN", 0.05)  # the first thread has ended before the second begins
     for seconds, is_shown in ((1.0, False), (1500.0, True)):
         with watch.progress_shown("switch"):
             EXPECTED.what, EXPECTED.seconds, EXPECTED.is_shown = "counting", seconds, is_shown
-            watch.time.sleep(0.01)
+            time.sleep(0.01)
     assert capsys.readouterr().err == ""
 
 
