@@ -183,7 +183,7 @@ def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Seq
         if now.time < whole.time * (1 - SAME):
             said.append(
                 f"{now.size:.0f} B: {microseconds(whole.time)} us without the failures, which is more: routes are "
-                "hashed anew over the cables that are left, and meet less often; several --seed show the spread"
+                "hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
             )
     return said
 

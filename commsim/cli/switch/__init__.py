@@ -20,5 +20,5 @@ COMMANDS = {
     "switch status": Verb(
         all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a running switch"
     ),
-    "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, losses and retransmissions from a capture"),
+    "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, retransmissions and duplicates from a capture"),
 }

@@ -24,7 +24,8 @@ COLUMNS = (
     "drops",
     "exact",
 )
-LEAST = ("size(B)", "pool", "M elem/s", "workers", "loss", "drops")
+GIVEN = ("size(B)", "pool", "workers", "loss")
+LEAST = (*GIVEN, "M elem/s", "drops")
 SERVER = "at server"  # a column more, where a system has a server
 
 
@@ -44,7 +45,8 @@ def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, An
     varying = {name for name, *values in zip(columns, *cells_of_rows, strict=True) if len(set(values)) > 1}
     networks = list(dict.fromkeys(row["network"] for row in rows))
     where = networks[0] if len(networks) == 1 else f"{networks[0]} to {networks[-1]}"
-    return Table(columns, cells_of_rows, f"packets of {size} on {where}", sorted(LEAST, key=varying.__contains__))
+    least = sorted(LEAST, key=lambda name: (name in varying, name in GIVEN))
+    return Table(columns, cells_of_rows, f"packets of {size} on {where}", least)
 
 
 def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
