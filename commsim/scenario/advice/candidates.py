@@ -227,7 +227,8 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         if entry.metadata["operation"] != "all_reduce":
             continue
         if not runs_here(entry.metadata, name, network):
-            left_out[name] = "a library's, for GPUs that the network does not have"
+            of_gpus = "a library's, for GPUs that the network does not have"
+            left_out[name] = of_gpus if "nccl" in entry.metadata["needs"] else "the ring, with gloo's order of sums"
         elif form is not None and not question.is_sparse:
             left_out[name] = "needs a density or gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
