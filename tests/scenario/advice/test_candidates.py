@@ -37,11 +37,8 @@ def names(found):
 def test_every_registered_all_reduce_is_there_or_left_out_with_a_reason():
     registered = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     found, left_out = listed(QUESTION)
-    libraries = {
-        "nccl_all_reduce",
-        "rccl_all_reduce",
-        "gloo_ring_all_reduce",
-    }  # of GPUs, and of the ring with other sums
+    # of GPUs, which a star's hosts have none of; and the ring, with other sums
+    libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce"}
     assert (names(found), left_out.keys()) == (registered - libraries, libraries)
     found, left_out = listed(dataclasses.replace(QUESTION, densities=(), lossy=False, programmable=False))
     assert names(found) | set(left_out) == registered
