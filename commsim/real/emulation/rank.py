@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -127,17 +128,18 @@ class ProcessRank:
 
     def fail(self, text: str) -> None:
         """Say that the program raised."""
-        self._connection.send([*self._kept, ("fail", text)])
+        with contextlib.suppress(ConnectionError):  # the same
+            self._connection.send([*self._kept, ("fail", text)])
         self._connection.close()
 
     def _ask(self, operations: Sequence[Operation], every: bool, polls: bool) -> bool:
         self._count()
-        self._connection.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])
-        self._kept = []
         try:
+            self._connection.send([*self._kept, ("wait", [op.number for op in operations], every, polls)])
             self._now, answer, complete = self._connection.recv()
-        except EOFError:  # the emulation has ended, and says why
+        except (EOFError, ConnectionError):  # the emulation has ended, and says why
             os._exit(1)
+        self._kept = []
         for number, end, result, source, cancelled in complete:
             operation = self._open.pop(number)
             operation.end, operation.result, operation.source = end, result, source

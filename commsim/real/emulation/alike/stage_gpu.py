@@ -5,6 +5,8 @@ Nothing is sent until the host waits, so there is one exchange with the clock fo
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -148,11 +150,13 @@ class StageGpu:
 
     def end(self, report: Any) -> None:
         """Say that the program has ended, with what it spent."""
-        self.connection.send([*self._said, ["end", report]])
+        with contextlib.suppress(ConnectionError):  # the emulation has ended, and says why
+            self.connection.send([*self._said, ["end", report]])
 
     def fail(self, text: str) -> None:
         """Say that the program raised, or asked for what is refused."""
-        self.connection.send([["fail", text]])
+        with contextlib.suppress(ConnectionError):  # the same
+            self.connection.send([["fail", text]])
 
     def _message(self, what: str, stage: int, *given: Any) -> Moment:
         begun, moment = self.record(), Moment()
@@ -166,9 +170,12 @@ class StageGpu:
         self._said.append([what, number, *given])
 
     def _ask(self, question: list[Any]) -> Any:
-        self.connection.send([*self._said, question])
+        try:
+            self.connection.send([*self._said, question])
+            answer = self.connection.recv()
+        except (EOFError, ConnectionError):  # the same; an exception would be taken for one of the program
+            os._exit(1)
         self._said, self._growing = [], {}
-        answer = self.connection.recv()
         if isinstance(answer, bool):
             return answer
         self.clock = answer.clock

@@ -51,8 +51,6 @@ def run_stage() -> None:
     gpu = StageGpu(connection)
     try:
         report = run_script(job.script, Host(job.n_ranks, job.compute, gpu, job.stages), job.n_local)
-    except (EOFError, BrokenPipeError):  # the emulation has ended, and says why
-        os._exit(1)
     except CommsimError as error:
         gpu.fail(str(error))
         raise SystemExit(1) from None

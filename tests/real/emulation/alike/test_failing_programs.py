@@ -1,8 +1,12 @@
 """Programs of ranks that are alike that fail: one line with the rank and exit code 1, and 2 where a flag is wrong."""
 
+import os
+from multiprocessing import Pipe
+
 import pytest
 
 from commsim.cli import main
+from commsim.real.emulation.alike.stage_gpu import StageGpu
 
 HEAD = """
 import os, signal, torch
@@ -68,3 +72,20 @@ def test_a_wrong_flag_is_one_line_and_exits_with_2(said, flags, why):
     assert code == 2, err
     assert why in err
     assert err.count("\n") == 1
+
+
+def test_a_stage_whose_emulation_has_ended_says_nothing(monkeypatch):
+    """Its last question and its last word met a closed socket, and were a traceback of 107 lines."""
+    monkeypatch.setattr(os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
+    for sends in (True, False):
+        ours, theirs = Pipe()
+        gpu = StageGpu(ours)
+        if not sends:  # what was said is not read, so that the answer is a reset
+            theirs.send(None)
+            ours.send("unread")
+            assert ours.recv() is None
+        theirs.close()
+        with pytest.raises(SystemExit, match="1"):
+            gpu.synchronize()
+        gpu.fail("deadlock")
+        gpu.end(None)
