@@ -81,8 +81,12 @@ def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[i
 
 
 def _named(numbers: Sequence[int]) -> str:
-    shown, more = ", ".join(map(str, numbers[:MAX_NAMED])), len(numbers) - MAX_NAMED
-    return f"candidate{'s' if len(numbers) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"candidate{'s' if len(numbers) > 1 else ''} {_first_of([*map(str, numbers)])}"
+
+
+def _first_of(texts: Sequence[str]) -> str:
+    more = len(texts) - MAX_NAMED
+    return ", ".join(texts[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def contention(classes: Sequence[LinkClass], scores: Scores) -> tuple[object, ...]:
@@ -98,20 +102,16 @@ def going_on(jobs: Sequence[PeriodicJob]) -> list[str]:
     """Name the jobs whose last phase ends after the iteration, so that the next one begins with its rest."""
     ends = {job.name: max((p.offset + p.duration - job.period for p in job.phases), default=0.0) for job in jobs}
     late = [f"{name} by {end * 1e3:.4g} ms" for name, end in ends.items() if end > 1e-9]
-    if not late:
-        return []
-    more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
-    return [f"a phase that ends after its iteration goes on in the next: {', '.join(late[:MAX_NAMED])}{more}"]
+    return [f"a phase that ends after its iteration goes on in the next: {_first_of(late)}"] if late else []
 
 
 def short_phases(blurred: Mapping[str, float]) -> list[str]:
     """Name the jobs whose shortest phase, in s, is shorter than an angle, over which demand is averaged."""
     if not blurred:
         return []
-    named = [f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())[:MAX_NAMED]]
-    more = f" and {len(blurred) - MAX_NAMED} more" if len(blurred) > MAX_NAMED else ""
+    named = _first_of([f"{name} ({least * 1e3:.4g} ms)" for name, least in sorted(blurred.items())])
     return [
-        f"scores average demand over each angle, which is longer than the shortest phase of {', '.join(named)}{more}: "
+        f"scores average demand over each angle, which is longer than the shortest phase of {named}: "
         f"contention within an angle is not seen; --step {min(blurred.values()) * 1e3:.4g}ms resolves it"
     ]
 
