@@ -110,12 +110,18 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
 
 
 def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:
-    """Whether a collective may run on a network: a library's only on GPUs of who makes it, and gloo's only by name."""
-    if name.startswith("gloo_"):  # the textbook's ring but for the order of its sums
-        return False
-    if "nccl" not in metadata["needs"]:
-        return True
-    return LIBRARIES.get(maker_of(network.hardware), "") == name.partition("_")[0]
+    """Whether a collective is ranked on a network."""
+    return not why_not_here(metadata, name, network)
+
+
+def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> str:
+    """Return why a collective is not ranked on a network, or "": a library's is ranked only on GPUs of its maker."""
+    library = name.partition("_")[0]
+    if library == "gloo":
+        return "the ring, with gloo's order of sums"
+    if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
+        return "a library's, for GPUs that the network does not have"
+    return ""
 
 
 def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:

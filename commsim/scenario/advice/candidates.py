@@ -14,7 +14,7 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.routing.aggregator_placement import able_switches
-from commsim.scenario.collective_names import runs_here
+from commsim.scenario.collective_names import why_not_here
 from commsim.scenario.good_parameters import partitions_that_fit
 from commsim.scenario.helper_placement import machines_of
 from commsim.scenario.systems import usual_system
@@ -226,9 +226,8 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         form = entry.metadata["sparse"]
         if entry.metadata["operation"] != "all_reduce":
             continue
-        if not runs_here(entry.metadata, name, network):
-            of_gpus = "a library's, for GPUs that the network does not have"
-            left_out[name] = of_gpus if "nccl" in entry.metadata["needs"] else "the ring, with gloo's order of sums"
+        if why := why_not_here(entry.metadata, name, network):
+            left_out[name] = why
         elif form is not None and not question.is_sparse:
             left_out[name] = "needs a density or gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
