@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import commsim.scenario.systems  # noqa: F401 - which collectives there are is the same in every worker and file
+
 TESTS = Path(__file__).parent
 
 # Files that are run again without the JIT (`make test-nojit`), by what follows `test_`: kernels run in them. A single

@@ -77,7 +77,9 @@ def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.in
     Returns
     -------
     wire : int32[n_transfers]
-        Wire of each transfer, numbered in order of (source, destination, channel).
+        Wire of each transfer, numbered in order of (hop of its first transfer, source, destination, channel): wires
+        that begin at the same time begin in the order of the schedule's steps, which may shift the receivers so that
+        not all ranks send to the same one. The order within a step is no input.
     lead : intp[n_wires]
         First transfer of each wire.
     """
@@ -87,14 +89,27 @@ def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.in
     key = (transfers["src"] * np.int64(schedule.n_participants) + transfers["dst"]) * n_channels + channel
     if n_keys > 4 * len(key) + 2**20:  # a table of all keys would be larger than the transfers themselves
         _, lead, wire = np.unique(key, return_index=True, return_inverse=True)
-        return wire.astype(np.int32), lead
+        return _by_hop(transfers, wire.astype(np.int32), lead)
     number = np.zeros(n_keys, np.int32)
     number[key] = 1
     np.cumsum(number, out=number)
     wire = number[key] - np.int32(1)
     lead = np.empty(number[-1] if n_keys else 0, np.intp)
     lead[wire[::-1]] = np.arange(len(key) - 1, -1, -1)  # reversed, so that the first transfer is written last
-    return wire, lead
+    return _by_hop(transfers, wire, lead)
+
+
+def _by_hop(
+    transfers: Transfers, wire: NDArray[np.int32], lead: NDArray[np.intp]
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Renumber wires in order of the hops of their first transfers; those of one hop keep their order."""
+    hop = transfers["hop"][lead]
+    if (hop[1:] >= hop[:-1]).all():
+        return wire, lead
+    order = np.argsort(hop, kind="stable")
+    number = np.empty(len(lead), np.int32)
+    number[order] = np.arange(len(lead), dtype=np.int32)
+    return number[wire], lead[order]
 
 
 def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> int:

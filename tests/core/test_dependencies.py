@@ -210,8 +210,8 @@ def test_a_wire_is_what_shares_source_destination_and_channel(n_ranks):
     p.copy(1, src=[0, 0], dst=[1, 1], dst_chunk=[0, 1], channel=[0, 1])
     schedule = p.build()
     number, lead = connections(schedule, schedule.expand())
-    assert number.tolist() == [0, 2, 3, 0, 1]
-    assert lead.tolist() == [0, 4, 1, 2]
+    assert number.tolist() == [0, 1, 2, 0, 3]
+    assert lead.tolist() == [0, 1, 2, 4]
 
 
 def test_rows_of_predecessors_turn_into_rows_of_successors():

@@ -178,6 +178,7 @@ class Simulation:
     def add(self, jobs: Sequence[Any], sizes: Sequence[float], starts: Sequence[float], **routing: Any) -> None:
         """Lay out messages and flows, which are numbered by job, sender, receiver and channel."""
         flows: dict[tuple[int, int, int, int], Flow] = {}
+        hops: dict[tuple[int, int, int, int], int] = {}
         first = 0
         for number, (job, size) in enumerate(zip(jobs, sizes, strict=True)):
             offset = len(self.messages)
@@ -197,9 +198,11 @@ class Simulation:
                         for a, b in (ends, ends[::-1])
                     )
                     flows[key] = Flow(0, there, back, [])
+                    hops[key] = int(t["hop"])
                 flows[key].messages.append(message)
             first += job.schedule.n_participants
-        self.flows = [flows[key] for key in sorted(flows)]
+        # what begins at one time begins in the order of its job's steps
+        self.flows = [flows[key] for key in sorted(flows, key=lambda key: (key[0], hops[key], *key))]
         for i, flow in enumerate(self.flows):
             flow.number = i
             self.at(flow.messages[0].ready, LOOKS, i, self.look_for_starts)

@@ -190,7 +190,10 @@ FLOW_ROW = np.dtype(
         ("upper", np.int32),
         ("recycled_head", np.int32),
         ("n_recycled", np.int32),
-        ("unused", np.int64, (2,)),
+        # acknowledgements
+        ("asking", np.int32),  # the receiver was asked to answer all packets before this one,
+        ("answer_to", np.int32),  # and does so by itself before this one
+        ("unused", np.int64),
     ],
     align=True,
 )

@@ -14,9 +14,11 @@ from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.messages import simulate_packets
-from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
+from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.engine.traffic.host_messages import run_messages
 from topologies.leaf_spine import leaf_spine
+from topologies.star import star
 
 RATE, MTU = 50e9, 4160
 NETWORK = leaf_spine(4, 4, 4, bandwidth=RATE, latency=500e-9)
@@ -47,6 +49,28 @@ def played(schedule, trace, inputs):
             target[:] = target + read[i] if t["op"] == REDUCE else read[i]
     first = int(schedule.buffer_offsets[1])
     return memory[: schedule.n_ranks, first : first + schedule.n_chunks]
+
+
+def test_sends_of_one_time_go_in_the_order_of_the_schedule_s_steps():
+    """All ranks send to all at once, each first to the next one: no queue grows beyond a few packets."""
+    network = star(16, RATE)
+    run = simulate_packets(planned("direct_all_to_all", network=network), 2**20, Spraying("nscc"))[0]
+    assert run.counters["trimmed"] == run.counters["retransmissions"] == 0
+    assert run.counters["peak_queue_bytes"] <= 4 * MTU
+
+
+@pytest.mark.parametrize(("hosts_per_leaf", "n_spines"), [(8, 8), (12, 4)])
+def test_a_window_that_shrinks_below_what_is_acknowledged_at_a_time_waits_for_no_timeout(hosts_per_leaf, n_spines):
+    """A receiver acknowledges every 16 KiB, and trimming has windows shrink to a packet: the sender asks then."""
+    n = 4 * hosts_per_leaf * (n_spines // 4)
+    network = leaf_spine(n // hosts_per_leaf, n_spines, hosts_per_leaf, bandwidth=RATE, latency=500e-9)
+    src, dst = np.divmod(np.arange(n * n, dtype=np.int32), np.int32(n))
+    src, dst = src[src != dst], dst[src != dst]
+    messages = Messages(src, dst, np.full(len(src), 4 * 4096), np.zeros(len(src)))  # first all to one host
+    counters = run_messages(network, messages, Spraying("nscc")).results[0].counters
+    assert counters["trimmed"] > 50
+    assert counters["timeouts"] == 0
+    assert counters["retransmissions"] == counters["trimmed"]
 
 
 @pytest.mark.parametrize("transport", ["rccc", "eqds", "ndp"])

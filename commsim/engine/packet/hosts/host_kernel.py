@@ -16,7 +16,7 @@ from commsim.engine.packet.aggregated.taking_kernel import take
 from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, Jobs
 from commsim.engine.packet.aggregated.worker_kernel import on_worker_timer
 from commsim.engine.packet.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
-from commsim.engine.packet.hosts.receiver_kernel import on_arrival
+from commsim.engine.packet.hosts.receiver_kernel import on_arrival, on_request
 from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, make_packet, may_send, on_answer
 from commsim.engine.packet.links.class_kernel import take_first
 from commsim.engine.packet.links.looking_kernel import look, look_ahead
@@ -56,7 +56,7 @@ from commsim.engine.packet.packet_state import (
 )
 from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
-from commsim.engine.packet.transports.credit_kernel import ask, give, pull, reconsider
+from commsim.engine.packet.transports.credit_kernel import give, reconsider
 
 AT_A_TIME = 1 << 24  # events; some seconds
 MARGIN = 8  # records that one event may write at most, to the log or of tapped links
@@ -292,8 +292,7 @@ def _receive(fabric: Fabric, p: int, now: int) -> int:
         on_arrival(fabric, p, now)
         take_messages(fabric, f, now)
     elif kind == REQUEST:
-        ask(fabric, f, fabric.packet[p]["amount"], now)
-        pull(fabric, f, now)
+        on_request(fabric, p, now)
     else:
         on_answer(fabric, p, now)
         h = int(fabric.flow[f]["src"])

@@ -49,6 +49,22 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
+def on_request(fabric: Fabric, p: int, now: int) -> None:
+    """Take a request: for credit, or to acknowledge at once what came, and each packet sent before it that still comes.
+
+    Credit is asked for where the transport has it.
+    """
+    packet = fabric.packet[p]
+    f = packet["flow"]
+    if rules_for(fabric, f)["transport"] == RCCC:
+        ask(fabric, f, packet["amount"], now)
+        pull(fabric, f, now)
+    else:
+        fabric.flow[f]["answer_to"] = packet["number"]
+        _answer(fabric, p, ACK)
+
+
+@njit_norefcount
 def _accept(fabric: Fabric, p: int, now: int) -> None:
     """Take a packet that is new."""
     packet = fabric.packet[p]
@@ -56,6 +72,7 @@ def _accept(fabric: Fabric, p: int, now: int) -> None:
     number, size = packet["number"], packet["size"]
     counts = rules["counts_packets"]
     due = (flow["received"] == 0 and not counts) or packet["flags"] & (MARKED | ACK_NOW) != 0
+    due |= number < flow["answer_to"]
     flow["owes"] |= packet["flags"] & ACK_NOW != 0
     flow["received"] += size
     flow["unanswered"] += rules["mtu"] if counts else size

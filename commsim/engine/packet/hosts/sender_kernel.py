@@ -36,6 +36,7 @@ from commsim.engine.packet.transports.nscc_kernel import measure
 from commsim.engine.packet.transports.timeout_kernel import on_round_trip, on_timeout, patience
 
 NS = 1000  # ps
+UNSENT = -1  # of a request, whose answer tells nothing of how long data take
 CLOCK = (1 << 31) - 1  # ns: what `sent_at` holds, 2 s and then again from 0
 
 
@@ -152,6 +153,8 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flags |= FIRST
     if ends_message(fabric, f, number):
         flags |= LAST
+    if flags & ACK_NOW:
+        flow["asking"] = max(flow["asking"], number + 1)
     packet["flags"] = flags | (ON_PATH if rules["on_path"] else 0)
 
 
@@ -186,6 +189,21 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
         flow["pulled"] = packet["amount"]
     if flow["finished_at"] < 0:
         get_ready(fabric, f)
+        if flow["asking"] <= flow["acknowledged"] < flow["highest"]:
+            _ask_if_stalled(fabric, f, now)
+
+
+@njit_norefcount
+def _ask_if_stalled(fabric: Fabric, f: int, now: int) -> None:
+    """Ask for an acknowledgement when the window is full of packets that no answer is due for.
+
+    A receiver acknowledges every so many bytes, and a window may have shrunk below that since they were sent.
+    """
+    flow, rules = fabric.flow[f], rules_for(fabric, f)
+    has_more = flow["n_resend"] > 0 or flow["highest"] < flow["limit"]
+    adapts = rules["transport"] != RCCC and not rules["counts_packets"]
+    if adapts and has_more and flow["in_flight"] < rules["ack_every"] and not may_send(fabric, f):
+        request(fabric, f, now)
 
 
 @njit_norefcount
@@ -193,7 +211,8 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     packet, mark = fabric.packet[p], fabric.mark
     f = packet["flow"]
     flow, rules = fabric.flow[f], rules_for(fabric, f)
-    if rules["follows_rtt"] and rules["give_up"] < NEVER:
+    has_time = packet["sent"] != UNSENT
+    if rules["follows_rtt"] and rules["give_up"] < NEVER and has_time:
         on_round_trip(fabric, f, now - packet["sent"])
     news = max(0, packet["amount"] - flow["known"])
     flow["known"] += news
@@ -202,7 +221,8 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     delay = flow["delay"]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
     transport = rules["transport"]
-    if transport != RCCC and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
+    is_new = packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT
+    if transport != RCCC and is_new and has_time:
         delay = measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
     end = max(flow["acknowledged"], packet["expected"])
     for number in range(flow["acknowledged"], end):
@@ -240,7 +260,10 @@ def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
     """Note that a packet was trimmed or lost, and is to be sent again."""
     size = size_of(fabric, f, number)
     on_trimming(fabric, f, size, now)
-    fabric.flow[f]["in_flight"] -= size
+    flow = fabric.flow[f]
+    flow["in_flight"] -= size
+    if flow["asking"] == number + 1:
+        flow["asking"] = 0  # what asked has not come
     _resend(fabric, f, number)
 
 
@@ -331,13 +354,16 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
 
 @njit_norefcount
 def request(fabric: Fabric, f: int, now: int) -> None:
-    """Ask the receiver for credit, without data to carry the question."""
+    """Ask the receiver for credit, or for an answer to all that was sent, without data to carry the question."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
     packet = fabric.packet[p]
-    packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
-    packet["size"], packet["sent"] = rules["answer"], now
-    packet["amount"] = wanted(fabric, f, backlog(fabric, f))
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["highest"], 0
+    packet["size"], packet["sent"] = rules["answer"], UNSENT
+    if rules["transport"] == RCCC:
+        packet["amount"] = wanted(fabric, f, backlog(fabric, f))
+    else:
+        flow["asking"] = flow["highest"]
     if rules["on_path"]:
         follow(fabric, p, f)
     else:
