@@ -16,7 +16,7 @@ def on_left(fabric: Fabric, f: int, now: int) -> None:
     """Note that the last packet of a flow's message has first left its host; go on with the next message."""
     _release(fabric, note_sent(fabric, f, now), 0, now)
     if begin(fabric, f, now):
-        _set_out(fabric, f, now)
+        _set_out(fabric, f)
 
 
 @njit_norefcount
@@ -27,7 +27,7 @@ def on_go(fabric: Fabric, f: int, now: int) -> None:
     if flow["local"]:
         _pass_local(fabric, f, now)
     elif flow["highest"] == flow["first"]:
-        _set_out(fabric, f, now)
+        _set_out(fabric, f)
     else:
         get_ready(fabric, f)
 
@@ -60,7 +60,7 @@ def take_messages(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
-def _set_out(fabric: Fabric, f: int, now: int) -> None:
+def _set_out(fabric: Fabric, f: int) -> None:
     """Send the first packets of a message that has begun."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     if rules["transport"] == RCCC and flow["highest"] > 0 and flow["highest"] < flow["limit"]:
@@ -68,7 +68,7 @@ def _set_out(fabric: Fabric, f: int, now: int) -> None:
             flow["blind"] = True
             flow["credit"] = max(flow["credit"], int(rules["window"]))
         elif flow["credit"] <= 0:
-            request(fabric, f, now)
+            request(fabric, f)
     get_ready(fabric, f)
 
 

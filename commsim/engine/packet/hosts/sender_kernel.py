@@ -183,18 +183,18 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
         if rules["transport"] == RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
-            request(fabric, f, now)
+            request(fabric, f)
     if kind > NACK and packet["amount"] > flow["pulled"]:
         flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(rules["window"]))
         flow["pulled"] = packet["amount"]
     if flow["finished_at"] < 0:
         get_ready(fabric, f)
         if flow["asking"] <= flow["acknowledged"] < flow["highest"]:
-            _ask_if_stalled(fabric, f, now)
+            _ask_if_stalled(fabric, f)
 
 
 @njit_norefcount
-def _ask_if_stalled(fabric: Fabric, f: int, now: int) -> None:
+def _ask_if_stalled(fabric: Fabric, f: int) -> None:
     """Ask for an acknowledgement when the window is full of packets that no answer is due for.
 
     A receiver acknowledges every so many bytes, and a window may have shrunk below that since they were sent.
@@ -203,7 +203,7 @@ def _ask_if_stalled(fabric: Fabric, f: int, now: int) -> None:
     has_more = flow["n_resend"] > 0 or flow["highest"] < flow["limit"]
     adapts = rules["transport"] != RCCC and not rules["counts_packets"]
     if adapts and has_more and flow["in_flight"] < rules["ack_every"] and not may_send(fabric, f):
-        request(fabric, f, now)
+        request(fabric, f)
 
 
 @njit_norefcount
@@ -348,12 +348,12 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
         on_timeout(fabric, f)
     flow["give_up"] = now + patience(fabric, f) if oldest == NEVER else oldest + limit
     if rules["transport"] == RCCC and flow["credit"] <= 0:
-        request(fabric, f, now)
+        request(fabric, f)
     get_ready(fabric, f)
 
 
 @njit_norefcount
-def request(fabric: Fabric, f: int, now: int) -> None:
+def request(fabric: Fabric, f: int) -> None:
     """Ask the receiver for credit, or for an answer to all that was sent, without data to carry the question."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
