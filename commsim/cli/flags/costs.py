@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_nccl_sizes
+from commsim.core.units import parse_nccl_size, parse_nccl_sizes
 
 from . import Flags, flag
 
@@ -41,10 +41,14 @@ class Costs(Flags):
 
 
 class Sizes(Flags):
-    """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``."""
+    """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``.
+
+    ``--size`` is for one size.
+    """
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
     RARE: ClassVar[Mapping[str, str | None]] = {"stepbytes": "", "warmup_iters": ""}
+    size: str | None = flag(metavar="SIZE", help="one size, in place of -b and -e")
     minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
     maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
     stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")
@@ -58,9 +62,14 @@ class Sizes(Flags):
         Raises
         ------
         InputError
-            If a size or the factor is wrong, or a number of iterations is too small.
+            If a size or the factor is wrong, --size and others are given, or a number of iterations is too small.
         """
-        sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor, self.stepbytes)
+        if self.size is None:
+            sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor, self.stepbytes)
+        else:
+            if given := self.given("minbytes", "maxbytes", "stepfactor", "stepbytes"):
+                raise InputError(f"--size is one size, and {given[0]} asks for several; give one of them")
+            sizes = [parse_nccl_size(self.size, "--size")]
         for name, value, least in (("-n", self.iters, 1), ("-w", self.warmup_iters, 0)):
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}, got {value}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .renderings import Render
 
 RENDERED = ("bound", "draw", "osu", "report")
-SIZES = ("minbytes", "maxbytes", "stepfactor", "stepbytes")
+SIZES = ("size", "minbytes", "maxbytes", "stepfactor", "stepbytes")
 # Relative difference of times that are the same.
 SAME = 1e-9
 # Messages of a call up to which it is also predicted without the failures: up to a second.

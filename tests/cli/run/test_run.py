@@ -460,3 +460,10 @@ def test_verbose_lists_the_links_that_need_longest(commsim):
     assert len(rows) == 10
     assert commsim(*run).code == 0
     assert "busy" not in commsim.out
+
+
+def test_one_size_may_be_asked_for_by_name(commsim):
+    one = commsim.results("run", "--topology", "star:n_hosts=4", "--size", "1M")["results"]
+    both = commsim.results("run", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M")["results"]
+    assert one == both
+    assert "give one of them" in commsim.refuses("run", "--topology", "star:n_hosts=4", "--size", "1M", "-b", "4K")
