@@ -17,6 +17,7 @@ from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.engine.packet.hosts.work import Work
 from commsim.engine.packet.links.flapping import Flapping
+from commsim.engine.packet.links.ports import Legs
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import AT_HOST, BETWEEN, PS, SAMPLE_ROW, Rows
 from commsim.engine.packet.run_state import N_COUNTED
@@ -81,7 +82,9 @@ class PacketRun:
     @property
     def rules(self) -> dict[str, float]:
         """Window, queue, marks, round trip and target of delay of the first transport, in bytes and seconds."""
-        rules, last = self.tables.fabric.rules[0], self.tables.fabric.link[-1]
+        rules, ways = self.tables.fabric.rules[0], self.ways
+        of_port = ways.first_between - 1 if ways.n_ports else -1
+        last = self.tables.fabric.link[int(ways.ways[-1]) if len(ways.ways) else of_port]
         used = {name: float(rules[name]) / scale for name, scale in (("window", 1), ("rtt", PS), ("target", PS))}
         marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
         used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
@@ -204,8 +207,9 @@ def check_run(
         raise PhysicsError(
             f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
         )
-    on_paths = bool(fabric.rules["on_path"][flow["rule"]].all())
-    alone = _alone(plan, ways, work, times, on_paths)
+    keeps = fabric.rules["on_path"][flow["rule"]]
+    on_paths = bool(keeps.all())
+    alone = _alone(plan, ways, work, times, keeps)
     if work.adding.size:
         alone = alone + work.adding / PS
     if changes is not None and on_paths:
@@ -217,22 +221,23 @@ def check_run(
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes, on_paths: bool) -> NDArray[np.float64]:
-    """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies."""
+def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes, keeps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies.
+
+    `keeps` says which flows keep to their paths; others must take the links of their hosts.
+    """
     network = plan.network
-    if not on_paths:
-        up, down = ways.links[work.src], ways.links[work.dst + len(ways.hosts)]
-        rate = np.minimum(network.bandwidth[up], network.bandwidth[down])
-        fixed = network.latency[up] + network.latency[down]
-        src, dst = network.src[up], network.dst[down]
-        crosses = work.src != work.dst
-    else:
-        crosses = np.diff(plan.routes.first) > 0
-        rate, fixed = np.full(len(plan.ends), np.inf), plan.routes.latency
-        np.minimum.at(
-            rate, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)), network.bandwidth[plan.routes.link]
-        )
-        src, dst = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends].T
+    crosses = np.diff(plan.routes.first) > 0
+    rate, fixed = np.full(len(plan.ends), np.inf), plan.routes.latency.copy()
+    np.minimum.at(
+        rate, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)), network.bandwidth[plan.routes.link]
+    )
+    src, dst = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends].T.copy()
+    if not keeps.all():
+        up, down = ways.links[work.src[~keeps]], ways.links[work.dst[~keeps] + len(ways.hosts)]
+        rate[~keeps] = np.minimum(network.bandwidth[up], network.bandwidth[down])
+        fixed[~keeps] = network.latency[up] + network.latency[down]
+        src[~keeps], dst[~keeps], crosses[~keeps] = network.src[up], network.dst[down], (work.src != work.dst)[~keeps]
     fixed = fixed + network.overhead[src] + network.recv_overhead[dst]
     alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
     return np.asarray(alone + np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire)
@@ -268,3 +273,28 @@ def with_counters(
         numbers = {**result.counters, **{name: float(value) for name, value in counters.items()}}
         counted.append(dataclasses.replace(result, link_bytes=n_bytes, counters=numbers))
     return tuple(counted)
+
+
+def leg_bytes(plan: FlowPlan, legs: Legs, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
+    """Bytes that sprayed messages put on links inside machines, once.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What ran.
+    legs : (int64[n], intp[n])
+        Links inside machines, and the flow that takes each.
+    times : FlowTimes
+        What each message put on the wire.
+    job : int, optional
+        Job whose bytes are counted; by default those of all.
+
+    Returns
+    -------
+    float64[n_links], bytes
+    """
+    link, flow = legs
+    of_flow = np.bincount(plan.connection_of, times.bytes_on_wire, minlength=len(plan.ends))
+    if job is not None:
+        of_flow = np.where(plan.job_of_connection == job, of_flow, 0.0)
+    return np.bincount(link, of_flow[flow], minlength=plan.network.n_links).astype(np.float64)

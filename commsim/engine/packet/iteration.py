@@ -13,9 +13,10 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.packet_job import priority_ranks
-from commsim.engine.packet.finished_run import check_run, times_of
+from commsim.engine.packet.finished_run import check_run, leg_bytes, times_of
 from commsim.engine.packet.hosts.tasks import Tasks, work_with_tasks
-from commsim.engine.packet.hosts.work import paths_of, work_of_plan
+from commsim.engine.packet.hosts.work import from_ports, paths_of, work_of_plan
+from commsim.engine.packet.links.ports import has_ports
 from commsim.engine.packet.links.ways import ways_of, ways_of_paths
 from commsim.engine.packet.packet_run import require_finished, run_fabric
 from commsim.engine.packet.packet_state import PS
@@ -77,16 +78,24 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     network, n_flows, n_messages = plan.network, len(plan.ends), len(plan.connection_of)
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     ranks = priority_ranks([job.priority for job in plan.jobs], how.fabric)
-    paths = paths_of(plan, (how,), 0, ranks) if how.on_path else None
-    if paths is None:
+    hows, rule, ported = [how], np.zeros(n_flows, np.uint8), None
+    if not how.on_path and has_ports(network):
+        ported, hows, rule = from_ports(plan, hows, rule)
+        plan, network = ported.plan, ported.plan.network
+    paths = paths_of(plan, hows, rule, ranks) if any(one.on_path for one in hows) else None
+    ports = None if ported is None else (ported.src, ported.dst)
+    if ported is not None:
+        ways = ported.ways
+    elif paths is None:
         ways = ways_of(network)
     else:
         ends = np.concatenate([job.placement.nodes for job in plan.jobs])
         ways = ways_of_paths(network, paths.there, paths.back, ends=ends)
-    sent = work_of_plan(plan, payload(plan, sizes), np.zeros(plan.n_participants), ways, (how,), ranks, paths)
+    n_bytes, starts = payload(plan, sizes), np.zeros(plan.n_participants)
+    sent = work_of_plan(plan, n_bytes, starts, ways, hows, ranks, paths, rule, ports)
     sent = dataclasses.replace(sent, job=np.zeros(n_flows, np.int32), n_jobs=1)  # bytes by link, not by job
     tables, finished, cpu = run_fabric(
-        build(network, ways, work_with_tasks(sent, tasks), how), (), np.zeros(0, np.int64)
+        build(network, ways, work_with_tasks(sent, tasks), how, others=hows[1:]), (), np.zeros(0, np.int64)
     )
     require_finished(tables, finished, network, ways)
     fabric = tables.fabric
@@ -96,6 +105,8 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     check_run(plan, ways, sent, fabric, times, None)
     link_bytes = np.zeros(network.n_links)
     link_bytes[ways.links] = fabric.link["n_bytes"][: len(ways.links)]
+    if ported is not None:
+        link_bytes += leg_bytes(plan, ported.legs, times)
     state = fabric.state
     return StepRun(
         times, of_tasks["start"] / PS, of_tasks["done"] / PS, link_bytes, int(state["n_sent"]),

@@ -24,10 +24,11 @@ from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
-from commsim.engine.packet.finished_run import Look, PacketRun, check_run, times_of, with_counters
-from commsim.engine.packet.hosts.work import no_work, paths_of, work_of_plan
+from commsim.engine.packet.finished_run import Look, PacketRun, check_run, leg_bytes, times_of, with_counters
+from commsim.engine.packet.hosts.work import from_ports, no_work, paths_of, work_of_plan
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.flapping import Flapping
+from commsim.engine.packet.links.ports import has_ports
 from commsim.engine.packet.links.ways import ways_of, ways_of_paths
 from commsim.engine.packet.packet_run import Stop, require_finished, run_fabric
 from commsim.engine.packet.tables import build
@@ -188,14 +189,23 @@ def run_beside(
     entered = np.broadcast_to(
         not_negative("start", options.get("starts", 0.0)), plan.n_participants if plan is not None else 0
     )
-    paths = paths_of(plan, hows, rule, ranks) if keeping and plan is not None else None
+    ported = None
+    if spraying and plan is not None and not jobs and not keeping and has_ports(network):
+        ported, hows, rule = from_ports(plan, hows, rule)
+        plan, network = ported.plan, ported.plan.network
+    keeps = ported is not None and any(one.on_path for one in hows)
+    paths = paths_of(plan, hows, rule, ranks) if (keeping or keeps) and plan is not None else None
     routes = () if paths is None else (paths.there, paths.back)
     ends = None if plan is None else np.concatenate([job.placement.nodes for job in plan.jobs])
-    ways = ways_of(network) if spraying else ways_of_paths(network, *routes, ends=ends)
+    if ported is not None:
+        ways = ported.ways
+    else:
+        ways = ways_of(network) if spraying else ways_of_paths(network, *routes, ends=ends)
     if plan is None:
         work = no_work(network)
     else:
-        work = work_of_plan(plan, payload(plan, sizes), entered, ways, hows, ranks, paths, rule)
+        ports = None if ported is None else (ported.src, ported.dst)
+        work = work_of_plan(plan, payload(plan, sizes), entered, ways, hows, ranks, paths, rule, ports)
     of_jobs = aggregation_rows(network, jobs, how.fabric, ranks[len(of_plan) :]) if jobs else None
     tapped = options.get("tapped", ())
     tables = build(network, ways, work, how, of_jobs, others=hows[1:], tapped=tapped, flaps=flaps is not None)
@@ -221,6 +231,12 @@ def run_beside(
         check_run(plan, ways, work, tables.fabric, times, changes)
         found = job_results(plan, times, sizes, entered, options.get("trace", False), "packet")
         results = with_counters(network, ways, tables.fabric, found, changes)
+        if ported is not None:
+            more = [leg_bytes(plan, ported.legs, times, j) for j in range(len(results))]
+            results = tuple(
+                dataclasses.replace(one, link_bytes=one.link_bytes + legs)
+                for one, legs in zip(results, more, strict=True)
+            )
     if jobs:
         ran = Ran(tables.fabric.state, tables.jobs, tables.fabric.link[: len(ways.links)][np.argsort(ways.links)])
         results += aggregation_results(network, ran, jobs, cpu, tensors, how.seed if values else None)

@@ -162,6 +162,7 @@ def _links(
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
+    at_switch[: ways.n_ports] = False  # a NIC may be one
     room[at_switch] = np.minimum(room[at_switch], max(one["queue"] for one in rules))
     link["room"][:n] = np.minimum(room, ENDLESS)
     check_room(network, spraying.fabric, link[:n], int(max(one["mtu"] for one in rules)))
@@ -169,6 +170,7 @@ def _links(
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
+    to_switch[n_hosts : n_hosts + ways.n_ports] = False
     link["marks"][:n] = np.where(at_switch, np.where(to_switch, BETWEEN, AT_HOST), NO_MARKS)
     return link, buffer
 

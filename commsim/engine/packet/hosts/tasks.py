@@ -71,7 +71,7 @@ def work_with_tasks(work: Work, tasks: Tasks) -> Work:
         node=np.concatenate((work.node, (work.n_nodes + np.arange(n)).astype(np.int32))),
         n_nodes=work.n_nodes + n,
         paths=None if work.paths is None else _no_paths(work.paths, n),
-        rule=0,
+        rule=np.concatenate((np.broadcast_to(np.array(work.rule, np.uint8), n_flows), none.astype(np.uint8))),
     )
 
 

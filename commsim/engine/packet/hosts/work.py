@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW
 from commsim.engine.packet.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
+from commsim.engine.packet.links.ports import Ported, find_ports
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import LONGEST, Rows
-from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.packet.transports.spraying import Spraying, over_path
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
@@ -115,6 +117,7 @@ def work_of_plan(
     ranks: NDArray[np.int64],
     paths: Paths | None = None,
     rule: Rule = 0,
+    ports: tuple[Ints, Ints] | None = None,
 ) -> Work:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
 
@@ -136,6 +139,8 @@ def work_of_plan(
         Where messages keep to a path.
     rule : uint8[n_flows] or int
         Which of `hows` each flow is sent by.
+    ports : (int32[n_flows], int32[n_flows]), optional
+        Ports that each flow goes from and to, where hosts have several; -1 of those that keep to paths.
 
     Raises
     ------
@@ -151,7 +156,14 @@ def work_of_plan(
     message = message_table(plan, n_bytes, payload[plan.connection_of], header[plan.connection_of])
     of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
     sprays = np.array([not how.on_path for how in hows])[rule]
-    src, dst = _hosts(plan, ways, nodes, sprays) if paths is None or sprays.any() else _first_links(ways, paths)
+    if ports is not None:
+        _check_sprayed(plan, sprays)
+        first = ports if paths is None else _first_links(ways, paths)
+        src, dst = (np.where(port < 0, on, port).astype(np.int32) for port, on in zip(ports, first, strict=True))
+    elif paths is None or sprays.any():
+        src, dst = _hosts(plan, ways, nodes, sprays)
+    else:
+        src, dst = _first_links(ways, paths)
     return Work(
         src, dst, starts[plan.ends].max(axis=1, initial=0.0), plan.job_of_connection.astype(np.int32), len(plan.jobs),
         ranks[plan.job_of_connection].astype(np.uint8), message, plan.queue, of_flow, plan.successors,
@@ -191,6 +203,35 @@ def paths_of(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule, ranks: NDArra
     return Paths(plan.routes, back, window, turns, cap)
 
 
+def from_ports(
+    plan: FlowPlan, hows: Sequence[Spraying], rule: NDArray[np.uint8]
+) -> tuple[Ported, list[Spraying], NDArray[np.uint8]]:
+    """Find the ports of a plan's sprayed messages; those inside machines keep to their paths, with a window.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where.
+    hows : sequence of Spraying
+        How messages are sent.
+    rule : uint8[n_flows]
+        Which of `hows` each flow is sent by.
+
+    Returns
+    -------
+    Ported, list of Spraying, uint8[n_flows]
+        The plan from port to port, and how its messages are sent.
+    """
+    ported, found, numbers = find_ports(plan), list(hows), rule.copy()
+    inside = ported.src < 0
+    for number in np.unique(rule[inside]):
+        how = hows[number]
+        one = replace(over_path("window", framing=Framing(how.payload, how.header)), loss=how.loss, rto=how.rto)
+        found += [] if one in found else [one]
+        numbers[inside & (rule == number)] = found.index(one)
+    return ported, found, numbers
+
+
 def _first_links(ways: Ways, paths: Paths) -> tuple[Ints, Ints]:
     """Return the first link of each path and of the way back, in the kernels' order; 0 where a path has none."""
     place = np.empty(len(ways.links), np.int32)
@@ -220,6 +261,18 @@ def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer], sprays: NDArr
             f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
             "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
         )
+    _check_sprayed(plan, sprays)
+    return number[nodes[:, 0]], number[nodes[:, 1]]
+
+
+def _check_sprayed(plan: FlowPlan, sprays: NDArray[np.bool_]) -> None:
+    """Refuse what only messages over one path have.
+
+    Raises
+    ------
+    InputError
+        If routes are pinned, channels have weights, or a job has a cap.
+    """
     jobs = [plan.jobs[j] for j in np.unique(plan.job_of_connection[sprays])]
     if any(job.placement.routes is not None for job in jobs):
         raise InputError("the placement pins routes, and sprayed transports choose a path for each packet")
@@ -228,4 +281,3 @@ def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer], sprays: NDArr
         raise InputError("the schedule's channels have weights, and sprayed transports give all messages the same")
     if any(np.isfinite(job.rate_cap) for job in jobs):
         raise InputError("a job has a rate_cap, and sprayed transports know none; use engine flow")
-    return number[nodes[:, 0]], number[nodes[:, 1]]

@@ -47,7 +47,7 @@ class Flapping:
     """
 
     def __init__(self, network: Network, ways: Ways, flaps: Flaps, plan: FlowPlan | None = None) -> None:
-        ours = {int(link) for link in ways.links[: 2 * len(ways.hosts)]} if plan is None else set()
+        ours = {int(link) for link in ways.links[: ways.first_between]} if plan is None else set()
         for flap in flaps.flaps:
             if ours & set(flap.links):
                 raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")

@@ -36,6 +36,8 @@ class Ways:
         Rows of the links from a switch that lie on a shortest path to another one that has hosts.
     n_hops : int
         Links of the longest of the shortest paths between hosts.
+    n_ports : int
+        Hosts that packets are sprayed to, with a link from a switch; the messages of others keep to paths.
     """
 
     hosts: Ints
@@ -47,6 +49,12 @@ class Ways:
     way: Ints
     ways: Ints
     n_hops: int
+    n_ports: int
+
+    @property
+    def first_between(self) -> int:
+        """Place in `links` of the first link between switches."""
+        return len(self.hosts) + self.n_ports
 
 
 def ways_of(network: Network) -> Ways:
@@ -83,10 +91,10 @@ def ways_of(network: Network) -> Ways:
     edge_switch = number[network.dst[up]]
     edges, edge = np.unique(edge_switch, return_inverse=True)
     src, dst = number[network.src[inner]], number[network.dst[inner]]
-    way, ways, furthest = _equal_cost(src, dst, network.metric[inner], edges, len(switches))
+    way, ways, furthest = equal_cost(src, dst, network.metric[inner], edges, len(switches))
     return Ways(
         hosts, switches, links, to, edge.astype(np.int32), edge_switch, way,
-        (ways + 2 * len(hosts)).astype(np.int32), furthest + 2,
+        (ways + 2 * len(hosts)).astype(np.int32), furthest + 2, len(hosts),
     )  # fmt: skip
 
 
@@ -112,7 +120,16 @@ def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] |
     to = np.where(comes[links], 0, n).astype(np.int32)
     longest = max((int(np.diff(way.first).max(initial=1)) for way in routes), default=1)
     return Ways(
-        network.src[links[:n]].astype(np.int32), none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest
+        network.src[links[:n]].astype(np.int32),
+        none,
+        links,
+        to,
+        at_one,
+        at_one,
+        np.zeros(1, np.int32),
+        none,
+        longest,
+        0,
     )
 
 
@@ -133,12 +150,12 @@ def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tup
     way, ways : int32[n_switches * n_edges + 1], int32[n]
         As in :class:`Ways`.
     """
-    n_hosts = len(ways.hosts)
-    inner = ways.links[2 * n_hosts :]
+    inner = ways.links[ways.first_between :]
+    inner = inner[np.isin(network.src[inner], ways.switches) & np.isin(network.dst[inner], ways.switches)]
     src, dst = (np.searchsorted(ways.switches, ends[inner]).astype(np.int32) for ends in (network.src, network.dst))
     metric = network.metric[inner].astype(np.int64) + np.where(avoided[inner], _LONGER, 0)
-    way, found, _ = _equal_cost(src, dst, metric, np.unique(ways.edge_switch), len(ways.switches))
-    return way, (found + 2 * n_hosts).astype(np.int32)
+    way, found, _ = equal_cost(src, dst, metric, np.unique(ways.edge_switch), len(ways.switches))
+    return way, (found + ways.first_between).astype(np.int32)
 
 
 def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -152,21 +169,25 @@ def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: 
     return order
 
 
-def _equal_cost(
-    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int
+def equal_cost(
+    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int, *, has_planes: bool = False
 ) -> tuple[Ints, Ints, int]:
-    """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one."""
+    """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one.
+
+    With `has_planes`, switches need no path to those of other planes.
+    """
     rows, found, furthest = [], [], 0
     hops = np.ones(len(src), np.int64)
     for i, edge in enumerate(edges):
         distance = _distances(src, dst, metric.astype(np.int64), int(edge), n_switches)
-        if distance[edges].max() >= _FAR:
+        if not has_planes and distance[edges].max() >= _FAR:
             raise InputError("sprayed transports need a path between all hosts, got switches that have none")
         on_path = np.flatnonzero((distance[dst] + metric == distance[src]) & (distance[src] < _FAR))
         rows.append(src[on_path].astype(np.int64) * len(edges) + i)
         found.append(on_path)
         if i == 0 or len(edges) <= _MOST_MEASURED or i % (len(edges) // _MOST_MEASURED) == 0:
-            furthest = max(furthest, int(_distances(src, dst, hops, int(edge), n_switches)[edges].max()))
+            away = _distances(src, dst, hops, int(edge), n_switches)[edges]
+            furthest = max(furthest, int(away[away < _FAR].max()))
     row, link = np.concatenate(rows), np.concatenate(found)
     order = np.argsort(row, kind="stable")
     way = np.searchsorted(row[order], np.arange(n_switches * len(edges) + 1))

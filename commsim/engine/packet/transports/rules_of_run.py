@@ -13,7 +13,7 @@ from commsim.engine.packet.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVE
 from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
-from commsim.routing.network_metrics import most_oversubscribed
+from commsim.routing.network_metrics import fabric_oversubscription
 
 LATE = 1e9  # ps: 1 ms, the least timeout of RoCE's NICs, where packets may wait in queues without end
 REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for
@@ -121,7 +121,7 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     scale = product / REFERENCE
     # rates are not bounded by a window, and HPCC begins with a link's worth
     window = (1e15 if one.kind in (TIMELY, DCQCN) else product) if one.paces else 1.5 * product
-    narrow = most_oversubscribed(network) if one.narrows else 1.0
+    narrow = fabric_oversubscription(network) if one.narrows else 1.0
     return {
         "transport": one.kind,
         "balancing": BALANCINGS[spraying.balancing],

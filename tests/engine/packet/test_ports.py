@@ -1,0 +1,134 @@
+"""Sprayed messages of hosts with several links, and of machines whose inside is modelled."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from collectives import COLLECTIVES
+from commsim.core.errors import InputError
+from commsim.core.network import GPU, HOST, NIC, Network
+from commsim.core.placement import place
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.packet.messages import run_packets
+from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.routing.flaps import Flap, Flaps
+from commsim.scenario.inputs import load_network
+from topologies.leaf_spine import leaf_spine
+from topologies.torus import torus
+
+RATE, LATENCY = 50e9, 500e-9
+PLAIN = leaf_spine(4, 4, 4, bandwidth=RATE, latency=LATENCY)
+DGX = "dgx-h100@leaf_spine:machines=2,n_leaves=4,n_spines=2,hosts_per_leaf=4"
+
+
+def with_gpus(plain, bandwidth, latency):
+    """The same network where each host is a NIC, and a GPU behind it the endpoint."""
+    hosts = np.flatnonzero(plain.kind == HOST)
+    kind = np.where(plain.kind == HOST, NIC, plain.kind)
+    n, m = plain.n_nodes, len(hosts)
+    gpus = np.arange(n, n + m)
+    machine = np.full(n + m, -1)
+    machine[hosts] = machine[gpus] = np.arange(m)
+    return Network(
+        name="machines", nodes=(*plain.nodes, *(f"gpu{i}" for i in range(m))), kind=np.append(kind, np.full(m, GPU)),
+        src=np.concatenate((plain.src, gpus, hosts)), dst=np.concatenate((plain.dst, hosts, gpus)),
+        bandwidth=np.append(plain.bandwidth, np.full(2 * m, bandwidth)),
+        latency=np.append(plain.latency, np.full(2 * m, latency)), machine=machine,
+    )  # fmt: skip
+
+
+def with_hosts(plain, bandwidth, latency):
+    """The same network whose hosts have other links."""
+    at_host = (plain.kind[plain.src] == HOST) | (plain.kind[plain.dst] == HOST)
+    rates, times = np.where(at_host, bandwidth, plain.bandwidth), np.where(at_host, latency, plain.latency)
+    return dataclasses.replace(plain, bandwidth=rates, latency=times)
+
+
+def played(network, name, how, size=1_000_003, **options):
+    schedule = COLLECTIVES[name].build(len(network.endpoints))
+    plan = plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
+    return plan, run_packets(plan, size, how, **options)
+
+
+@pytest.mark.parametrize("name", ["ring_all_reduce", "direct_all_to_all"])
+@pytest.mark.parametrize("transport", ["nscc", "rccc"])
+def test_what_is_inside_adds_its_latency_and_bounds_the_port(name, transport):
+    for slower in (4.0, 0.5):  # links inside, in rates of the ports
+        machines = with_gpus(PLAIN, slower * RATE, 200e-9)
+        hosts = with_hosts(PLAIN, min(slower, 1.0) * RATE, LATENCY + 200e-9)
+        ours, theirs = (played(network, name, Spraying(transport))[1] for network in (machines, hosts))
+        np.testing.assert_array_equal(ours.times.done, theirs.times.done)
+        np.testing.assert_array_equal(ours.results[0].link_bytes[: PLAIN.n_links], theirs.results[0].link_bytes)
+
+
+def test_costs_of_messages_are_those_of_the_endpoints():
+    machines = with_gpus(PLAIN, 4 * RATE, 0.0)
+    costly = dataclasses.replace(machines, overhead=np.where(machines.kind == GPU, 1e-6, 0.0))
+    hosts = dataclasses.replace(PLAIN, overhead=np.where(PLAIN.kind == HOST, 1e-6, 0.0))
+    ours, theirs = (played(network, "ring_all_reduce", Spraying())[1] for network in (costly, hosts))
+    np.testing.assert_array_equal(ours.times.done, theirs.times.done)
+
+
+def test_bytes_inside_machines_are_counted_once():
+    machines = with_gpus(PLAIN, 4 * RATE, 0.0)
+    plan, run = played(machines, "direct_all_to_all", Spraying("nscc"))
+    src, dst = plan.ends[plan.connection_of].T
+    on_wire = np.where(src != dst, run.times.bytes_on_wire, 0.0)
+    sent, came = np.bincount(src, on_wire), np.bincount(dst, on_wire)
+    found = run.results[0].link_bytes[PLAIN.n_links :]
+    np.testing.assert_array_equal(found, np.concatenate((sent, came)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("transport", "name"),
+    [(transport, "direct_all_to_all") for transport in TRANSPORTS if transport != "hpcc"]
+    + [("nscc", "ring_all_reduce"), ("rccc", "double_tree_all_reduce")],
+)
+def test_machines_of_eight_gpus_spray_between_them_and_keep_to_paths_inside(transport, name):
+    network = load_network(DGX)
+    plan, run = played(network, name, Spraying(transport))
+    fabric = np.array([node.startswith(("leaf", "spine")) for node in network.nodes])
+    crosses = np.zeros(len(plan.ends), bool)
+    row = np.repeat(np.arange(len(plan.ends)), np.diff(plan.routes.first))
+    crosses[row[fabric[network.dst[plan.routes.link]]]] = True
+    assert 0 < crosses.sum() < len(crosses)
+    link_bytes, on_wire = run.results[0].link_bytes, np.bincount(plan.connection_of, run.times.bytes_on_wire)
+    into = link_bytes[fabric[network.src] & ~fabric[network.dst]].sum()  # data, answers and what is sent again
+    assert into >= on_wire[crosses].sum()
+    nvswitch = np.array(["nvswitch" in node for node in network.nodes])
+    out = link_bytes[~nvswitch[network.src] & nvswitch[network.dst]].sum()
+    assert out >= on_wire[~crosses & (np.diff(plan.routes.first) > 0)].sum() > 0
+
+
+def test_a_port_of_a_plane_is_the_routes():
+    network = load_network("multi_plane:n_planes=4,n_leaves=2,n_spines=2,hosts_per_leaf=4")
+    plan, run = played(network, "direct_all_to_all", Spraying("nscc"))
+    of_link = np.bincount(
+        plan.routes.link, np.bincount(plan.connection_of, run.times.bytes_on_wire)[
+            np.repeat(np.arange(len(plan.ends)), np.diff(plan.routes.first))
+        ], minlength=network.n_links,
+    )  # fmt: skip
+    at_host = network.kind[network.src] == HOST
+    data = run.results[0].link_bytes[at_host] - of_link[at_host]
+    assert (data >= 0).all()  # answers
+    assert data.sum() < 0.1 * of_link[at_host].sum()
+    assert (of_link[at_host] > 0).sum() > 8  # hosts use more than one plane
+
+
+def test_a_cable_between_switches_may_flap():
+    network = load_network(DGX)
+    cable = np.flatnonzero([network.link_name(i) in ("leaf0:spine0", "spine0:leaf0") for i in range(network.n_links)])
+    flaps = Flaps((Flap("leaf0:spine0", tuple(int(i) for i in cable), 5e-6, 20e-6),))
+    _, late = played(network, "direct_all_to_all", Spraying("nscc"), size=4e6, flaps=flaps)
+    _, whole = played(network, "direct_all_to_all", Spraying("nscc"), size=4e6)
+    assert late.results[0].time > whole.results[0].time
+
+
+def test_networks_without_switches_between_hosts_are_refused():
+    with pytest.raises(InputError, match="need switches between hosts"):
+        played(torus((4,)), "ring_all_reduce", Spraying())
+    with pytest.raises(InputError, match="and those between h1 and h2 go another way"):
+        played(load_network("bcube:n=2,k=1"), "direct_all_to_all", Spraying())
