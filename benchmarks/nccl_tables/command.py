@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "schema": 1, "rows": [_json(row) for rows in found.values() for row in rows],
             "unknown": unknown,
             "summary": {n: {k: None if np.isnan(v) else v for k, v in some.items()} for n, some in sums.items()},
-            "tables": [{"id": t.id, "healthy": t.healthy, "known": t.is_known, "fitted": t.id in known.fitted_on,
+            "tables": [{"id": t.id, "healthy": t.healthy, "known": t.is_known, "fitted": t.is_fitted(known),
                         "assumed": list(t.assumed)} for t in tables],
         })  # fmt: skip
     return 0

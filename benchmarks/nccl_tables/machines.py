@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.nccl_tables.host_pace import FITTED_ON, host_pace
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
+from commsim.software.nccl.gpu_costs import Costs
 from commsim.software.nccl.prediction import Site
 from commsim.software.nccl.search import (
     CHANNEL_GBS,
@@ -76,6 +78,8 @@ class Table:
         Why `site` is None.
     trusted_from : int, bytes
         Size below which the index says that something else was measured, such as the waiting for other ranks.
+    host_pace : float, s
+        Time that the slowest host takes for a call, where that was measured (:mod:`benchmarks.nccl_tables.host_pace`).
     """
 
     id: str
@@ -90,6 +94,15 @@ class Table:
     assumed: tuple[str, ...] = ()
     why_not: str = ""
     trusted_from: int = 0
+    host_pace: float = 0.0
+
+    def is_fitted(self, known: Costs) -> bool:
+        """Whether a constant was fitted on it."""
+        return self.id in (*known.fitted_on, *FITTED_ON)
+
+    def shown(self, seconds: float) -> float:
+        """Return the time that the table shows of a call that takes so long."""
+        return max(seconds, self.host_pace)
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
@@ -142,6 +155,7 @@ def _table(folder: Path, line: dict[str, str]) -> Table:
         line["id"], operation, algorithm, line["forced_proto"].lower(), site, line["healthy"] == "yes",
         version is not None and nics, tuple((size, time) for size, time in rows if size >= SMALLEST),
         line["source"].split(":")[0], tuple(assumed), why_not, int(trusted[1]) * 10**6 if trusted else 0,
+        host_pace(line["notes"], operation, site.setting.gpu) if site else 0.0,
     )  # fmt: skip
 
 
