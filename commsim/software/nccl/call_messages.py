@@ -80,7 +80,7 @@ def _hops(ways: Ways, call: Call, parts: Sequence[Part], rail: float) -> tuple[f
     if ways.plugin is None:
         return ways.primitives.hop(call.protocol), 0.0
     chunk = _largest(parts[0])
-    hop = ways.plugin.hop(call.protocol, chunk * rail)
+    hop = ways.plugin.hop(call.protocol, chunk * rail, ways.nics_of(len(parts)))
     return ways.primitives.hop(call.protocol), hop + (ways.sharing(len(parts)) - 1) * ways.plugin.post
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -82,7 +83,7 @@ class Plugin:
     eager : float, bytes
         Messages of LL above this have to be announced first.
     announce : float, s
-        What that takes.
+        Mean time that it takes.
     post : float, s
         Time of each message: of the next peer in an exchange, of the next channel in a ring or tree.
     copy : float, bytes/s
@@ -102,15 +103,33 @@ class Plugin:
     copy: float = float("inf")
     protocols: tuple[str, ...] = ("ll", "ll128", "simple")
 
-    def hop(self, protocol: str, message: float = 0.0) -> float:
-        """Return the latency of a hop over the network for a message of so many bytes on the wire."""
+    def hop(self, protocol: str, message: float = 0.0, nics: int = 1) -> float:
+        """Return the latency of a hop over the network for messages of so many bytes on the wire by so many NICs."""
         if protocol == "ll":
-            return self.hop_ll + self.announced(protocol, message)
+            return self.hop_ll + self.announced(protocol, message, nics)
         return self.hop_ll128 if protocol == "ll128" else self.hop_simple
 
-    def announced(self, protocol: str, message: float) -> float:
-        """Return what announcing a message takes; nothing if it need not be."""
-        return self.announce if protocol == "ll" and message > self.eager else 0.0
+    def announced(self, protocol: str, message: float, nics: int = 1, turns: int = 1) -> float:
+        """Return how long the slowest NIC takes to announce messages; nothing if they need not be announced.
+
+        Parameters
+        ----------
+        protocol : str
+            Name of the protocol.
+        message : float, bytes
+            Size of a message on the wire.
+        nics, turns : int
+            NICs that announce at once, and messages of each, one after another.
+
+        Notes
+        -----
+        Waits are taken as exponential. The longest of k has the mean 1 + 1/2 + ... + 1/k of one; a sum of t waits
+        spreads by the root of t.
+        """
+        if protocol != "ll" or message <= self.eager:
+            return 0.0
+        beyond = sum(1 / k for k in range(2, nics + 1))
+        return self.announce * (turns + math.sqrt(turns) * beyond)
 
 
 @dataclass(frozen=True, slots=True)

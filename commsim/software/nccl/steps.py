@@ -91,6 +91,10 @@ class Ways:
         """Return how many of so many channels leave the machine by the same rank, whose proxy serves one at a time."""
         return -(-n_channels // min(self.n_nics, self.per_node))
 
+    def nics_of(self, n_channels: int) -> int:
+        """Return by how many NICs so many channels leave the machine."""
+        return min(n_channels, self.n_nics, self.per_node)
+
 
 def both(a: float, b: float) -> float:
     """Join two limits that a step has at once."""
@@ -150,9 +154,9 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
     wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
-    hop = ways.plugin.hop(protocol, wire)
-    each = ways.plugin.post + ways.plugin.announced(protocol, wire)
+    hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
     sharing = ways.sharing(n)  # channels whose messages follow each other
+    turn = sharing * ways.plugin.post + ways.plugin.announced(protocol, wire, ways.nics_of(n), sharing)
     hop += (sharing - 1) * ways.plugin.post
     net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
@@ -163,7 +167,7 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
         return round_trip + more, n_steps * max(later, net_later, by_nic) + more
     slowest = max(by_link, by_nic)
-    queue = n_steps * sharing * each
+    queue = n_steps * turn
     first_loop = max(both(round_trip, n_steps * slowest), queue)
     # Later loops follow each other round the ring: its hops count together, the slowest link alone.
     later_loop = max((n_steps - crossing) * later + crossing * net_later, n_steps * slowest, queue)
@@ -204,7 +208,8 @@ def tree_time(ways: Ways, call: Call) -> float:
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
         by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
-        hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+        wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
+        hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
         hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
             total += both(one + hop, by_nic)

@@ -78,6 +78,27 @@ def test_collnet_direct_is_bounded_by_links_or_nics():
     )
 
 
+def test_a_chunk_that_the_network_adds_comes_back_later():
+    """By what NCCL's own hop of CollNet direct has more than that of a tree."""
+    small = Call("all_reduce", 1024, 32, 4, "collnet_direct", "simple", 1)
+    hop = Plugin(0, 0, 14 * US, 1.0, post=0.0)
+    assert direct_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(31 * US, rel=0.01)
+
+
+def test_the_slowest_nic_s_announcements_hold_a_step():
+    """One NIC waits 10 us, the slowest of four 1 + 1/2 + 1/3 + 1/4 times that; a NIC's turns follow each other."""
+    plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=10 * US, post=0.0)
+    assert plugin.hop("ll", 5000, 4) == 0
+    assert plugin.hop("ll", 5001) == pytest.approx(10 * US)
+    assert plugin.hop("ll", 5001, 4) == pytest.approx(25 / 12 * 10 * US)
+    assert plugin.announced("ll", 5001, 1, 4) == pytest.approx(40 * US)
+    assert plugin.announced("ll", 5001, 4, 4) == pytest.approx((4 + 2 * 13 / 12) * 10 * US)
+    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    one, two, four, eight = (tree_time(ways, Call("all_reduce", n * 4096, 8, 2, "tree", "ll", 8)) for n in (1, 2, 4, 8))
+    assert (one, two, four) == pytest.approx((20 * US, 30 * US, 500 / 12 * US), rel=1e-5)
+    assert eight == pytest.approx(four)  # two messages of each NIC under way together
+
+
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
 def test_a_half_in_a_network_that_adds_is_bounded_by_links_or_nics(operation):
     """Parts of 3 machines cross the NICs of the fourth; links carry all but the own rail, with NVLink SHARP all."""
@@ -315,11 +336,12 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
 
 
 def test_announced_messages_of_a_nic_follow_each_other():
-    """16 channels of 2 x 4 ranks, 4 of them on each NIC, 14 steps: so many announcements, however fast the rest is."""
+    """16 channels of 2 x 4 ranks, 4 of them on each of 4 NICs, 14 steps: the slowest NIC holds each step."""
     plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=12 * US, post=0.0)
     call = Call("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
     ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
-    assert ring_time(ways, call) == pytest.approx(14 * 4 * 12 * US, rel=1e-3)
+    slowest = 4 + 2 * (1 / 2 + 1 / 3 + 1 / 4)  # of four sums of four waits, in mean waits
+    assert ring_time(ways, call) == pytest.approx(14 * slowest * 12 * US, rel=1e-3)
     small = Call("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
     assert ring_time(ways, small) < 1 * US
 
