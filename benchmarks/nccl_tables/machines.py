@@ -21,6 +21,7 @@ from commsim.software.nccl.gpu_costs import Costs
 from commsim.software.nccl.prediction import Site
 from commsim.software.nccl.search import (
     CHANNEL_GBS,
+    REPORTED_LATENCY,
     Channels,
     Setting,
     doubled,
@@ -269,7 +270,8 @@ def _setting(
     path = "PHB" if is_pcie else "NVL"
     # A NIC behind the CPU: on GH200 by design, and where the plugin stages.
     near = "PHB" if "phb" in words or "gpudirect off" in words or "no gpudirect" in words else "PIX"
-    ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, 0.0, path, near)
+    reported = REPORTED_LATENCY.get(network, 0.0)
+    ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, reported, path, near)
     tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring
     channels = {"ring": ring, "tree": tree}
     has_switch = re.search(r"nvswitch|dgx|hgx|nvl72|sxm|\bp5\b|a3-", words) and "no nvswitch" not in words
@@ -278,7 +280,7 @@ def _setting(
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= link), 0.0)
         if heads > 1:
             outside = min(each, nic * n_nics / heads) if n_nodes > 1 else fastest
-            channels["nvls"] = Channels(heads, each, outside, 0.0, path, near)
+            channels["nvls"] = Channels(heads, each, outside, reported, path, near)
     return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=n_nics == 1)
 
 

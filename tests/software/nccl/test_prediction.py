@@ -7,6 +7,7 @@ import math
 import pytest
 
 from collectives.nccl.call import Call
+from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
@@ -65,6 +66,26 @@ def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_a
     hop = Plugin(0, 0, 30 * US, 1.0, post=0.0)
     small = Call("all_reduce", 1024, 512, 64, "collnet_chain", "simple", 8)
     assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
+
+
+def test_a_network_that_adds_has_no_children_to_wait_for():
+    """The chain of a machine and its NICs work on different chunks: the slower sets the pace, on four machines too."""
+    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_chain", "simple", 8)
+    link = 2 * 7 / 8 * 50 * GB  # so that both take as long
+    seconds = tree_time(Ways(link, FREE, WIRE, 50 * GB, per_node=8), call)
+    assert seconds == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
+    tree = Call("all_reduce", 16 * GIB, 32, 4, "tree", "simple", 8)
+    assert tree_time(Ways(link, FREE, WIRE, 100 * GB, per_node=8), tree) == pytest.approx(2**0.5 * seconds, rel=0.02)
+
+
+def test_lines_of_ll_share_a_machine_s_links_evenly():
+    """A channel's own rate and its share of the link do not add up, as they do for the slices of Simple."""
+    rings = Primitives(0, 0, 0, 0, 0, 1 * GB, 1 * GB, 1 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ll, simple = (Call("all_gather", 8 * 16 * 1024 * 8, 8, 1, "ring", name, 8) for name in ("ll", "simple"))
+    n = [used_channels(call)[0] for call in (ll, simple)]
+    bound = 7 * 16 * 1024 * 8 / GB
+    assert ring_time(Ways(2 * n[0] * GB, rings), ll) == pytest.approx(8 / 7 * bound / n[0], rel=0.01)
+    assert ring_time(Ways(n[1] * GB, rings), simple) == pytest.approx((2**0.5 + 1 / 7) * bound / n[1], rel=0.01)
 
 
 def test_collnet_direct_is_bounded_by_links_or_nics():
@@ -365,7 +386,15 @@ def test_a_cpu_that_copies_bounds_each_rank():
     assert Ways(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
     assert Ways(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
     assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
-    assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
+    # These write to the host's memory without the CPU.
+    assert [efa_of("hopper", gpudirect=False), efa_of("blackwell", gpudirect=False)] == ["efa2", "efa3"]
+
+
+def test_the_third_efa_has_the_second_s_rates_and_shorter_hops():
+    second, third = (costs().of_network(name) for name in ("efa2", "efa3"))
+    assert third.hop("ll") == pytest.approx(0.65 * second.hop("ll"))
+    assert third.hop("simple") == pytest.approx(0.65 * second.hop("simple"))
+    assert (third.efficiency, third.protocols) == (second.efficiency, second.protocols)
 
 
 @pytest.mark.parametrize(("nic", "rate"), [(0.125 * GB, 0.98 * 0.125 * GB), (12.5 * GB, 0), (50 * GB, 0)])
