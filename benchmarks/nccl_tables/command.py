@@ -37,10 +37,10 @@ SimAI and ASTRA-sim are their published formulas of a ring, for the machines who
 (`benchmarks/nccl_tables/peers.py`). All three: median of the rows that they predict, and ours on the same rows. How a
 time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of this repository.
 
-All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: another kind of measurement
-than nccl-tests. Below some 4 MiB they show the pace of the slowest host, one constant for each generation, from two of
-the seven tables (`benchmarks/nccl_tables/host_pace.py`). The index trusts them from 1 MB on: the second line leaves
-smaller sizes out, all others have them.
+All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: another kind of
+measurement than nccl-tests. Below some 4 MiB they show the pace of the slowest host, one constant for each generation,
+from two of the seven tables (`benchmarks/nccl_tables/host_pace.py`). The index trusts them from 1 MB on: the second
+line leaves smaller sizes out, all others have them.
 
 Misses with a known reason: `vidur_*` below 1 MB where rank 0's own host was the slowest, so that its kernels did not
 wait; `alps_*` (Slingshot): the steps at which NCCL leaves LL are not those of NCCL's estimate, and one or two rows each
