@@ -37,18 +37,22 @@ SimAI and ASTRA-sim are their published formulas of a ring, for the machines who
 (`benchmarks/nccl_tables/peers.py`). All three: median of the rows that they predict, and ours on the same rows. How a
 time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of this repository.
 
-Of `vidur_*` the index says that below 1 MB the waiting for other ranks was measured: the second line leaves these sizes
-out, all others have them.
+All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: another kind of
+measurement than nccl-tests. Below some 4 MiB they show the pace of the slowest host, one constant for each generation,
+from two of the seven tables (`benchmarks/nccl_tables/host_pace.py`). The index trusts them from 1 MB on: the second
+line leaves smaller sizes out, all others have them.
 
-Misses with a known reason: `vidur_*` below 1 MB, where the waiting of rank 0 for the others was measured; `alps_*`
-(Slingshot): the steps at which NCCL leaves LL are not NCCL's estimate without the plugin's latency, and one or two rows
-each on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have two times at small
-sizes, 7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_16x8_ar` is what four NICs of 100
-Gbit/s would give, and its operator's have 200; `oci_a100_2x8_ar_jp` is the untuned twin of `oci_a100_2x8_ar_oke`.
-Misses of ours: CollNet at 1 to 30 MiB and its rate at large sizes (`cw_a100_4x8_ar`, `cw_x_4x8_ar`, `abci_*`), trees
-over 20 racks (`cw_gb200_360x4_ar`), NVLink SHARP over two racks below 4 GiB (20 to 27 %), rings of 1,024 ranks
-(`h100_128x8_ar_ring_ll128`), messages of 128 KiB to 1 MiB that the CPU copies (EFA before P4d), NCCL 2.4, one GPU a
-machine on EFA without GPUDirect (`aws_g7e`), the size at which PCIe machines leave LL (1 MiB on RTX PRO 6000).
+Misses with a known reason: `vidur_*` below 1 MB where rank 0's own host was the slowest, so that its kernels did not
+wait; `alps_*` (Slingshot): the steps at which NCCL leaves LL are not those of NCCL's estimate, and one or two rows each
+on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have two times at small sizes,
+7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_16x8_ar` is what four NICs of 100 Gbit/s
+would give, and its operator's have 200; `oci_a100_2x8_ar_jp` is the untuned twin of `oci_a100_2x8_ar_oke`: its command
+has all 16 ports, and one queue pair a connection, so that a connection is one flow; `cw_a100_4x8_ar` reaches 59 GB/s
+with CollNet, and `cw_x_4x8_ar` on the same kind of hosts 82, as predicted.
+Misses of ours: CollNet from 512 KiB to 8 MiB, trees over 20 racks (`cw_gb200_360x4_ar`), NVLink SHARP over two racks
+below 4 GiB (20 to 27 %), rings of 1,024 ranks (`h100_128x8_ar_ring_ll128`), messages of 128 KiB to 1 MiB that the CPU
+copies (EFA before P4d), NCCL 2.4, LL of 1 to 4 MiB on EFA (`aws_g7e`), the size at which PCIe machines leave LL (1 MiB
+on RTX PRO 6000).
 
 What each mechanism is worth stands in [nccl.md](nccl.md).
 """
@@ -95,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "schema": 1, "rows": [_json(row) for rows in found.values() for row in rows],
             "unknown": unknown,
             "summary": {n: {k: None if np.isnan(v) else v for k, v in some.items()} for n, some in sums.items()},
-            "tables": [{"id": t.id, "healthy": t.healthy, "known": t.is_known, "fitted": t.id in known.fitted_on,
+            "tables": [{"id": t.id, "healthy": t.healthy, "known": t.is_known, "fitted": t.is_fitted(known),
                         "assumed": list(t.assumed)} for t in tables],
         })  # fmt: skip
     return 0

@@ -95,7 +95,7 @@ def fit(known: Costs, section: str, tables: Sequence[Table]) -> Costs:
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
         there = at(logs)
         found = [
-            math.log(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds / time)
+            math.log(t.shown(predict(t.site, t.operation, size, t.algorithm, t.protocol, there).seconds) / time)
             for t in tables if t.site is not None for size, time in t.rows
         ]  # fmt: skip
         return np.array([*found, *(STRENGTH * logs)])
@@ -114,7 +114,7 @@ def scores(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], list[
         for size, time in t.rows:
             if t.site is not None and size >= t.trusted_from:
                 ours = predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds
-                by_class.setdefault(spread_class(t.site.setting.n_nodes, size), []).append(time / ours)
+                by_class.setdefault(spread_class(t.site.setting.n_nodes, size), []).append(time / t.shown(ours))
         for name, some in by_class.items():
             found.setdefault(name, []).extend((score, 1 / len(some)) for score in some)
     return found
@@ -125,7 +125,7 @@ def spread(known: Costs, tables: Sequence[Table]) -> dict[tuple[str, str], tuple
 
     That is split-conformal prediction: tables that nothing was fitted on are the calibration set.
     """
-    kept = [t for t in tables if t.healthy and t.id not in known.fitted_on and not usable(t, known)]
+    kept = [t for t in tables if t.healthy and not t.is_fitted(known) and not usable(t, known)]
     return {name: (_quantile(some, 0.1), _quantile(some, 0.9)) for name, some in scores(known, kept).items()}
 
 

@@ -145,7 +145,8 @@ def _errors(known: Costs, tables: Iterable[Table]) -> tuple[float, float, float]
         assert t.site is not None
         for size, time in _trusted(t):
             sizes.append(size)
-            errors.append(abs(predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds / time - 1))
+            ours = predict(t.site, t.operation, size, t.algorithm, t.protocol, known).seconds
+            errors.append(abs(t.shown(ours) / time - 1))
     large, found = np.array(sizes) >= LARGE, np.array(errors)
     medians = (float(np.median(found[part])) if part.any() else float("nan") for part in (large, ~large))
     return *medians, float(np.percentile(found, 90))  # type: ignore[return-value]
@@ -154,7 +155,7 @@ def _errors(known: Costs, tables: Iterable[Table]) -> tuple[float, float, float]
 def covered(known: Costs, own: Iterable[Table], others: Sequence[Table]) -> tuple[bool, ...]:
     """Return which rows of tables that nothing was fitted on lie in the intervals that other tables give."""
     intervals = spread(known, others)
-    mine = scores(known, [table for table in own if table.id not in known.fitted_on])
+    mine = scores(known, [table for table in own if not table.is_fitted(known)])
     return tuple(
         intervals[name][0] <= score <= intervals[name][1]
         for name, some in mine.items() if name in intervals for score, _ in some

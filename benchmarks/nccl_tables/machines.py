@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.nccl_tables.host_pace import FITTED_ON, host_pace
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
+from commsim.software.nccl.gpu_costs import Costs
 from commsim.software.nccl.prediction import Site
 from commsim.software.nccl.search import (
     CHANNEL_GBS,
+    REPORTED_LATENCY,
     Channels,
     Setting,
     doubled,
@@ -76,6 +79,8 @@ class Table:
         Why `site` is None.
     trusted_from : int, bytes
         Size below which the index says that something else was measured, such as the waiting for other ranks.
+    host_pace : float, s
+        Time that the slowest host takes for a call, where that was measured (:mod:`benchmarks.nccl_tables.host_pace`).
     """
 
     id: str
@@ -90,6 +95,15 @@ class Table:
     assumed: tuple[str, ...] = ()
     why_not: str = ""
     trusted_from: int = 0
+    host_pace: float = 0.0
+
+    def is_fitted(self, known: Costs) -> bool:
+        """Whether a constant was fitted on it."""
+        return self.id in (*known.fitted_on, *FITTED_ON)
+
+    def shown(self, seconds: float) -> float:
+        """Return the time that the table shows of a call that takes so long."""
+        return max(seconds, self.host_pace)
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
@@ -142,6 +156,7 @@ def _table(folder: Path, line: dict[str, str]) -> Table:
         line["id"], operation, algorithm, line["forced_proto"].lower(), site, line["healthy"] == "yes",
         version is not None and nics, tuple((size, time) for size, time in rows if size >= SMALLEST),
         line["source"].split(":")[0], tuple(assumed), why_not, int(trusted[1]) * 10**6 if trusted else 0,
+        host_pace(line["notes"], operation, site.setting.gpu) if site else 0.0,
     )  # fmt: skip
 
 
@@ -255,7 +270,8 @@ def _setting(
     path = "PHB" if is_pcie else "NVL"
     # A NIC behind the CPU: on GH200 by design, and where the plugin stages.
     near = "PHB" if "phb" in words or "gpudirect off" in words or "no gpudirect" in words else "PIX"
-    ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, 0.0, path, near)
+    reported = REPORTED_LATENCY.get(network, 0.0)
+    ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, reported, path, near)
     tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring
     channels = {"ring": ring, "tree": tree}
     has_switch = re.search(r"nvswitch|dgx|hgx|nvl72|sxm|\bp5\b|a3-", words) and "no nvswitch" not in words
@@ -264,7 +280,7 @@ def _setting(
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= link), 0.0)
         if heads > 1:
             outside = min(each, nic * n_nics / heads) if n_nodes > 1 else fastest
-            channels["nvls"] = Channels(heads, each, outside, 0.0, path, near)
+            channels["nvls"] = Channels(heads, each, outside, reported, path, near)
     return Setting(n, n_nodes, gpu, "intel", channels, one_nic_tree=n_nics == 1)
 
 

@@ -24,7 +24,7 @@ from topologies.star import star
 
 # Rate of links that are in nobody's way, bytes/s.
 WIDE = 1e13
-NETS = {"efa2": "efa", "efa_staged": "efa", "": "infiniband"}
+NETS = {"efa2": "efa", "efa3": "efa", "efa_staged": "efa", "": "infiniband"}
 
 
 def network_of(site: Site) -> Network:
@@ -37,7 +37,7 @@ def network_of(site: Site) -> Network:
     """
     where = site.setting
     per_node = where.n_ranks // where.n_nodes
-    n_nics = min(site.n_nics, per_node) if where.n_nodes > 1 else 1  # several NICs of a GPU work as one
+    n_nics = nics_of(site)
     nic = site.nics / n_nics if where.n_nodes > 1 else WIDE
     link = site.link if np.isfinite(site.link) and site.link else WIDE
     parts = Parts()
@@ -53,6 +53,11 @@ def network_of(site: Site) -> Network:
     machine = dataclasses.replace(machine, hardware=write_hardware(facts))
     fabric = star(where.n_nodes * n_nics, nic, 0.0) if nics else None
     return machine if fabric is None else attach_machines(fabric, machine)
+
+
+def nics_of(site: Site) -> int:
+    """Return how many NICs a machine of the network has: several NICs of a GPU work as one."""
+    return min(site.n_nics, site.setting.n_ranks // site.setting.n_nodes) if site.setting.n_nodes > 1 else 1
 
 
 def question_of(site: Site, operation: str, algorithm: str = "", protocol: str = "") -> tuple[Scenario, NcclPlan]:
@@ -71,5 +76,6 @@ def question_of(site: Site, operation: str, algorithm: str = "", protocol: str =
     scenario = scenario_of(f"nccl_{operation}{':' * bool(forced)}{forced}", network_of(site))
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
-    launch = dataclasses.replace(plan.launch, setting=site.setting, given_site=site, _cells={})
+    joined = dataclasses.replace(site, n_nics=nics_of(site))
+    launch = dataclasses.replace(plan.launch, setting=site.setting, given_site=joined, _cells={})
     return scenario, dataclasses.replace(plan, launch=launch, _at={})

@@ -96,8 +96,8 @@ def rows_of(table: Table, known: Costs) -> list[Row]:
         others = simai(site, table.operation, size), astra_ring(site, table.operation, size)
         rows.append(
             Row(
-                table.id, table.operation, size, measured, ours.time, low, high, how, tuner, *others,
-                table.id in known.fitted_on,
+                table.id, table.operation, size, measured, table.shown(ours.time), table.shown(low), table.shown(high),
+                how, tuner, *others, table.is_fitted(known),
             )
         )  # fmt: skip
     return rows

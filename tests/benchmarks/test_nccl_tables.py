@@ -11,6 +11,7 @@ import pytest
 from benchmarks.nccl_tables import command
 from benchmarks.nccl_tables import rows as nccl_tables
 from benchmarks.nccl_tables.fit import TABLES, spread
+from benchmarks.nccl_tables.host_pace import PACE
 from benchmarks.nccl_tables.left_out import covered, left_out, system_of
 from benchmarks.nccl_tables.machines import read_tables
 from commsim.core.errors import InputError
@@ -83,6 +84,18 @@ def test_sizes_that_the_index_does_not_trust_are_left_out_of_one_class_only(tmp_
     tables = {table.id: table for table in read_tables(tmp_path)}
     sums = nccl_tables.summary(tables, {i: nccl_tables.rows_of(t, costs()) for i, t in tables.items()})
     assert (sums["all healthy"]["rows"], sums[nccl_tables.TRUSTED]["rows"]) == (3, 2)
+
+
+def test_kernel_times_of_a_rank_show_the_pace_of_the_slowest_host(tmp_path):
+    timed = DGX | {"notes": "CUDA kernel time from the kineto profiler on rank 0"}
+    rows = [(1024, 37, "", ""), (2**29, 2111, "", "")]
+    folder(tmp_path, a=(timed, rows), b=(DGX, rows), send=(timed | {"operation": "sendrecv"}, rows))
+    (small, large), (plain, same), (send, _) = (
+        [row.predicted for row in nccl_tables.rows_of(table, costs())] for table in read_tables(tmp_path)
+    )
+    assert small == PACE["hopper"] > plain
+    assert large == same
+    assert send < PACE["hopper"]
 
 
 def test_a_folder_without_an_index_is_refused_in_one_line(tmp_path, capsys):

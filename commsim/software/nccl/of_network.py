@@ -17,6 +17,7 @@ from commsim.software.nccl.machine_links import has_nvls, links_inside, links_ou
 from .search import (
     CHANNEL_GBS,
     MAX_HEADS,
+    REPORTED_LATENCY,
     SINCE_HOPPER,
     Assumption,
     Channels,
@@ -26,6 +27,7 @@ from .search import (
     packed_channels,
     tree_intra,
 )
+from .site import efa_of
 
 # NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
 _ROW_OF = {"turing": "volta", "ada": "ampere"}
@@ -118,9 +120,13 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         if staged < outside:
             outside = staged
             assumed.append(Assumption(f"bytes go through the host's memory, {outside / 1e9:.4g} GB/s for a NIC"))
+    if given.net_latency is None and many and given.by_pattern is None:
+        name = efa_of(gpu, hardware.get("gpudirect") != "no") if net == "efa" else net
+        reported = REPORTED_LATENCY.get(name, 0.0)
+        given = replace(given, net_latency=reported)
+        does = f"reports a latency of {reported * 1e6:.4g} us" if reported else "adds no latency"
+        assumed.append(Assumption(f"the network plugin {does}", "--net-latency"))
     channels = _channels(gpu, inside, path, outside, n_nics, many, net, given, near, assumed)
-    if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
-        assumed.append(Assumption("the network plugin adds no latency", "--net-latency"))
     if many and given.channels is None and given.by_pattern is None:
         ring = channels["ring"]
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside, int(counts[0])))

@@ -11,7 +11,7 @@ from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .model_versions import MODELS
-from .search import MAX_HEADS, PROTOCOLS, Setting
+from .search import LL_HOP_OF_SEVERAL, MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
@@ -239,7 +239,10 @@ def ways_of(site: Site, known: Costs) -> Ways:
     if site.setting.n_nodes == 1 and site.p2p:
         return Ways(link, primitives, ll_link=ll_share)
     per_node = site.setting.n_ranks // site.setting.n_nodes
-    return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share, max(1, site.n_nics), per_node)
+    return Ways(
+        link, primitives, known.of_network(site.network), site.nics, ll_share, max(1, site.n_nics), per_node,
+        LL_HOP_OF_SEVERAL.get(gpu, 1.0),
+    )  # fmt: skip
 
 
 def cell_seconds(

@@ -57,6 +57,6 @@ def efa_of(gpu: str, gpudirect: bool) -> str:
     gpudirect : bool
         Whether NICs reach the GPUs' memory. Without it a new EFA still writes to the host's memory by itself.
     """
-    if gpu in SINCE_HOPPER:  # another EFA than that of P4d: it writes to the receiver's memory by itself
-        return "efa2"
+    if gpu in SINCE_HOPPER:  # others than that of P4d: they write to the receiver's memory by themselves
+        return "efa3" if gpu == "blackwell" else "efa2"
     return "efa" if gpudirect else "efa_staged"

@@ -13,9 +13,10 @@ messages of its channels one after another.
 Channels share the links of their GPU: a step takes no less than its chunk over the channel's share of the link. In the
 first loop all channels take the same steps at once and wait for each other: the two limits are joined as the root of
 the sum of squares. From the second loop on they are out of step, so that while one waits others have the link, and the
-larger limit counts. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them. The rate of a
-channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single primitives of a
-GH200.
+larger limit counts. So it does in a machine with LL from the first loop on: its lines of 16 bytes leave one by one, and
+those of all channels mix on the link. With this NVLinks need no efficiency: rings reach the rate that NCCL gives them.
+The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send) and 37 (receive, reduce, send) for single
+primitives of a GH200.
 
 References
 ----------
@@ -63,6 +64,8 @@ class Ways:
         Share of `link` that LL reaches besides its flags.
     n_nics, per_node : int
         NICs of a machine, and its ranks.
+    ll_hop : float
+        Times that a hop inside a machine takes longer with LL than in a call on one machine.
     """
 
     link: float
@@ -72,6 +75,11 @@ class Ways:
     ll_link: float = 1.0
     n_nics: int = 1
     per_node: int = 1
+    ll_hop: float = 1.0
+
+    def hop(self, protocol: str) -> float:
+        """Return the latency of a hop inside a machine."""
+        return self.primitives.hop(protocol) * (self.ll_hop if protocol == "ll" else 1.0)
 
     def inside(self, protocol: str) -> float:
         """Return the data rate of a GPU's links."""
@@ -90,6 +98,10 @@ class Ways:
     def sharing(self, n_channels: int) -> int:
         """Return how many of so many channels leave the machine by the same rank, whose proxy serves one at a time."""
         return -(-n_channels // min(self.n_nics, self.per_node))
+
+    def nics_of(self, n_channels: int) -> int:
+        """Return by how many NICs so many channels leave the machine."""
+        return min(n_channels, self.n_nics, self.per_node)
 
 
 def both(a: float, b: float) -> float:
@@ -141,18 +153,19 @@ def ring_time(ways: Ways, call: Call) -> float:
 
 def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
     p, protocol = ways.primitives, call.protocol
-    first, later = step_times(ways, protocol, chunk, slices, p.hop(protocol))
+    first, later = step_times(ways, protocol, chunk, slices, ways.hop(protocol))
     by_link = chunk * n / ways.inside(protocol)
     more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
     if ways.plugin is None:
-        return n_steps * both(first, by_link) + more, n_steps * max(later, by_link) + more
+        waited = max(first, by_link) if protocol == "ll" else both(first, by_link)
+        return n_steps * waited + more, n_steps * max(later, by_link) + more
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
     wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
-    hop = ways.plugin.hop(protocol, wire)
-    each = ways.plugin.post + ways.plugin.announced(protocol, wire)
+    hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
     sharing = ways.sharing(n)  # channels whose messages follow each other
+    turn = sharing * ways.plugin.post + ways.plugin.announced(protocol, wire, ways.nics_of(n), sharing)
     hop += (sharing - 1) * ways.plugin.post
     net_first, net_later = step_times(ways, protocol, chunk, slices, hop, over_network=True)
     # Where the CPU copies, the receiver's copy of the last slice of a step has nothing left to overlap with.
@@ -163,7 +176,7 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
         return round_trip + more, n_steps * max(later, net_later, by_nic) + more
     slowest = max(by_link, by_nic)
-    queue = n_steps * sharing * each
+    queue = n_steps * turn
     first_loop = max(both(round_trip, n_steps * slowest), queue)
     # Later loops follow each other round the ring: its hops count together, the slowest link alone.
     later_loop = max((n_steps - crossing) * later + crossing * net_later, n_steps * slowest, queue)
@@ -197,21 +210,23 @@ def tree_time(ways: Ways, call: Call) -> float:
     by_link = chunk * n / ways.inside(protocol)
     inner = 2 * (per_node - 1)
     if protocol == "simple":  # a chunk is passed on when it is there
-        total = p.launch + inner * both(one + p.hop(protocol), by_link)
+        total = p.launch + inner * both(one + ways.hop(protocol), by_link)
     else:  # its lines are passed on as they come, the whole passes once
-        total = p.launch + inner * p.hop(protocol) + (both(one, by_link) if inner else 0.0)
+        total = p.launch + inner * ways.hop(protocol) + (both(one, by_link) if inner else 0.0)
     steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
         in_network = call.algorithm != "tree"
         by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
-        hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+        wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
+        hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
         hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
             total += both(one + hop, by_nic)
         else:
             total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic / 2)
-        # With more machines a GPU waits for both children before it sends, which nothing else fills.
-        steady = both(steady, by_nic) if call.n_nodes > 2 else max(steady, by_nic)
+        # With more machines a GPU waits for both children before it sends, which nothing else fills; a network that
+        # adds has no children.
+        steady = max(steady, by_nic) if in_network or call.n_nodes == 2 else both(steady, by_nic)
         # A chunk has a message from and to each child and the parent, which the proxy posts one after another.
         peers = 1 if in_network or call.n_nodes == 2 else TREE_PEERS
         steady = max(steady, 2 * peers * ways.sharing(n) * ways.plugin.post)

@@ -66,6 +66,14 @@ def test_what_is_given_is_not_assumed():
     assert "collnet" in derive("dgx-h100@star:machines=2", collnet=True).channels
 
 
+@pytest.mark.parametrize(("machine", "latency"), [("p4d", 75e-6), ("p5", 75e-6), ("p3dn", 0.0), ("dgx-h100", 0.0)])
+def test_the_plugin_of_efa_reports_a_latency_by_which_nccl_chooses(machine, latency):
+    found = derive(f"{machine}@star:n_hosts=2" if machine == "p3dn" else f"{machine}@star:machines=2")
+    assert {channels.latency for channels in found.channels.values()} == {latency}
+    says = "reports a latency of 75 us" if latency else "adds no latency"
+    assert f"the network plugin {says} (--net-latency)" in map(str, found.assumed)
+
+
 def test_a_mesh_gives_two_of_its_four_gpus_a_third_of_the_links():
     four, two = derive("mn5").channels["ring"], derive("mn5", 2).channels["ring"]
     assert four.n * four.intra <= 18 * 20.6e9

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from collectives.nccl.call import Call
+from collectives.nccl.rules import used_channels
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.software.nccl.in_switch import direct_time, loop_of, nvls_time
@@ -67,6 +68,26 @@ def test_a_network_that_reduces_takes_a_chunk_once_however_many_machines_there_a
     assert tree_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(30 * US, rel=0.01)
 
 
+def test_a_network_that_adds_has_no_children_to_wait_for():
+    """The chain of a machine and its NICs work on different chunks: the slower sets the pace, on four machines too."""
+    call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_chain", "simple", 8)
+    link = 2 * 7 / 8 * 50 * GB  # so that both take as long
+    seconds = tree_time(Ways(link, FREE, WIRE, 50 * GB, per_node=8), call)
+    assert seconds == pytest.approx(16 * GIB / (50 * GB), rel=0.02)
+    tree = Call("all_reduce", 16 * GIB, 32, 4, "tree", "simple", 8)
+    assert tree_time(Ways(link, FREE, WIRE, 100 * GB, per_node=8), tree) == pytest.approx(2**0.5 * seconds, rel=0.02)
+
+
+def test_lines_of_ll_share_a_machine_s_links_evenly():
+    """A channel's own rate and its share of the link do not add up, as they do for the slices of Simple."""
+    rings = Primitives(0, 0, 0, 0, 0, 1 * GB, 1 * GB, 1 * GB, 0, 0, 1e15, 0, 0, 0, 1.0)
+    ll, simple = (Call("all_gather", 8 * 16 * 1024 * 8, 8, 1, "ring", name, 8) for name in ("ll", "simple"))
+    n = [used_channels(call)[0] for call in (ll, simple)]
+    bound = 7 * 16 * 1024 * 8 / GB
+    assert ring_time(Ways(2 * n[0] * GB, rings), ll) == pytest.approx(8 / 7 * bound / n[0], rel=0.01)
+    assert ring_time(Ways(n[1] * GB, rings), simple) == pytest.approx((2**0.5 + 1 / 7) * bound / n[1], rel=0.01)
+
+
 def test_collnet_direct_is_bounded_by_links_or_nics():
     """A GPU gives parts to the other heads and returns its own: 2 (p - 1) / p of the bytes; a NIC has them once."""
     call = Call("all_reduce", 16 * GIB, 32, 4, "collnet_direct", "simple", 16)
@@ -76,6 +97,27 @@ def test_collnet_direct_is_bounded_by_links_or_nics():
     assert direct_time(Ways(1e15, FREE, WIRE, 100 * GB, per_node=8), call) == pytest.approx(
         16 * GIB / (100 * GB), rel=0.02
     )
+
+
+def test_a_chunk_that_the_network_adds_comes_back_later():
+    """By what NCCL's own hop of CollNet direct has more than that of a tree."""
+    small = Call("all_reduce", 1024, 32, 4, "collnet_direct", "simple", 1)
+    hop = Plugin(0, 0, 14 * US, 1.0, post=0.0)
+    assert direct_time(Ways(1e15, FREE, hop, 1e15, per_node=8), small) == pytest.approx(31 * US, rel=0.01)
+
+
+def test_the_slowest_nic_s_announcements_hold_a_step():
+    """One NIC waits 10 us, the slowest of four 1 + 1/2 + 1/3 + 1/4 times that; a NIC's turns follow each other."""
+    plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=10 * US, post=0.0)
+    assert plugin.hop("ll", 5000, 4) == 0
+    assert plugin.hop("ll", 5001) == pytest.approx(10 * US)
+    assert plugin.hop("ll", 5001, 4) == pytest.approx(25 / 12 * 10 * US)
+    assert plugin.announced("ll", 5001, 1, 4) == pytest.approx(40 * US)
+    assert plugin.announced("ll", 5001, 4, 4) == pytest.approx((4 + 2 * 13 / 12) * 10 * US)
+    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    one, two, four, eight = (tree_time(ways, Call("all_reduce", n * 4096, 8, 2, "tree", "ll", 8)) for n in (1, 2, 4, 8))
+    assert (one, two, four) == pytest.approx((20 * US, 30 * US, 500 / 12 * US), rel=1e-5)
+    assert eight == pytest.approx(four)  # two messages of each NIC under way together
 
 
 @pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
@@ -315,11 +357,12 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
 
 
 def test_announced_messages_of_a_nic_follow_each_other():
-    """16 channels of 2 x 4 ranks, 4 of them on each NIC, 14 steps: so many announcements, however fast the rest is."""
+    """16 channels of 2 x 4 ranks, 4 of them on each of 4 NICs, 14 steps: the slowest NIC holds each step."""
     plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=12 * US, post=0.0)
     call = Call("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
     ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
-    assert ring_time(ways, call) == pytest.approx(14 * 4 * 12 * US, rel=1e-3)
+    slowest = 4 + 2 * (1 / 2 + 1 / 3 + 1 / 4)  # of four sums of four waits, in mean waits
+    assert ring_time(ways, call) == pytest.approx(14 * slowest * 12 * US, rel=1e-3)
     small = Call("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
     assert ring_time(ways, small) < 1 * US
 
@@ -343,7 +386,15 @@ def test_a_cpu_that_copies_bounds_each_rank():
     assert Ways(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
     assert Ways(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
     assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
-    assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
+    # These write to the host's memory without the CPU.
+    assert [efa_of("hopper", gpudirect=False), efa_of("blackwell", gpudirect=False)] == ["efa2", "efa3"]
+
+
+def test_the_third_efa_has_the_second_s_rates_and_shorter_hops():
+    second, third = (costs().of_network(name) for name in ("efa2", "efa3"))
+    assert third.hop("ll") == pytest.approx(0.65 * second.hop("ll"))
+    assert third.hop("simple") == pytest.approx(0.65 * second.hop("simple"))
+    assert (third.efficiency, third.protocols) == (second.efficiency, second.protocols)
 
 
 @pytest.mark.parametrize(("nic", "rate"), [(0.125 * GB, 0.98 * 0.125 * GB), (12.5 * GB, 0), (50 * GB, 0)])
