@@ -12,7 +12,10 @@ from .flags import Flags, Verb, flag, switched
 class Conversion(Flags):
     """What a conversion in either direction may need."""
 
-    network: str | None = flag(metavar="NAME|FILE", help="network for which a collective is built, or an ASTRA-sim system layer or htsim's flows are read or written")
+    network: str | None = flag(
+        metavar="NAME|FILE",
+        help="network for which a collective is built, ASTRA-sim's system layer is read, or htsim's flows are written",
+    )
     operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
 
 
