@@ -40,7 +40,10 @@ class Scoring(Flags):
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
     quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
-    check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
+    check: bool = switched(
+        help="also simulate the jobs, and report where that disagrees with the scores (place score: agrees is whether "
+        "the score is 1 just where no iteration takes over 0.1 %% longer than alone)"
+    )
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
     )
