@@ -31,7 +31,8 @@ class Config(Faults, WithJson):
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
-        metavar="NAME", help="dense way that sparse ones are compared with over densities (default: the fastest)"
+        metavar="NAME",
+        help="dense algorithm against which the crossover over densities is found (default: the fastest)",
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")

@@ -197,7 +197,8 @@ class Config(Faults, Placing, WithJson):
     )
     size: tuple[str, ...] = repeated(
         metavar="SIZE",
-        help="also print NCCL's estimate for every algorithm at this size, and the time that run predicts; repeatable",
+        help="also print, for this size, NCCL's estimate for every algorithm and the time that commsim run predicts; "
+        "repeatable",
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
     gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")

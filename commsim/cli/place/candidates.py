@@ -40,10 +40,7 @@ class Scoring(Flags):
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
     quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
     longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
-    check: bool = switched(
-        help="also simulate the jobs, and report where that disagrees with the scores (place score: agrees is whether "
-        "the score is 1 just where no iteration takes over 0.1 %% longer than alone)"
-    )
+    check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
     )
@@ -86,6 +83,10 @@ class ScoreConfig(Scoring):
     DEFAULTS: ClassVar[dict[str, str]] = {"longest": "10s"}
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
+    check: bool = switched(
+        help="also simulate the jobs; agrees: the score is 1 exactly when no job's iterations become more than 0.1 %% "
+        "longer"
+    )
 
 
 def run(config: Config) -> Answer:

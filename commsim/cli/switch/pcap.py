@@ -18,8 +18,8 @@ COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "deliv
            "wrong", "chunks resent", "time(ms)", "M elem/s")  # fmt: skip
 LEAST = ("dup. results", "M elem/s", "protocol", "delivered", "switch")
 LOST = (
-    "chunks resent: a contribution to them came again; each message of these (RDMA: of several chunks) lost a packet at "
-    "least, which leaves none here, unless a timeout was too short"
+    "chunks resent: a contribution to them came again; each message of these (RDMA: of several chunks) lost a packet "
+    "at least, which leaves none here, unless a timeout was too short"
 )
 
 
