@@ -76,6 +76,4 @@ def question_of(site: Site, operation: str, algorithm: str = "", protocol: str =
     scenario = scenario_of(f"nccl_{operation}{':' * bool(forced)}{forced}", network_of(site))
     plan = plan_of(scenario)
     assert isinstance(plan, NcclPlan)
-    joined = dataclasses.replace(site, n_nics=nics_of(site))
-    launch = dataclasses.replace(plan.launch, setting=site.setting, given_site=joined, _cells={})
-    return scenario, dataclasses.replace(plan, launch=launch, _at={})
+    return scenario, plan.taken_for(site.setting, dataclasses.replace(site, n_nics=nics_of(site)))

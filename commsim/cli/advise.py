@@ -16,7 +16,7 @@ from .flags.faults import Faults
 COSTS = ("overhead", "reduce_rate", "software")
 OPERATIONS = ("all_reduce", "expert_exchange")
 # Flags that an exchange of experts has no use for.
-OF_TENSORS = ("size", "density", "block", "gradients", "servers", "lossy", "programmable")
+OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lossy", "programmable")
 
 
 class Config(Faults, WithJson):
@@ -30,6 +30,10 @@ class Config(Faults, WithJson):
     workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or the number of gradients)")
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
+    against: str | None = flag(
+        metavar="NAME",
+        help="dense algorithm against which the crossover over densities is found (default: the fastest)",
+    )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
     gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
@@ -65,7 +69,7 @@ def run(config: Config) -> Answer:
         placement=config.placement, routing=config.routing, seed=config.seed or 0, fail=config.fail,
         scale=config.scale, **costs,
     )  # fmt: skip
-    crossover, servers = advice.crossover(), advice.servers()
+    crossover, servers = advice.crossover(config.against or ""), advice.servers()
     parts = [*parts_of_advice(advice), *remarks((*crossover.remarks, *servers.remarks))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
     return Answer(parts, advice.rows(), config.flags(), more)

@@ -132,6 +132,11 @@ def _about(
     yield f"{counted(len(small), 'job')} on {size}, {name}"
     if len(small) < len(jobs):
         yield f"left out: {counted(len(jobs) - len(small), 'job')} of more than {counted(config.largest or 0, 'GPU')}"
+    if n_whole := sum(job.gpus >= machines.n_gpus for job in small):
+        yield (
+            f"{counted(n_whole, 'job')} with all GPUs of the cluster: each waits until no other one runs; --largest "
+            "leaves out jobs"
+        )
     if machines.inference.any():
         yield f"inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
     if any(job.model for job in small):

@@ -12,7 +12,10 @@ from .flags import Flags, Verb, flag, switched
 class Conversion(Flags):
     """What a conversion in either direction may need."""
 
-    network: str | None = flag(metavar="NAME|FILE", help="network, for ASTRA-sim's system layer and htsim's flows")
+    network: str | None = flag(
+        metavar="NAME|FILE",
+        help="network for which a collective is built; also for ASTRA-sim's system layer and htsim's flows",
+    )
     operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_size, microseconds, parse_bandwidth, parse_nccl_size, parse_time
@@ -12,25 +12,45 @@ from commsim.software.nccl.search import GENERATIONS
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
+from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.software.nccl.choice import Cell, Range
-    from commsim.software.nccl.prediction import Site
     from commsim.software.nccl.search import Setting
     from commsim.software.nccl.tuner_rules import Rule
 
+# Share of an uncontended time from which it is printed beside a longer one.
+SLOWED = 0.005
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
+class Asked(NamedTuple):
+    """Where NCCL runs, and what it takes that for.
+
+    Parameters
+    ----------
+    config : Config
+        Flags.
+    network : Network
+        Network, with its faults.
+    setting : Setting
+        What NCCL takes it and its ranks for.
+    """
+
+    config: Config
+    network: Network
+    setting: Setting
+
+
 def explain_operation(
-    setting: Setting, operation: str, largest: int, sizes: Sequence[int], site: Site | None = None
+    asked: Asked, operation: str, largest: int, sizes: Sequence[int]
 ) -> tuple[list[Part], dict[str, Any], list[Rule]]:
     """Return the table and the choices of one operation.
 
     Parameters
     ----------
-    setting : Setting
+    asked : Asked
         The network and its ranks, as NCCL sees them.
     operation : str
         One that NCCL has a model of.
@@ -38,8 +58,6 @@ def explain_operation(
         Up to where choices are given.
     sizes : sequence of int, bytes
         Sizes at which the times of all cells are given too.
-    site : Site, optional
-        Links and network: then what we predict is beside NCCL's estimates.
 
     Returns
     -------
@@ -47,11 +65,11 @@ def explain_operation(
         What is shown, the JSON row, and the choices as rules for the tuner plugin.
     """
     from commsim.software.nccl.choice import cell_time, cells, ranges
-    from commsim.software.nccl.prediction import FASTER, faster_than_chosen, predict
     from commsim.software.nccl.search import PROTOCOLS
     from commsim.software.nccl.symmetric_kernels import kernels
     from commsim.software.nccl.tuner_rules import Rule
 
+    setting = asked.setting
     table = cells(setting, operation)
     chosen = ranges(setting, operation, largest, table)
     rows = [[_interval(r), r.cell.name, r.why] for r in chosen]
@@ -62,12 +80,8 @@ def explain_operation(
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
         said.append(f"{operation} {size} B: " + ", ".join(f"{name} {microseconds(time, 1)} us" for time, name in times))
-    predicted = {size: predict(site, operation, size) for size in sizes} if site else {}
-    for size, p in predicted.items():
-        within = f"{microseconds(p.low, 1)} to {microseconds(p.high, 1)}" if p.low < p.high else "interval unknown"
-        said.append(f"{operation} {size} B: predicted {microseconds(p.seconds, 1)} us ({within}), {p.how}")
-        if site is not None and (best := faster_than_chosen(site, operation, size)):
-            said.append(FASTER.format(operation, size, best.how, microseconds(best.seconds, 1)))
+    predicted, told = _predicted(asked, operation, sizes)
+    said += told
     said += _symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -83,8 +97,7 @@ def explain_operation(
         "at_size": [{"size_B": size, "time_s": times} for size, times in at.items()],
         "symmetric": [{"size_B": size, "kernels": [{"kernel": k.name, "time_s": k.time, "blocks": k.blocks}
                                                    for k in kernels(setting, operation, size)]} for size in sizes],
-        "predicted": [{"size_B": size, "time_s": p.seconds, "low_s": p.low, "high_s": p.high, "how": p.how}
-                      for size, p in predicted.items()],
+        "predicted": predicted,
     }  # fmt: skip
     return [Lines([""]), *_cells(operation, table, PROTOCOLS), choices, *remarks(said)], row, rules
 
@@ -111,6 +124,48 @@ def _cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> l
     return [Table(["algorithm", *protocols], rows, title), *remarks(said)]
 
 
+def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Predict what NCCL chooses, as ``commsim run`` does; nothing where costs are not known."""
+    from commsim.scenario.plans.nccl import NcclPlan
+    from commsim.scenario.read import scenario_of
+    from commsim.scenario.solve import plan_of, solve
+    from commsim.software.nccl.choice import Cell
+
+    if not sizes:
+        return [], []
+    config = asked.config
+    version = f":version={config.nccl_version}" if config.nccl_version else ""
+    scenario = scenario_of(
+        f"nccl_{operation}{version}", asked.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed
+    )
+    plan = plan_of(scenario)
+    assert isinstance(plan, NcclPlan)
+    plan = plan.taken_for(asked.setting)
+    launch = plan.launch
+    if why := launch.why_links_only(sizes[0], launch.parameters(sizes[0])):
+        return [], [f"no prediction: {why}"]
+    rows, said = [], []
+    for size in sizes:
+        try:
+            result = solve(scenario, [size], plan=plan).results[0]
+        except InputError as error:  # no such switch in the network, where --collnet or --nvls assume one
+            said.append(f"{operation} {size} B: no prediction: {error}")
+            continue
+        parameters = launch.parameters(size)
+        cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
+        costs = launch.costs(size, parameters)
+        low, high = result.interval or (result.time, result.time)
+        alone = result.time if costs is None else costs.seconds
+        rows.append({"size_B": size, "time_s": result.time, "low_s": low, "high_s": high, "how": cell.name,
+                     "uncontended_s": alone})  # fmt: skip
+        within = f"{microseconds(low, 1)} to {microseconds(high, 1)}" if low < high else "interval unknown"
+        is_slowed = result.time > alone * (1 + SLOWED)
+        beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
+        time = microseconds(result.time, 1)
+        said.append(f"{operation} {size} B: predicted {time} us ({within}), {cell.name}, as commsim run{beside}")
+    return rows, said + plan.remarks_of_sizes(sizes)
+
+
 def _symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> Iterator[str]:
     """Describe what NCCL would take, and when, if both buffers were registered as symmetric windows."""
     from commsim.software.nccl.symmetric_kernels import kernels, why_none
@@ -132,17 +187,18 @@ def _interval(choice: Range) -> str:
     return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
 
 
-class Config(Placing, WithJson):
+class Config(Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
-    seed: int = flag(default=0, help="seed of random placement")
     nccl_version: str | None = flag(metavar="2.8..2.30", help="NCCL release whose rules are used (default: 2.30)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
     size: tuple[str, ...] = repeated(
-        metavar="SIZE", help="also print the choice and the time of every algorithm at this size; repeatable"
+        metavar="SIZE",
+        help="also print, for this size, NCCL's estimate for every algorithm and the time that commsim run predicts; "
+        "repeatable",
     )
     maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
     gpu: str | None = flag(choices=GENERATIONS, help="GPU generation, if the network does not name it")
@@ -178,9 +234,11 @@ def run(config: Config) -> Answer:
         return rules_from_results(config)
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
+    from commsim.scenario.inputs import load_network
     from commsim.software.nccl.symmetric_kernels import why_none
 
-    setting, site, said = _setting(config)
+    network, said = with_faults(load_network(config.topology or ""), config)
+    setting = _setting(config, network)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
     said += [f"assumed: {line}" for line in setting.assumed]
@@ -190,7 +248,8 @@ def run(config: Config) -> Answer:
     if sizes and why_none(setting):
         said.append(f"symmetric kernels: none, {why_none(setting)}")
     operations = config.operation or OPERATIONS
-    explained = [explain_operation(setting, operation, largest, sizes, site) for operation in operations]
+    asked = Asked(config, network, setting)
+    explained = [explain_operation(asked, operation, largest, sizes) for operation in operations]
     parts = [*remarks(said), *(part for shown, _, _ in explained for part in shown)]
     if config.tuner_csv:
         from commsim.formats.nccl_plans import write_tuner
@@ -201,18 +260,16 @@ def run(config: Config) -> Answer:
     return Answer(parts, [row for _, row, _ in explained], more={"assumed": [str(line) for line in setting.assumed]})
 
 
-def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
-    """Return what NCCL takes the network for, what a prediction needs, None where that is not known, and remarks."""
+def _setting(config: Config, network: Network) -> Setting:
+    """Return what NCCL takes the network for."""
     from collectives.nccl.call import NEWEST, read_version
-    from commsim.scenario.inputs import PACKED, load_network, load_placement
+    from commsim.scenario.inputs import PACKED, load_placement
     from commsim.software.nccl.of_network import Given, setting_of
-    from commsim.software.nccl.site import site_of
 
-    network = load_network(config.topology or "")
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
-    placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed)
+    placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed or 0)
     given = Given(
         gpu=config.gpu,
         cpu=config.cpu,
@@ -225,12 +282,7 @@ def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
         version=read_version(config.nccl_version) if config.nccl_version else NEWEST,
     )
     if config.graph is None:
-        setting = setting_of(network, placement, n_ranks, given)
-        try:
-            site = site_of(network, placement, setting)
-            return setting, site, _left_out(network, setting) if config.size else []
-        except InputError as error:
-            return setting, None, [f"no prediction: {error}"] if config.size else []
+        return setting_of(network, placement, n_ranks, given)
     import dataclasses
 
     from commsim.formats.nccl_plans import read_nccl_graphs
@@ -239,21 +291,7 @@ def _setting(config: Config) -> tuple[Setting, Site | None, list[str]]:
         raise InputError("--graph and --channels both give the channels; give one of them")
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
-    setting = setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
-    return setting, None, []
-
-
-def _left_out(network: Network, setting: Setting) -> list[str]:
-    """Say where the fabric between machines is narrower than their NICs, which the times of single choices ignore."""
-    from commsim.routing.network_metrics import fabric_oversubscription
-
-    ratio = fabric_oversubscription(network)
-    if setting.n_nodes < 2 or ratio <= 1 + 1e-9:
-        return []
-    return [
-        f"the fabric is {ratio:.3g}:1 oversubscribed: times are as if it were not, since NCCL chooses so; "
-        "commsim run nccl has the fabric's"
-    ]
+    return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
 
 
 def _pair(text: str | None, name: str) -> tuple[int, float] | None:

@@ -62,7 +62,7 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
         ["paper", "figure", "case", "theirs", "ours", "unit", "error(%)", "setup"],
         [[row.paper, row.figure, row.case, f"{row.theirs:.4g}", f"{row.ours:.4g}", row.unit,
           f"{100 * row.error:+.1f}", _setup(row)] for row in rows],
-        title, least=("paper",),
+        title, least=("paper", "unit"),
     )  # fmt: skip
     notes = remarks(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows)
     parts = [table, *notes]

@@ -36,6 +36,9 @@ class CriticalPath:
         Time in which receivers added, or what had arrived waited for that.
     adder : int
         The node that added longest on the path; -1 if none did.
+    forwarding : float, s
+        Time in which packets were stored and forwarded, or waited in queues, after their last byte had left the
+        sender; 0 of other engines.
     """
 
     transfers: tuple[int, ...]
@@ -46,11 +49,13 @@ class CriticalPath:
     latency: float
     reduction: float
     adder: int
+    forwarding: float = 0.0
 
     @property
     def terms(self) -> dict[str, float]:
-        """The four times by name, s."""
-        return {
+        """The times by name, s; of packets also that of forwarding."""
+        packets = {"store and forward, queues": self.forwarding} if self.forwarding else {}
+        return packets | {
             "bandwidth": self.on_links,
             "overhead": self.overhead,
             "latency": self.latency,
@@ -58,7 +63,7 @@ class CriticalPath:
         }
 
 
-def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalPath:
+def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike, *, in_packets: bool = False) -> CriticalPath:
     """Walk from the transfer that is complete last to the one that everything waited for.
 
     Parameters
@@ -69,6 +74,8 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
         Times of all transfers.
     n_bytes : float64[n_transfers], bytes
         What each transfer put on the wire.
+    in_packets : bool
+        Whether messages went in packets, which switches store, queue and forward.
 
     Returns
     -------
@@ -86,11 +93,18 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
     while before[path[-1]] >= 0:
         complete.append(bool(by_completion[path[-1]]))
         path.append(int(before[path[-1]]))
-    return _terms(plan, trace, np.asarray(n_bytes, np.float64), np.array(path[::-1]), np.array(complete[::-1]))
+    of_path = np.array(path[::-1]), np.array(complete[::-1])
+    return _terms(plan, trace, np.asarray(n_bytes, np.float64), *of_path, in_packets=in_packets)
 
 
 def _terms(
-    plan: FlowPlan, trace: Trace, n_bytes: NDArray[np.float64], path: NDArray[np.intp], complete: NDArray[np.bool_]
+    plan: FlowPlan,
+    trace: Trace,
+    n_bytes: NDArray[np.float64],
+    path: NDArray[np.intp],
+    complete: NDArray[np.bool_],
+    *,
+    in_packets: bool,
 ) -> CriticalPath:
     """Split the time of each transfer on the path in proportion to what each cost would be by itself.
 
@@ -107,6 +121,8 @@ def _terms(
     adding = np.where(plan.op[path] == REDUCE, network.gamma[nodes[:, 1]] * n_bytes[path], 0.0)
     at_port = sending * _share(overhead, n_bytes[path] / plan.routes.rates(network)[connection])
     at_receiver = np.maximum(arriving - latency, 0.0)
+    forwarded = np.maximum(at_receiver - adding - receive, 0.0) if in_packets else np.zeros(len(path))
+    at_receiver = at_receiver - forwarded
     added = at_receiver * _share(adding, receive)
     begun = 0.0
     if costs is not None:
@@ -122,6 +138,7 @@ def _terms(
         float(latency.sum()),
         float(added.sum()),
         int(by_node.argmax()) if by_node.any() else -1,
+        float(forwarded.sum()),
     )
 
 

@@ -89,7 +89,11 @@ def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
     if value.size:
         notes.append(f"messages have the sizes of the file when it is run with -b {value.size:.0f} -e {value.size:.0f}")
     if rates := sorted({format_bandwidth(1 / cost) for cost in value.gamma[value.gamma > 0]}):
-        notes.append(f"reduction rate of the ranks in the file: {', '.join(rates[:3])}; give it with --reduce-rate")
+        notes.append(
+            f"computations after a receive are taken for reductions of what it brings, which the file does not say: "
+            f"{', '.join(rates[:3])}{' and more' if rates[3:] else ''} as a rank's mean; --reduce-rate gives it to "
+            "a run, which has none otherwise"
+        )
     return tuple(notes)
 
 

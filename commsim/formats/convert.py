@@ -7,7 +7,8 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_head, read_json, read_tree
-from commsim.scenario.collective_names import load_schedule
+from commsim.scenario.build import prepare
+from commsim.scenario.collective_names import collective_entry, load_schedule
 from commsim.scenario.inputs import load_network
 
 from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
@@ -17,6 +18,8 @@ from .programs.operations import MAX_OPS
 
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 MAX_MESSAGES = MAX_OPS // 2
+# Needs that the machines of a network decide.
+MACHINES = {"groups", "machines", "dims"}
 
 
 def format_of_target(target: str) -> str:
@@ -115,9 +118,8 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
     notes: Notes = ()
     if named:
         kind = named
-        value: Any = (
-            load_network(source) if kind == NETWORK else Sized(load_schedule(source, context.n_ranks, context.size))
-        )
+        value: Any
+        value, notes = (load_network(source), ()) if kind == NETWORK else _built(source, context)
         if kind not in kinds:
             raise InputError(f"{source} is a {kind}, and {to} holds a {' or a '.join(kinds)}")
     else:
@@ -132,6 +134,19 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
         n = value.schedule.n_transfers
         raise InputError(f"{value.schedule.name} has {n} messages; {to} is written with up to {MAX_MESSAGES}")
     return notes + write(to, kind, value, target, context)
+
+
+def _built(source: str, context: Context) -> tuple[Sized, Notes]:
+    """Build a collective for the network that is given, as a run on it does; say what a file leaves out of it."""
+    entry = collective_entry(source)[0]
+    is_nccl = "nccl" in entry.metadata["needs"]
+    notes = [f"{entry.name}: a file has messages only, and none of what the library's primitives cost"] * is_nccl
+    if context.network is not None:
+        plan = prepare(source, load_network(context.network), n_ranks=context.n_ranks)
+        return Sized((plan.at(context.size) if context.size else plan).schedule), tuple(notes)
+    if is_nccl or MACHINES & set(entry.metadata["needs"]):
+        notes.insert(0, f"{entry.name}: built as on one machine; with --topology as `commsim run` builds it there")
+    return Sized(load_schedule(source, context.n_ranks, context.size)), tuple(notes)
 
 
 def _kinds_of_target(target: str, to: str) -> tuple[str, ...]:

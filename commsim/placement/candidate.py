@@ -205,8 +205,8 @@ def estimate(
     """Estimate the iteration time of each job when the jobs start at given times.
 
     What a job sends while a link is asked for d times its capacity takes d times as long; the job is delayed by the sum
-    over an iteration on its worst link, less what its phases may be late and delay nothing. That delays do not make
-    jobs drift into, or out of, each other's way is assumed, which only a simulation can tell.
+    over an iteration on its worst link, less what its phases may be late and delay nothing. Left out are delays on its
+    other links at other times, and that a delayed phase may come into another job's way: mostly, jobs lose more.
 
     Returns
     -------
@@ -221,9 +221,8 @@ def estimate(
         elif scores.is_tight(links):
             sharing = list(links.jobs)
             circle = scores.circle(links.jobs)
-            demand = circle.rotated(shifts[sharing])
-            over = np.maximum(links.part @ demand - 1.0, 0.0)
-            sending = demand / np.maximum(scores.peak[sharing], 1e-300)[:, None]  # part of the angle, for one height
+            over = np.maximum(links.part @ circle.rotated(shifts[sharing]) - 1.0, 0.0)
+            sending = circle.sending_at(shifts[sharing])
             per_iteration = circle.period / circle.n_angles
             delay[sharing] = np.maximum(delay[sharing], np.where(over > 1e-9, over, 0.0) @ sending.T * per_iteration)
     late = np.maximum(delay - [job.slack for job in jobs], 0.0)

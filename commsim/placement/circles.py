@@ -41,6 +41,8 @@ class Circle(Value):
         What each job sends, averaged exactly over each step of time (no samples: a phase that covers half of an angle
         counts half). The excess of averages is never above the average excess, so that scores err upwards, by less
         the more angles there are.
+    sending : float64[n_jobs, reach + n_angles]
+        Part of each step in which each job sends.
     rounding : float, s
         Largest change of a period.
     is_common : bool
@@ -55,6 +57,7 @@ class Circle(Value):
     period: NDArray[np.float64]
     reach: int
     demand: NDArray[np.float64]
+    sending: NDArray[np.float64]
     rounding: float
     is_common: bool
     multiples: NDArray[np.int64]
@@ -73,7 +76,7 @@ class Circle(Value):
     def reordered(self, order: NDArray[np.intp]) -> Circle:
         """Circle of the same jobs in another order."""
         period, demand, multiples = self.period[order], self.demand[order], self.multiples[order]
-        return replace(self, period=period, demand=demand, multiples=multiples)
+        return replace(self, period=period, demand=demand, sending=self.sending[order], multiples=multiples)
 
     def distinct_positions(self, order: bool) -> NDArray[np.int64]:
         """How many of these make a difference in the long run, int64[n_jobs].
@@ -105,9 +108,16 @@ class Circle(Value):
         -------
         float64[n_jobs, n_angles], bytes/s
         """
+        return self._rotated(self.demand, shifts)
+
+    def sending_at(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Part of each angle in which each job sends, float64[n_jobs, n_angles], with shifts as in :meth:`rotated`."""
+        return self._rotated(self.sending, shifts)
+
+    def _rotated(self, rows: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         first = self.reach - np.rint((shifts % self.period) / self.step).astype(np.int64)
         n = self.n_angles
-        return np.array([row[a : a + n] for row, a in zip(self.demand, first.tolist(), strict=True)])
+        return np.array([row[a : a + n] for row, a in zip(rows, first.tolist(), strict=True)])
 
 
 def unify(
@@ -154,11 +164,16 @@ def unify(
     n = _angles(perimeter, float(period.min()), angles, step)
     size = perimeter / n
     reach = int(np.ceil(period.max() / size)) + 1
-    demand = mean_rates(jobs, period, np.arange(-reach, n + 1).astype(np.float64) * size)
+    edges = np.arange(-reach, n + 1).astype(np.float64) * size
+    demand, sending = mean_rates(jobs, period, edges), mean_rates([_at_one_rate(job) for job in jobs], period, edges)
     rounding = float(np.abs(period - given).max())
-    for array in (period, demand, whole):
+    for array in (period, demand, sending, whole):
         array.setflags(write=False)
-    return Circle(perimeter, size, period, reach, demand, rounding, is_common, whole)
+    return Circle(perimeter, size, period, reach, demand, sending, rounding, is_common, whole)
+
+
+def _at_one_rate(job: PeriodicJob) -> PeriodicJob:
+    return replace(job, phases=tuple(replace(phase, rate=1.0) for phase in job.phases))
 
 
 def mean_rates(

@@ -98,8 +98,9 @@ def use_of(
 ) -> NDArray[np.float64]:
     """How many times its rate each job sends over each link, float64[n_placements, n_jobs, n_links]."""
     use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], seed)
-    masked: NDArray[np.float64] = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
-    return masked
+    use = use.reshape(len(placed), -1, cluster.network.n_links)
+    use[:, scores.peak <= 0] = 0.0
+    return use
 
 
 def evaluate_placed(

@@ -62,17 +62,22 @@ def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
     use : float64[n_jobs, n_links]
         How many times its rate each job sends over each link.
     """
-    used = np.flatnonzero(use.any(axis=0))
-    if not used.size:
+    job, link = np.nonzero(use)
+    times = np.round(use[job, link], 9)
+    order = np.argsort(link, kind="stable")
+    order = order[times[order] > 0]
+    if not order.size:
         return []
-    part = (np.round(use[:, used], 9) / network.bandwidth[used]).T
-    rows, first, inverse = np.unique(part, axis=0, return_index=True, return_inverse=True)
-    of_class = np.split(np.argsort(inverse.ravel(), kind="stable"), np.cumsum(np.bincount(inverse.ravel()))[:-1])
-    order = np.argsort(first)  # the order of the links, which does not depend on sizes of floats
-    jobs = [np.flatnonzero(rows[i]) for i in order]
+    job, link = job[order], link[order]
+    part = times[order] / network.bandwidth[link]
+    used, first = np.unique(link, return_index=True)
+    ends = [*first[1:].tolist(), len(link)]
+    classes: dict[tuple[bytes, bytes], tuple[slice, list[int]]] = {}  # in the order of links
+    for number, begin, end in zip(used.tolist(), first.tolist(), ends, strict=True):
+        of_link = slice(begin, end)
+        classes.setdefault((job[of_link].tobytes(), part[of_link].tobytes()), (of_link, []))[1].append(number)
     return [
-        LinkClass(tuple(sharing.tolist()), rows[i][sharing], used[of_class[i]])
-        for i, sharing in zip(order, jobs, strict=True)
+        LinkClass(tuple(job[of_link].tolist()), part[of_link], np.array(links)) for of_link, links in classes.values()
     ]
 
 

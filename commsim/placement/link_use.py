@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,10 +64,11 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     node = _indices(cluster, placements)
     routes = find_routes(network, [node[a] for a, _ in ends], [node[b] for _, b in ends], seed=seed)
     number = {edge: i for i, edge in enumerate(ends)}
-    for row, ring in zip(use, edges, strict=True):
-        for edge in ring:
-            route = slice(routes.first[number[edge]], routes.first[number[edge] + 1])
-            np.add.at(row, routes.link[route], routes.share[route])
+    ring = np.repeat(np.arange(len(edges)), [len(one) for one in edges])
+    edge = np.array([number[one] for one in itertools.chain(*edges)])
+    length = np.diff(routes.first)[edge]
+    hop = np.repeat(routes.first[edge] - (np.cumsum(length) - length), length) + np.arange(length.sum())
+    np.add.at(use, (np.repeat(ring, length), routes.link[hop]), routes.share[hop])
     return use
 
 

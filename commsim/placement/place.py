@@ -23,6 +23,7 @@ from .ranking_remarks import (
     OTHER_SEEDS,
     contention,
     disagreements,
+    estimated,
     going_on,
     notes_of,
     other_paths,
@@ -101,7 +102,7 @@ def place_jobs(
         slow-down, then by the order in which they were made.
     check : bool
         Simulate every candidate, predict iteration times from that, and note where scores and simulation disagree.
-        Without it they are estimates (:mod:`commsim.placement.candidate`).
+        Without it they are estimates, mostly too short (:func:`commsim.placement.candidate.estimate`).
     settings : Settings, optional
         How scores are found.
 
@@ -190,10 +191,10 @@ def _ranked(
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
-    notes += disagreements(jobs, ranked, key) if check else []
+    notes += disagreements(jobs, ranked, key) if check else estimated(jobs, ranked)
     notes += slow_alone(cluster.network, jobs, use)
     if ranked and is_hashed(cluster.network.routing):
-        notes += _by_seed(cluster, [placed[i] for i in kept], use, scores, loops, key)
+        notes += _by_seed(cluster, [placed[i] for i in kept], use, ranked[0], scores, loops, key)
     return Ranking(tuple(ranked), discarded, tuple(notes))
 
 
@@ -201,6 +202,7 @@ def _by_seed(
     cluster: Cluster,
     placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
     use: NDArray[np.float64],
+    best: Candidate,
     scores: Scores,
     loops: str,
     key: str,
@@ -209,18 +211,18 @@ def _by_seed(
     network, seed = cluster.network, scores.settings.seed
     first: list[tuple[object, ...]] = []
     others: set[int] = set()
-    of_best: list[list[LinkClass]] = []
+    of_best: dict[tuple[object, ...], list[LinkClass]] = {}  # equal contention has equal scores
     for i in range(OTHER_SEEDS + 1):
         use = use_of(cluster, placed, seed + i, scores) if i else use
         classes = [link_classes(network, rows) for rows in use]
         kinds = [contention(one, scores) for one in classes]
         first = first or kinds
         others |= {n for n, (one, then) in enumerate(zip(first, kinds, strict=True), 1) if one != then}
-        of_best.append(classes[0])
+        of_best.setdefault(kinds[0] if key != "score_weighted" else (i,), classes[0])
     if not others:
         return []
-    found = [evaluate_placed(cluster, *placed[0], one, scores, loops) for one in of_best]
-    return other_paths(key, seed, [getattr(one, key) for one in found], sorted(others))
+    found = [evaluate_placed(cluster, *placed[0], one, scores, loops) for one in [*of_best.values()][1:]]
+    return other_paths(key, seed, [getattr(one, key) for one in (best, *found)], sorted(others))
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:

@@ -184,7 +184,8 @@ def run_of(name: str, sized: Plan, result: Result, wish: Wish, samples: LinkSamp
         raise InputError(f"{name}: the engine {result.engine} keeps no times of single transfers")
     framing = wish.framing or sized.framing or Framing()
     n_bytes = framing.on_wire(payload(sized.plan, result.size if sized.sent is None else sized.sent))
-    critical = None if wish.start_jitter else critical_path(sized.plan, result.trace, n_bytes)
+    is_packets = result.engine == "packet"
+    critical = None if wish.start_jitter else critical_path(sized.plan, result.trace, n_bytes, in_packets=is_packets)
     trace, note = _on_clock(result, result.trace, sized, wish)
     return SimulatedRun(name, sized, dataclasses.replace(result, trace=trace), n_bytes, critical, samples, note=note)
 

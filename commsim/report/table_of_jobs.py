@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Part, Table, remarks
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
     from commsim.scenario.together.job_entries import JobEntry
 
+# Links that jobs share which a table lists, unless it is verbose.
+MAX_LINKS = 3
 COLUMNS = ["job", "ranks", "size(B)", "start(us)", "time(us)", "alone(us)", "slowdown", "exact"]
 BACKGROUND = ["messages", "mean(us)", "p50(us)", "p99(us)", "last(us)", "slowdown p50", "p99", "largest"]
 
@@ -30,8 +35,52 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
     return [row | more for row, more in zip(rows, how, strict=True)]
 
 
-def parts_of_jobs(solution: Solution) -> list[Part]:
-    """Return the table of jobs and that of background messages, between what was derived and remarks."""
+def shared_links(solution: Solution) -> list[dict[str, Any]]:
+    """Return the links that carry bytes of several jobs, first those that need longest for them.
+
+    Returns
+    -------
+    list of dict
+        Name of the link, the jobs and the bytes of each, the seconds that the link needs for them, and that as a share
+        of the time from the first of their starts to their last end. Background traffic is not counted.
+    """
+    network, jobs = solution.plan.network, solution.scenario.jobs
+    assert jobs is not None
+    carried = np.array([found.link_bytes for found in solution.results if found.link_bytes.size == network.n_links])
+    if len(carried) < len(solution.results):  # an engine without links
+        return []
+    start = np.array([job.start for job in jobs.jobs])
+    end = start + [result.time for result in solution.results]
+    needed = carried.sum(axis=0) / network.bandwidth
+    links = np.flatnonzero((carried > 0).sum(axis=0) > 1)
+    rows = []
+    for link in links[np.argsort(-needed[links], kind="stable")].tolist():
+        of_link = np.flatnonzero(carried[:, link])
+        lasted = float(end[of_link].max() - start[of_link].min())
+        rows.append({
+            "link": network.link_name(link), "jobs": [jobs.jobs[k].name for k in of_link.tolist()],
+            "bytes": carried[of_link, link].tolist(), "needed_s": float(needed[link]),
+            "busy": float(needed[link]) / lasted if lasted else 0.0,
+        })  # fmt: skip
+    return rows
+
+
+def _parts_of_links(rows: Sequence[dict[str, Any]], verbose: bool) -> list[Part]:
+    """Return the table of links that jobs share; without `verbose` the first ones."""
+    if not rows:
+        return remarks(["no link carries bytes of more than one job"])
+    shown = rows if verbose else rows[:MAX_LINKS]
+    cells = [
+        [row["link"], ", ".join(row["jobs"]), f"{sum(row['bytes']):.0f}", microseconds(row["needed_s"]),
+         f"{row['busy']:.1%}"] for row in shown
+    ]  # fmt: skip
+    some = f"the first {len(shown)} of {len(rows)} (-v: all)" if len(shown) < len(rows) else f"all {len(rows)}"
+    title = f"links that jobs share, {some}; busy: share of the jobs' time in which the link is full with their bytes"
+    return [Table(["link", "jobs", "bytes(B)", "needs(us)", "busy"], cells, title, ["bytes(B)"])]
+
+
+def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
+    """Return the tables of jobs, of background messages and of shared links, between what was derived and remarks."""
     shared, rows = solution.details, rows_of_jobs(solution)
     from commsim.scenario.packet_options import told_transport
 
@@ -47,7 +96,8 @@ def parts_of_jobs(solution: Solution) -> list[Part]:
     if background is not None:
         title = "background messages, from start to the last byte"
         parts.append(Table(BACKGROUND, [_background_cells(background)], title))
-    return [*parts, *remarks(solution.remarks)]
+    links = _parts_of_links(shared_links(solution), verbose) if len(rows) > 1 else []
+    return [*parts, *links, *remarks(solution.remarks)]
 
 
 def parts_of_solution(solution: Solution) -> list[Part]:

@@ -43,7 +43,7 @@ def print_table(
         Columns that a narrow terminal leaves out, the least important first. Where this is not enough, words are broken
         into lines; then columns are left out from the right.
     verbose : bool
-        Whether columns that do not fit are printed in further tables below, which begin with the first column.
+        Whether columns that do not fit are printed in further tables below, which begin with those that name a row.
     """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
@@ -64,9 +64,10 @@ def print_table(
         rest.sort(key=lambda i: order.get(columns[i], len(least)))
         names = ", ".join(columns[i] or "picture" for i in rest)
         print_comment(f"hidden to fit {width} columns (-v shows them): {names}")
+    naming = _naming(rows, kept)
     while rest and verbose:
-        block = [0, *rest]
-        while len(block) > 2 and _total(_least_widths(columns, rows, block)) > width:
+        block = [*naming, *rest]
+        while len(block) > len(naming) + 1 and _total(_least_widths(columns, rows, block)) > width:
             block.pop()
         print()
         _print_columns(columns, rows, block, width)
@@ -114,6 +115,15 @@ def _fitting(columns: list[str], rows: list[list[str]], least: Sequence[str], wi
     while len(kept) > 2 and _total(_least_widths(columns, rows, kept)) > width:
         kept.pop()
     return kept
+
+
+def _naming(rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:
+    """Return the first columns that tell all rows apart, at most two; where these do not, the first one."""
+    for n in (1, 2):
+        names = kept[:n]
+        if len({tuple(row[i] for i in names) for row in rows}) == len(rows):
+            return list(names)
+    return list(kept[:1])
 
 
 def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:

@@ -33,6 +33,8 @@ USUAL = {
     "send_recv": "ring_send_recv", "gather": "direct_gather", "scatter": "direct_scatter",
     "barrier": "dissemination_barrier",
 }  # fmt: skip
+# Suffixes of schedules of other tools, which `commsim schedule import` reads.
+OF_OTHER_TOOLS = (".xml", ".goal", ".bin", ".et")
 
 
 def usual_collective(network: Network, operation: str = OPERATION, *, textbook: bool = False) -> tuple[str, str]:
@@ -201,6 +203,11 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
             from .systems import every_collective  # which registers those of switch systems
 
             if name not in every_collective():
+                if Path(name).suffix in OF_OTHER_TOOLS:
+                    raise InputError(
+                        f"{name} is a file of another tool; `commsim schedule import {name} -o FILE.npz` makes of it "
+                        "what is taken here"
+                    )
                 _refuse_operation(name)
         return COLLECTIVES[name], raw
     entry, raw = own_entry(COLLECTIVES, text)

@@ -14,7 +14,7 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import SWITCH, Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
-from commsim.core.units import format_size
+from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
 from commsim.scenario.collective_names import collective_entry, runs_here
@@ -72,8 +72,10 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
     ]
     if not priced or len(priced) == len(runnable):
         return []
+    launch = max(runnable[name].at(size).before for name in priced)
     return [
-        f"{', '.join(priced)}: with the launch and the costs of GPU primitives; the others have those of links only"
+        f"{', '.join(priced)}: with the launch ({format_time(launch)}) and the costs of GPU primitives; the others "
+        "have those of links only, so that beside it they are ranked too high"
     ]
 
 

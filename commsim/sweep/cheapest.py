@@ -90,6 +90,8 @@ class Offer:
         Why a question has no answer.
     keeps : bool
         Whether the value is within the bound.
+    spare : int
+        Places of its network beyond the most ranks that are asked for; they are paid for, too.
     is_on_front : bool
         Whether no other topology is better and as cheap, or cheaper and as good.
     """
@@ -100,6 +102,7 @@ class Offer:
     chosen: str
     problem: str
     keeps: bool
+    spare: int = 0
     is_on_front: bool = False
 
     @property
@@ -111,7 +114,8 @@ class Offer:
         """Return the JSON row."""
         names = ("topology", "cost", "value", "keeps", "is_on_front", "chosen", "problem")
         return {name: getattr(self, name) for name in names} | {
-            "bill": [dataclasses.asdict(line) for line in self.bill]
+            "spare_hosts": self.spare,
+            "bill": [dataclasses.asdict(line) for line in self.bill],
         }
 
 
@@ -173,11 +177,13 @@ def cheapest_topologies(
 
     sweep = read_config(path)
     prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
-    bills = read_bills(sweep, prices)
+    bills, spare = read_bills(sweep, prices)
     with tempfile.TemporaryDirectory() as scratch:
         directory = scratch if folder is None else folder
         run_sweep(sweep, directory, jobs=jobs, say=say)
-        return Offers(rank_offers(read_table(directory), sweep, bills, goal), goal, prices, sweep.hash)
+        offers = rank_offers(read_table(directory), sweep, bills, goal)
+        offers = tuple(dataclasses.replace(one, spare=spare[one.topology]) for one in offers)
+        return Offers(offers, goal, prices, sweep.hash)
 
 
 def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
@@ -199,8 +205,8 @@ def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
     return Goal(keep, bound)
 
 
-def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
-    """Price every topology of a sweep, before anything runs.
+def read_bills(config: Config, prices: Prices) -> tuple[dict[str, tuple[Line, ...]], dict[str, int]]:
+    """Price every topology of a sweep, before anything runs; count its places beyond the most ranks of its points.
 
     Raises
     ------
@@ -210,6 +216,7 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
     from commsim.scenario.inputs import load_network
 
     bills: dict[str, tuple[Line, ...]] = {}
+    places, most = dict[str, int](), dict[str, int]()
     missing: dict[str, None] = {}
     for point in points(config):
         if "topology.name" not in point.parameters:
@@ -217,13 +224,15 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
         spec = _built(point.parameters, config)
         if spec not in bills:
             network, bills[spec] = load_network(spec), ()
+            places[spec] = len(network.endpoints)
             try:
                 bills[spec] = prices.bill(network)
             except InputError as error:
                 missing |= dict.fromkeys(str(error).removeprefix(f"{config.path}: ").split("; "))
+        most[spec] = max(most.get(spec, 0), int(point.parameters.get("collective.ranks") or places[spec]))
     if missing:
         raise InputError(f"{config.path}: {'; '.join(missing)}")
-    return bills
+    return bills, {spec: max(0, n - most[spec]) for spec, n in places.items()}
 
 
 def rank_offers(

@@ -44,6 +44,9 @@ class JobReport:
         Contributions that the same worker sent before, and results that it got before.
     wrong_results : int
         Results that left before every worker had contributed.
+    chunks_repeated : int
+        Chunks with such a contribution: a loss leaves no packet, but each message of these (of RDMA with several
+        chunks) lost one at least, unless a timeout was too short.
     start_s, time_s : float, s
         First contribution, and from there to the last result.
     elements : int
@@ -71,6 +74,7 @@ class JobReport:
     retransmissions: int
     duplicate_results: int
     wrong_results: int
+    chunks_repeated: int
     start_s: float
     time_s: float
     elements: int
@@ -132,6 +136,7 @@ def _report(f: RoundFacts, job: int) -> JobReport:
         retransmissions=len(repeats),
         duplicate_results=n_results - int((f.job[f.received] == job).sum()),
         wrong_results=len(early),
+        chunks_repeated=len(np.unique(r.round[repeats])),
         start_s=start / PS if up.any() else 0.0,
         time_s=time_s,
         elements=elements,

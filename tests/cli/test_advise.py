@@ -63,7 +63,8 @@ def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_a
     tree = commsim.results(*ASKED, "--density", "0.01")
     density, servers = tree["crossovers"]["density"], tree["crossovers"]["servers"]
     assert density["low"] < density["high"] <= density["low"] * 1.03
-    assert f"# sparse pays up to a density of about {density['low']:.3g}: until then " in commsim.out
+    within = f"between {density['low']:.4g} and {density['high']:.4g}"
+    assert f"# sparse pays up to a density {within}: until then " in commsim.out
     for share, sparse_wins in ((density["low"], True), (density["high"], False)):
         ranked = commsim.results(*ASKED, "--density", repr(share))["results"]
         assert (ranked[0]["way"] == "sparse") == sparse_wins

@@ -107,6 +107,14 @@ def test_a_flag_whose_value_is_two_dashes_is_refused(commsim, flag):
     assert f"argument {flag}: expected a value" in commsim.refuses("run", "ring_all_reduce", f"{flag}=--")
 
 
+@pytest.mark.parametrize(
+    "words", [("run", "--topology", "star:n_hosts=4"), ("traffic", "--topology", "star:n_hosts=4")]
+)
+def test_several_seeds_lead_to_the_repeats_of_a_sweep(commsim, words):
+    assert "`repeats` in the file of `commsim sweep run` has several" in commsim.refuses(*words, "--seed", "0,1,2")
+    assert "repeats" not in commsim.refuses(*words, "--seed", "one")
+
+
 def test_the_version_is_printed(commsim):
     assert commsim("--version").out.startswith("commsim ")
     assert commsim.code == 0

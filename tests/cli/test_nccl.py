@@ -105,9 +105,40 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
     assert "is predicted to take " not in commsim.out
 
 
-def test_times_that_leave_out_a_narrow_fabric_say_so(commsim):
-    """At 16:1 the predicted time was an eighth of that of `commsim run nccl`, without a word."""
-    network = "dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,oversubscription="
-    for ratio, is_said in ((16, True), (1, False)):
-        commsim.results("nccl", "--operation", "all_reduce", "--topology", f"{network}{ratio}", "--size", "256M")
-        assert (f"the fabric is {ratio}:1 oversubscribed: times are as if it were not" in commsim.out) is is_said
+@pytest.mark.parametrize("operation", ["all_reduce", "broadcast"])
+@pytest.mark.parametrize(
+    ("network", "flags"),
+    [
+        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=16", ()),
+        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1", ("--fail", "link:leaf0:spine0")),
+    ],
+)
+def test_a_predicted_time_is_that_of_run_on_narrow_fabrics(commsim, network, flags, operation):
+    """At 16:1 the predicted time was an eighth of that of `commsim run nccl`."""
+    where = ("--topology", network, *flags)
+    found = commsim.results("nccl", "--operation", operation, *where, "--size", "64M")["results"][0]["predicted"][0]
+    said = commsim.out
+    run = commsim.results("run", f"nccl_{operation}", *where, "-b", "64M", "-e", "64M")["results"][0]
+    assert [found[key] for key in ("time_s", "low_s", "high_s")] == [run[key] for key in ("time_s", "low_s", "high_s")]
+    assert found["uncontended_s"] < 0.995 * found["time_s"]
+    assert f"; {found['uncontended_s'] * 1e6:.1f} us if no link were in the way" in said
+
+
+def test_given_channels_are_those_of_the_predicted_time(commsim):
+    few, many = (
+        commsim.results(
+            "nccl", "--operation", "all_reduce", "--topology", "dgx-h100@star:machines=2", "--size", "64M", "--nvls",
+            "none", "--channels", given,
+        )["results"][0]["predicted"][0]["time_s"] for given in ("2:40GB/s", "16:20GB/s")
+    )  # fmt: skip
+    assert many < few
+
+
+def test_what_run_cannot_build_has_no_prediction(commsim):
+    """With --collnet on a network without SHARP there was a time, where `commsim run` refuses the algorithm."""
+    found = commsim.results(
+        "nccl", "--operation", "all_reduce", "--topology", "dgx-h100@star:machines=4", "--collnet", "--size", "1K",
+        "--size", "64M",
+    )["results"][0]  # fmt: skip
+    assert [row["size_B"] for row in found["predicted"]] == [1024]
+    assert "67108864 B: no prediction: nccl_all_reduce: algorithm=nvls needs a switch in the network" in commsim.out

@@ -312,6 +312,20 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
     assert "only in A: collective=ring_all_reduce" in printed
 
 
+def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path):
+    """Without any overhead `diff` named store and forward so."""
+    for name, more in (("a", ()), ("b", ("--engine", "packet"))):
+        line = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M", *more)
+        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    path = {one["cause"]: (one["a_s"], one["b_s"]) for one in answer["critical_path"]}
+    assert path["overhead"] == pytest.approx((0.0, 0.0), abs=1e-15)
+    assert path["store and forward, queues"][0] is None
+    assert path["store and forward, queues"][1] > 1e-6
+    times = [answer["results"][0][side]["time_s"] for side in ("a", "b")]
+    assert [sum(row[side] or 0.0 for row in path.values()) for side in (0, 1)] == pytest.approx(times)
+
+
 def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(commsim, tmp_path):
     path, saved = tmp_path / "page.html", tmp_path / "r.json"
     star = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"

@@ -155,3 +155,14 @@ def test_python_has_what_the_command_line_prints(commsim):
     solution = cs.solve(asked, ["1MB"])
     assert [row["finished_s"] for row in saved["results"]] == solution.details.finished.tolist()
     assert solution.results[0].time == max(row["received_s"] for row in saved["results"])
+
+
+def test_pauses_are_counted_as_run_counts_them(commsim):
+    """`traffic --preset roce` showed no pauses, whatever happened."""
+    flags = ["--pattern", "incast:senders=4", "--size", "1MB", "--preset", "roce", "--pause", "100kB:50kB"]
+    saved = commsim.results("traffic", "--topology", "star:n_hosts=8", *flags)
+    lines = [line.split() for line in commsim.out.splitlines()]
+    at = next(i for i, words in enumerate(lines) if "last(us)" in words)
+    pauses = saved["counters"]["n_pauses"]
+    assert pauses > 0
+    assert int(lines[at + 1][lines[at].index("pauses")]) == pauses

@@ -10,9 +10,12 @@ from hypothesis import given
 from numeric_run import expected
 from numeric_run import run_reference as run_schedule
 
+from commsim.cli import main
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule
+from commsim.formats.context import Context
+from commsim.formats.convert import convert
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
@@ -280,3 +283,28 @@ def test_weights_of_channels_are_read_back_and_the_runtime_s_equal_shares_are_sa
         (tmp_path / "x.xml").write_text(text.replace('weights="3.0 1.0"', f'weights="{wrong}"'))
         with pytest.raises(InputError, match="weights must be positive numbers, one for each channel"):
             read_msccl(tmp_path / "x.xml")
+
+
+@pytest.mark.parametrize("spec", ["hierarchical_all_reduce", "nccl_all_reduce:algorithm=ring"])
+def test_what_is_exported_for_a_network_is_what_runs_there(tmp_path, spec):
+    """It was built as on one machine: NCCL's rings, read back, took 2.9 times as long on two machines."""
+    network, size, xml, back = "dgx-h100@star:machines=2", 2**20, str(tmp_path / "x.xml"), str(tmp_path / "x.npz")
+    said = convert(spec, xml, Context(size=size, network=network))
+    assert any("none of what the library's primitives cost" in note for note in said) == spec.startswith("nccl")
+    convert(xml, back, Context())
+    sent = []
+    for schedule in (prepare(spec, network).at(size).schedule, load_schedule(back)):
+        rows = schedule.expand()
+        rows = rows[rows["src"] != rows["dst"]]
+        pairs = np.zeros((schedule.n_ranks, schedule.n_ranks))
+        np.add.at(pairs, (rows["src"], rows["dst"]), rows["count"] / schedule.n_chunks)
+        sent.append(pairs)
+    assert sent[1] == pytest.approx(sent[0])
+    (said, *_) = convert(spec, xml, Context(n_ranks=16, size=size))
+    assert "built as on one machine; with --topology as `commsim run` builds it there" in said
+
+
+@pytest.mark.parametrize("words", [["run", "--topology", "star:n_hosts=8", "x.xml"], ["schedule", "check", "x.xml"]])
+def test_a_file_of_another_tool_leads_to_its_import(capsys, words):
+    assert main(words) == 2
+    assert "x.xml is a file of another tool; `commsim schedule import x.xml -o FILE.npz`" in capsys.readouterr().err

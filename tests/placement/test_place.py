@@ -115,6 +115,26 @@ def test_estimate_and_simulation_agree_where_nothing_drifts() -> None:
     assert run.predicted == pytest.approx(dict(overlapping.predicted))
 
 
+def test_a_phase_of_a_lower_rate_is_late_for_as_long_as_it_sends() -> None:
+    """A phase at 25 of a job's 50 Gbit/s counted as half of the time in which it sends."""
+    phases = (Phase(0.0, 0.04, 25 * GBPS), Phase(0.05, 0.01, 50 * GBPS))
+    slow = [
+        PeriodicJob(name, 2, 0.1, phases, placement, start=0.0) for name, placement in
+        (("a", ("h0", "h2")), ("b", ("h1", "h3")), ("c", ("h0", "h3")))
+    ]  # fmt: skip
+    found = evaluate(CLUSTER, slow, settings=Settings(angles=100))
+    run = simulated(CLUSTER, slow, found)
+    assert found.predicted == pytest.approx(dict(run.predicted))
+    assert found.predicted["a"] == pytest.approx(0.1 + 0.5 * 0.04 + 2 * 0.01)
+
+
+def test_estimates_say_what_they_leave_out_and_simulations_do_not() -> None:
+    jobs = [job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1)]
+    by_check = {check: place_jobs(CLUSTER, jobs, check=check).notes for check in (False, True)}
+    assert any("late collides with others is left out" in note for note in by_check[False])
+    assert not any("estimates" in note for note in (*by_check[True], *place_jobs(CLUSTER, TWO).notes))
+
+
 def test_one_job_that_wants_more_than_a_link_has_is_slow_without_others() -> None:
     mixed = (job("a", "h0", "h2", "h1", "h3", rate=40),)  # crosses the only spine twice each way
     found = evaluate(CLUSTER, mixed)
@@ -217,12 +237,12 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
     """One seed gave 1.0 and another 0.8 for the same placement, without a word."""
     scores = [evaluate(TWO_SPINES, FULL, settings=Settings(seed=seed)).score_mean for seed in range(5)]
     assert min(scores) < max(scores)
-    (said,) = rank_placements(TWO_SPINES, {"far": FULL}).notes
+    (*_, said) = rank_placements(TWO_SPINES, {"far": FULL}).notes
     assert f"with seeds 0 to 4 candidate 1 has a score_mean of {min(scores):.4f} to {max(scores):.4f}" in said
     near = tuple(
         dataclasses.replace(one, placement=at) for one, at in zip(FULL, (("h0", "h1"), ("h2", "h3")), strict=True)
     )
-    said = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).notes[0]
+    said = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).notes[-1]
     assert "candidate 1 has a score_mean of 1.0000, with start times found anew for each" in said
     assert said.endswith("jobs contend on other links in candidate 2")
 

@@ -59,6 +59,16 @@ def test_what_does_not_fit_is_continued_under_the_first_column(shown):
     assert [name for head in heads for name in head if name != "size(B)"] == COLUMNS[1:]
 
 
+def test_what_is_continued_begins_with_the_columns_that_name_a_row_each_once(shown):
+    """A hidden first column was repeated, and rows of one name could not be told apart."""
+    columns = ["paper", "figure", "case", "ours", "error", "set-up"]
+    rows = [["sapio", "figure3", case, "123456", "+12.3", "assumed"] for case in ("a", "b")]
+    lines = shown(40, columns, rows, least=["paper"], verbose=True)
+    heads = [line.split() for line in lines if "figure " in line]
+    assert [head[:2] for head in heads] == [["figure", "case"]] * 2
+    assert sorted(name for head in heads for name in head[2:]) == ["error", "ours", "paper", "set-up"]
+
+
 def test_without_v_the_last_columns_are_hidden_in_one_line(shown):
     lines = shown(40, COLUMNS, ROWS)
     assert [line.split() for line in lines if "size(B)" in line] == [COLUMNS[:3]]

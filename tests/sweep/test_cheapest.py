@@ -26,8 +26,8 @@ def tree(small):
 def offers(tree, tmp_path):
     config = read_config(tree)
     run_sweep(config, tmp_path / "r", "serial")
-    return rank_offers(read_table(tmp_path / "r"), config, read_bills(config, read_prices(tree, "f")),
-                       read_goal(tree, "f"))  # fmt: skip
+    bills, _ = read_bills(config, read_prices(tree, "f"))
+    return rank_offers(read_table(tmp_path / "r"), config, bills, read_goal(tree, "f"))
 
 
 def test_the_cheapest_that_keeps_the_time_is_found_by_looking_at_all(tree, tmp_path):
@@ -103,6 +103,16 @@ def test_topologies_of_different_cases_are_compared(tree, tmp_path):
 
 def test_the_bill_adds_up(tree, tmp_path):
     assert all(offer.cost == total(offer.bill) for offer in offers(tree, tmp_path))
+
+
+def test_hosts_that_no_rank_needs_are_charged_and_named(tree):
+    """A fat tree of 128 hosts was charged whole for 64 ranks, without a word."""
+    config = read_config(tree)
+    bills, spare = read_bills(config, read_prices(tree, "f"))
+    assert {spec: n for spec, n in spare.items() if "n_hosts=16" in spec} == {
+        spec: 8 for spec in bills if "=16," in spec
+    }
+    assert all(n == 0 for spec, n in spare.items() if "n_hosts=8" in spec)
 
 
 def test_prices_that_are_missing_are_named_for_all_topologies(tree):

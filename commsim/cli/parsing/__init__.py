@@ -59,6 +59,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""
+        if message.startswith("argument --seed: invalid int value") and "," in message:
+            message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
         print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 

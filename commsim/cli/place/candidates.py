@@ -83,6 +83,10 @@ class ScoreConfig(Scoring):
     DEFAULTS: ClassVar[dict[str, str]] = {"longest": "10s"}
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
+    check: bool = switched(
+        help="also simulate the jobs; agrees: the score is 1 exactly when no job's iterations become more than 0.1 %% "
+        "longer"
+    )
 
 
 def run(config: Config) -> Answer:

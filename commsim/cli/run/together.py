@@ -18,11 +18,12 @@ def answer_jobs(config: Config) -> Answered:
     InputError
         If the file is wrong, or the engine does not know a job's kind.
     """
-    from commsim.report.table_of_jobs import parts_of_jobs, rows_of_jobs
+    from commsim.report.table_of_jobs import parts_of_jobs, rows_of_jobs, shared_links
     from commsim.scenario.solve import solve
 
     scenario = config.scenario(config.collective[0] if config.collective else "", jobs=config.jobs)
     solution = solve(scenario, [0.0])
     chosen, more = {"engine": solution.scenario.wish.engine}, {"background": solution.details.background()}
-    parts, rows = parts_of_jobs(solution), rows_of_jobs(solution)
+    more["shared_links"] = shared_links(solution)
+    parts, rows = parts_of_jobs(solution, config.verbose), rows_of_jobs(solution)
     return Answered(parts, rows, solution.results, solution.plan.network, more, chosen=chosen)

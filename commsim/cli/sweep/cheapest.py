@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import WithJson, flag
-from commsim.core.units import format_bandwidth, format_time
+from commsim.core.units import counted, first_of, format_bandwidth, format_time
 from commsim.report.answer import Answer, Part, Table, remarks
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
         "with what is best for it; * no other is cheaper and as good"
     )
     more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
+    spare = [f"{offer.topology}: {counted(offer.spare, 'host')}" for offer in offers if offer.spare]
+    if spare:
+        more.append(f"more hosts than ranks, all of which are charged: {first_of(spare)}")
     table = Table(columns, rows, title, ["ports", "cables", "switches", "front", "rank", "with"])
     return [table, *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
 

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 MAX_SLOTS = 10  # rows of the printed table; the JSON has all
 COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
-           "wrong", "time(ms)", "M elem/s")  # fmt: skip
-LEAST = ("dup. results", "M elem/s", "protocol", "delivered")
+           "wrong", "chunks resent", "time(ms)", "M elem/s")  # fmt: skip
+LEAST = ("dup. results", "M elem/s", "protocol", "delivered", "switch")
+LOST = (
+    "chunks resent: a contribution to them came again; each message of these (RDMA: of several chunks) lost a packet "
+    "at least, which leaves none here, unless a timeout was too short"
+)
 
 
 class Config(WithJson):
@@ -71,10 +75,14 @@ def _jobs(reconstruction: Reconstruction) -> list[Part]:
     rows = [
         [r.protocol, str(r.job), r.switch, str(r.n_workers), str(r.chunks), str(r.chunks_completed),
          str(r.chunks_delivered), str(r.retransmissions), str(r.duplicate_results), str(r.wrong_results),
+         str(r.chunks_repeated),
          f"{r.time_s * 1e3:.6g}", f"{r.elements_per_s / 1e6:.1f}"]
         for r in reconstruction.jobs
     ]  # fmt: skip
-    return [Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}", LEAST)]
+    table = Table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}", LEAST)
+    if not any(r.retransmissions for r in reconstruction.jobs):
+        return [table]
+    return [table, *remarks([LOST])]
 
 
 def _packets(file: str, n_packets: int) -> list[Part]:

@@ -31,6 +31,7 @@ COUNTERS: Mapping[str, str] = {
     "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
     "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
     "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
+    "n_pauses": "n_pauses",
 }  # fmt: skip
 SAMPLED = ("sent again", "trimmed", "marked")  # packets that samples count
 

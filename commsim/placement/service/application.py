@@ -61,17 +61,25 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def place_jobs(search: Search) -> Any:
         return await service.place(search)
 
-    @app.get("/jobs", summary="The jobs that are known", response_model=KnownJobs)
+    @app.get("/jobs", summary="The jobs that are known", response_model=KnownJobs, response_model_exclude_unset=True)
     async def list_jobs() -> Any:
         return service.jobs()
 
-    @app.post("/jobs", summary="Add jobs, or replace those of the same names", response_model=KnownJobs)
+    @app.post("/jobs", summary="Add jobs, or replace those of the same names", response_model=KnownJobs,
+              response_model_exclude_unset=True)  # fmt: skip
     async def put_jobs(jobs: Jobs) -> Any:
         return await service.put_jobs([job.row() for job in jobs.jobs])
 
-    @app.delete("/jobs/{name:path}", summary="Forget a job", response_model=KnownJobs)
+    @app.delete(
+        "/jobs/{name:path}", summary="Forget a job", response_model=KnownJobs, response_model_exclude_unset=True
+    )
     async def remove_job(name: str) -> Any:
         return await service.remove_job(name)
+
+    @app.get("/schema", summary="JSON Schemas of requests and answers, by name")
+    async def schemas() -> dict[str, Any]:
+        found: dict[str, Any] = app.openapi()["components"]["schemas"]
+        return found
 
     @app.get("/", summary="The addresses of the service")
     async def addresses() -> dict[str, dict[str, str]]:

@@ -8,8 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_NODES = 20_000
 MAX_CANDIDATES = 100
+MAX_FAULTS, MAX_FAULT = 100, 200  # texts, and letters of each
 MAX_SEED = 2**63 - 1
 Name = Annotated[str, Field(description="the name of a node")]
+
+
+Faults = Annotated[list[Annotated[str, Field(max_length=MAX_FAULT)]], Field(max_length=MAX_FAULTS)]
 
 
 class _Request(BaseModel):
@@ -61,6 +65,8 @@ class Search(_Request):
     rank_by: Literal["mean", "min", "weighted"] = "mean"
     loops: Literal["merged", "literal"] = "merged"
     check: bool = False
+    fail: Faults = Field([], description="what fails, as in commsim place --fail, such as link:leaf0:spine0")
+    scale: Faults = Field([], description="what is slower, as in --scale, such as link:leaf0:*=0.5")
 
 
 class Metadata(BaseModel):
@@ -151,6 +157,7 @@ class KnownJob(BaseModel):
     job: str
     gpus: int
     placed: list[str]
+    start_ms: float | None = Field(None, description="when an iteration starts, of a job that is not shifted")
 
 
 class KnownJobs(BaseModel):

@@ -185,7 +185,10 @@ class PlacementService:
     def jobs(self) -> dict[str, Any]:
         """Return what is known of jobs."""
         jobs = self.state.jobs.values()
-        rows = [{"job": k.job.name, "gpus": k.job.n_gpus, "placed": list(k.placed)} for k in jobs]
+        rows: list[dict[str, Any]] = []
+        for known in jobs:
+            started = {} if known.job.start is None else {"start_ms": round(known.job.start * 1e3, 9)}
+            rows.append({"job": known.job.name, "gpus": known.job.n_gpus, "placed": list(known.placed), **started})
         return {"version": self.state.version, "jobs": rows}
 
     async def place(self, asked: Search) -> dict[str, Any]:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.placement.cluster import on_network
 from commsim.placement.link_classes import Settings
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
+from commsim.scenario.faults import with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .models import Search
@@ -215,8 +217,13 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         options["generators"] = asked.generators
 
     def search() -> dict[str, Any]:
-        ranking = place_jobs(state.cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
-        return {"candidates": [one.row() for one in ranking.candidates], "notes": list(ranking.notes)}
+        cluster, said = state.cluster, list[str]()
+        if asked.fail or asked.scale:
+            network, drawn = with_faults(cluster.network, asked.fail, asked.scale, asked.seed)
+            cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or ()])
+            said = [*drawn, *cut_off]
+        ranking = place_jobs(cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
+        return {"candidates": [one.row() for one in ranking.candidates], "notes": [*said, *ranking.notes]}
 
     return search
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
 
 COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)"]
-COUNTED = {"sent_again": "n_resent", "trimmed": "n_trimmed", "marked": "n_marked"}
-LEAST = ["first(us)", "marked", "sent_again", "trimmed"]
+COUNTED = {"sent_again": "n_resent", "trimmed": "n_trimmed", "marked": "n_marked", "pauses": "n_pauses"}
+LEAST = ["first(us)", "marked", "pauses", "sent_again", "trimmed"]
 DEEP = 1e11  # bytes: a queue that never fills
 
 
@@ -56,7 +56,8 @@ def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], carried.bound]
     counted = {} if carried.run is None else {name: carried.run.counters[key] for name, key in COUNTED.items()}
     cells = [f"{len(times)}", *(microseconds(t) for t in shown), *map(str, counted.values())]
-    table = Table([*COLUMNS, *counted], [cells], title, [name for name in LEAST if name in (*COLUMNS, *counted)])
+    least = sorted((one for one in LEAST if one in (*COLUMNS, *counted)), key=lambda one: counted.get(one, 0) > 0)
+    table = Table([*COLUMNS, *counted], [cells], title, least)
     return [*remarks(solution.derived), table, *remarks((*said_of_traffic(solution), *solution.remarks))]
 
 

@@ -17,6 +17,7 @@ from commsim.scenario.contenders import (
     about_assumed,
     blaming,
     prepare_all,
+    priced_apart,
     skipped,
     with_assumed_overhead,
     without_overhead,
@@ -133,9 +134,9 @@ class Advice(Shown):
         """Return a row for each way, the fastest first, as a data frame of pandas or polars."""
         return frame_of(self.rows(), library)
 
-    def crossover(self) -> Found:
-        """Find from which density on dense ways are faster, by further predictions."""
-        return density_of_crossover(self.question, self)
+    def crossover(self, against: str = "") -> Found:
+        """Find from which density on dense ways are faster, or the one that `against` names, by further predictions."""
+        return density_of_crossover(self.question, self, against)
 
     def servers(self) -> Found:
         """Find up to how many CPU servers BytePS gains, by further predictions."""
@@ -247,6 +248,7 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_assumed(ranked) if costly is not network else without_overhead(network, [question.size])
+    assumed += priced_apart(ranked, question.size)
     return Advice(
         tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
     )

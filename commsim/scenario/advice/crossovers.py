@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.units import first_of
 
 from .payoff import SparsePays, can_search, density_crossover
 from .question import Question
@@ -31,10 +33,30 @@ class Found:
     remarks: tuple[str, ...] = ()
 
 
-def density_of_crossover(question: Question, advice: Advice) -> Found:
-    """Find from which density on dense ways are faster."""
+def density_of_crossover(question: Question, advice: Advice, against: str = "") -> Found:
+    """Find from which density on dense ways are faster.
+
+    Parameters
+    ----------
+    question, advice
+        What is asked, and its ranking.
+    against : str
+        The dense way that sparse ones are compared with, such as ``ring_all_reduce``. Default: the fastest.
+
+    Raises
+    ------
+    InputError
+        If `against` is not ranked, its time depends on the density, or no density is asked about.
+    """
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
-    dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
+    ways = [row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")]
+    named = [row for row in ways if against in ("", row.candidate.label, row.candidate.spec.partition(":")[0])]
+    dense = named[0] if named else None
+    if against and dense is None:
+        known = first_of([row.candidate.label for row in ways])
+        raise InputError(f"against is a way that is ranked and not sparse: {known}; got {against!r}")
+    if against and (not question.densities or question.gradients is not None):
+        raise InputError("against needs a density, and no gradients: the crossover is one of densities")
     if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
         return Found()
     first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do
@@ -60,7 +82,8 @@ def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
         return f"sparse is never faster: {dense} is faster at every density from {crossover.low:.3g} on"
     if crossover.high == float("inf"):
         return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
-    return f"sparse pays up to a density of about {crossover.low:.3g}: until then {sparse}, then {dense} is faster"
+    within = f"between {crossover.low:.4g} and {crossover.high:.4g}"
+    return f"sparse pays up to a density {within}: until then {sparse}, then {dense} is faster"
 
 
 def gains_of_servers(question: Question, network: Network) -> Found:

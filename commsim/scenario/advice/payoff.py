@@ -14,7 +14,7 @@ from commsim.scenario.ranking import TIE
 from .question import Question
 
 # Relative width of the interval of densities in which sparse stops paying.
-TOLERANCE = 0.03
+TOLERANCE = 0.01
 # Blocks of all ranks that are drawn for each density that is tried.
 MAX_BLOCKS = 2**28
 
@@ -56,7 +56,8 @@ def density_crossover(
 
     Notes
     -----
-    A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes.
+    A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes. The
+    densities that are asked about are tried first, so that the answer does not contradict their ranking.
     """
     highest = 1.0
     if question.pattern == "disjoint":  # as many whole runs as each worker can have for itself
@@ -72,9 +73,11 @@ def density_crossover(
             continue
         if faster(spec, highest):
             return SparsePays(highest, math.inf, spec, dense)
-        while high > low * (1 + TOLERANCE):
-            middle = math.sqrt(low * high)
+        asked = [density for density in sorted(question.densities) if low < density < high]
+        while asked or high > low * (1 + TOLERANCE):
+            middle = asked[len(asked) // 2] if asked else math.sqrt(low * high)
             low, high = (middle, high) if faster(spec, middle) else (low, middle)
+            asked = [density for density in asked if low < density < high]
         crossover = SparsePays(low, high, spec, dense)
     return crossover
 

@@ -20,8 +20,9 @@ from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
-from commsim.software.nccl.prediction import FASTER, faster_than_chosen
+from commsim.software.nccl.prediction import FASTER, Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
+from commsim.software.nccl.search import Setting
 
 __all__ = ["NcclPlan", "plan_nccl"]
 
@@ -69,6 +70,19 @@ class NcclPlan(Plan):
             )  # fmt: skip
         plan: NcclPlan = self._at[key]
         return plan
+
+    def taken_for(self, setting: Setting, site: Site | None = None) -> NcclPlan:
+        """Return the plan where NCCL takes the network for something else.
+
+        Parameters
+        ----------
+        setting : Setting
+            What NCCL takes it for.
+        site : Site, optional
+            What is known beside that. Default: what the network says.
+        """
+        launch = dataclasses.replace(self.launch, setting=setting, given_site=site, _cells={})
+        return dataclasses.replace(self, launch=launch, _at={})
 
     @property
     def has_own_costs(self) -> bool:

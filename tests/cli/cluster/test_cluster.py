@@ -41,6 +41,14 @@ def test_all_policies_are_compared_without_and_with_cassini(commsim, cluster, tm
     assert "assumed" in commsim.out
 
 
+@pytest.mark.parametrize(("largest", "said"), [(16, False), (32, True)])
+def test_jobs_that_ask_for_all_gpus_are_named(commsim, cluster, largest, said):
+    """They wait until the cluster is empty, and others behind them: that was the whole of a low use, unsaid."""
+    trace = f"poisson:jobs=8,load=0.5,seed=2,mean_gpus={largest},max_gpus={largest}"
+    assert commsim("cluster", "run", cluster, "--trace", trace, "--policy", "fifo").code == 0, commsim.err
+    assert ("with all GPUs of the cluster: each waits until no other one runs" in commsim.out) is said
+
+
 def test_a_named_policy_gives_the_same_numbers_again(commsim, cluster):
     asked = ("cluster", "run", cluster, "--trace", TRACE, "--policy", "tiresias,fifo", "--cassini", "--seed", "3")
     first = commsim.results(*asked)

@@ -49,6 +49,7 @@ def test_it_has_a_page_that_describes_it(service):
         "/jobs/{name}",
         "/healthz",
         "/metrics",
+        "/schema",
         "/",
     }
     (reference,) = page["paths"]["/prioritize"]["post"]["requestBody"]["content"]["application/json"]["schema"].values()
@@ -61,6 +62,36 @@ def test_its_first_address_lists_all(service):
     paths = service.ask("GET", "/openapi.json")[1]["paths"]
     assert status == 200
     assert set(answer["addresses"]) == {*paths, "/docs"}
+
+
+def test_a_search_may_have_faults_of_the_network(service):
+    job = row("a", 4, placement=["h0", "h0", "h4", "h4"])
+    whole = service.ask("POST", "/place", {"jobs": [job], "check": True})[1]
+    asked = {"jobs": [job], "check": True, "scale": ["link:h0:*=0.1"]}
+    status, slow = service.ask("POST", "/place", asked)
+    assert status == 200
+    times = [answer["candidates"][0]["predicted_iteration_ms"]["a"] for answer in (whole, slow)]
+    assert times[1] > times[0]
+    status, cut = service.ask("POST", "/place", {"jobs": [row("b", 2)], "fail": ["link:h0:leaf0"]})
+    assert status == 200
+    assert any("cut off, no job is placed there: h0" in note for note in cut["notes"])
+    status, wrong = service.ask("POST", "/place", {"jobs": [job], "fail": ["link:nowhere:h0"]})
+    assert (status, "nowhere" in wrong["error"]) == (400, True)
+
+
+def test_the_jobs_that_are_listed_have_the_start_that_they_keep(service):
+    job = {**row("a", 2, placement=["h0", "h0"]), "start_ms": 12.5}
+    answers = [service.ask("POST", "/jobs", {"jobs": [job, row("b", 2)]}), service.ask("GET", "/jobs")]
+    for status, answer in answers:
+        assert status == 200
+        assert [one.get("start_ms") for one in answer["jobs"]] == [12.5, None]
+
+
+def test_it_gives_the_schemas_of_requests_and_answers(service):
+    status, schemas = service.ask("GET", "/schema")
+    assert status == 200
+    assert {"jobs", "fail", "scale", "candidates"} <= set(schemas["Search"]["properties"])
+    assert {"Jobs", "Candidates", "KnownJobs", "Problem"} <= set(schemas)
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/place"])

@@ -5,8 +5,9 @@ import pytest
 
 from collectives.servers.byteps import byteps_split
 from commsim import predict
+from commsim.core.errors import InputError
 from commsim.scenario import prepare
-from commsim.scenario.advice import Question
+from commsim.scenario.advice import Question, advise
 from commsim.scenario.advice.payoff import TOLERANCE, at_density, can_search, density_crossover
 from commsim.scenario.advice.server_gains import GAIN, server_gains
 from commsim.scenario.inputs import load_network
@@ -44,6 +45,38 @@ def test_of_several_ways_the_one_that_pays_longest_decides_in_whatever_order_the
     for found in (one, other, alone):
         times = [at_density(ready[found.sparse], d).predict(QUESTION.size).time for d in (found.low, found.high)]
         assert times[0] < time <= times[1]
+
+
+def test_the_densities_that_are_asked_about_are_on_the_sides_that_their_ranking_says():
+    """At 0.95 a sparse way was first, and "sparse pays up to a density of about 0.937"."""
+    question = dataclasses.replace(QUESTION, densities=(0.95, 0.96, 0.97, 0.99))
+    advice = advise(question, load_network("star:n_hosts=8"))
+    found = advice.crossover().row
+    dense = next(row for row in advice.ranked if row.candidate.way != "sparse").result.time
+    for density in question.densities:
+        sparse = min(
+            row.result.time for row in advice.ranked
+            if row.candidate.way == "sparse" and str(density) in row.candidate.label
+        )  # fmt: skip
+        assert (density <= found["low"]) == (sparse < dense)
+        assert (density >= found["high"]) == (sparse >= dense)
+
+
+def test_a_crossover_is_found_against_a_way_that_is_named():
+    advice = advise(QUESTION, load_network("star:n_hosts=8"))
+    best, ring = advice.crossover().row, advice.crossover("ring_all_reduce").row
+    assert ring["after"].startswith("ring_all_reduce")
+    assert ring["low"] > best["low"]
+    with pytest.raises(InputError, match=r"against is a way that is ranked and not sparse: .*; got 'zen'"):
+        advice.crossover("zen")
+    dense = advise(dataclasses.replace(QUESTION, n_workers=4, densities=()), load_network("star:n_hosts=4"))
+    with pytest.raises(InputError, match="against needs a density"):
+        dense.crossover("ring_all_reduce")
+
+
+def test_a_way_of_a_library_is_said_to_have_costs_that_the_others_lack():
+    advice = advise(dataclasses.replace(QUESTION, densities=()), load_network("dgx-h100"))
+    assert any(line.startswith("nccl_all_reduce: with the launch (") for line in advice.remarks)
 
 
 def test_sparse_may_pay_always_or_never():
