@@ -15,7 +15,7 @@ from typing import Any
 from commsim.opening import check_regular
 
 from .coordinator import Coordinator
-from .failures import ProgramError
+from .failures import ProgramError, interrupted
 from .rank import FACTOR, NUMBER, SIZE, SOCKET
 from .rank_calls import Operation
 
@@ -59,6 +59,8 @@ class ProcessRanks:
         ------
         ProgramError
             If a rank raises, dies or ends without a word, or all are deadlocked; all processes have ended.
+        KeyboardInterrupt
+            After Ctrl-C, with what ranks waited for.
         """
         address = str(folder / "ranks")
         try:
@@ -75,6 +77,8 @@ class ProcessRanks:
                             raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
             self._serve()
             self._require_no_exit()
+        except KeyboardInterrupt:
+            raise interrupted(self.coordinator.clocks) from None
         finally:
             self._end_all()
 
@@ -134,6 +138,10 @@ class ProcessRanks:
         for what, *values in said:
             if what == "compute":
                 self.coordinator.compute(number, values[0])
+            elif what == "sleep":
+                self.coordinator.sleep(number, values[0])
+            elif what == "step":
+                self.coordinator.end_step(number)
             elif what == "post":
                 operation = self.coordinator.post(number, values[0])
                 operations[operation.number] = operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..current import current_rank
+from ..program_clock import Readings
 from . import constants
 from .datatypes import DATATYPES, Datatype
 from .intracomm import COMM_NULL, Cartcomm, Comm, Group, Intracomm, compute_dims
@@ -46,8 +47,11 @@ class WorldComm(Intracomm):
         pass
 
 
+_readings = Readings()
+
+
 def _now() -> float:
-    return current_rank().now()
+    return _readings.add(current_rank().now())
 
 
 def _name_of_host() -> str:
