@@ -177,7 +177,7 @@ def _parts(found: Emulation) -> list[Part]:
          f"{row.exposed_seconds / row.n_calls * 1e6:.4g}"]
         for row in found.rows
     ]  # fmt: skip
-    title = "calls of all ranks by site: the mean time of one, and the part of it in which its rank waited"
+    title = "calls of all ranks by site: mean time of one, and for how long its rank waited"
     return [*remarks(found.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
 
 

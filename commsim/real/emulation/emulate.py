@@ -16,6 +16,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.units import counted, format_time, parse_size
+from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
@@ -229,6 +230,7 @@ def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[str]) -> E
 
 
 def _nodes(scenario: Scenario, n_ranks: int) -> NDArray[np.int32]:
+    read_routing(scenario.routing or scenario.network.routing)
     placement = scenario.placement
     if placement is None or isinstance(placement, str):
         placement = load_placement(placement or PACKED, scenario.network, n_ranks, scenario.seed)

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.opening import check_regular
 
 from .coordinator import Coordinator
@@ -59,6 +60,8 @@ class ProcessRanks:
         ------
         ProgramError
             If a rank raises, dies or ends without a word, or all are deadlocked; all processes have ended.
+        InputError
+            If the command cannot be started.
         KeyboardInterrupt
             After Ctrl-C, with what ranks waited for.
         """
@@ -95,7 +98,7 @@ class ProcessRanks:
                 command, env={**os.environ, **environment, **own}, stdin=subprocess.DEVNULL, start_new_session=True
             )
         except OSError as error:
-            raise ProgramError(f"{command[0]}: cannot be started: {error.strerror}") from None
+            raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from None
 
     def _serve(self) -> None:
         """Answer all ranks until the last has ended."""

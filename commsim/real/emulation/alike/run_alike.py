@@ -11,6 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.real.torch_backend import load_torch
+from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
@@ -79,6 +80,7 @@ def run_alike(
     choice_of(None, [f"{operation}={name}" for operation, name in (algorithms or {}).items()])
     options["n_ranks"] = ranks
     scenario = scenario_of("", network, **options)
+    read_routing(scenario.routing or scenario.network.routing)
     placement = scenario.placement
     if placement is None or isinstance(placement, str):
         placement = load_placement(placement or PACKED, scenario.network, ranks, scenario.seed)
