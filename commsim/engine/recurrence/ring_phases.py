@@ -50,6 +50,8 @@ class RingPhase:
         Place of its message among those of its connection in a round, from 0.
     rounds : tuple of (int, bool)
         Runs of rounds: how many, and whether they reduce.
+    has_slots : bool
+        Whether a connection carries several messages in a round.
     """
 
     src: Whole
@@ -59,11 +61,7 @@ class RingPhase:
     count: Whole
     slot: Whole
     rounds: tuple[tuple[int, bool], ...]
-
-    @property
-    def has_slots(self) -> bool:
-        """Whether a connection carries several messages in a round."""
-        return bool(self.slot.any())
+    has_slots: bool = False
 
     @property
     def n_rounds(self) -> int:
@@ -159,7 +157,9 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     rows, order, address = here
     src, dst, channel, count = (rows[name].astype(np.int64) for name in ("src", "dst", "channel", "count"))
     rounds = ((times, bool(rows["op"][0] == REDUCE)),)
-    slot = _slots(src, dst, channel)
+    begins, row = np.ones(len(src), bool), np.arange(len(src))
+    begins[1:] = (np.diff(src) != 0) | (np.diff(dst) != 0) | (np.diff(channel) != 0)
+    slot = row - np.maximum.accumulate(np.where(begins, row, 0))
     if times == 1:
         return _Run(src, dst, channel, slot, count, address, address, None, rounds)
     then = _by_connection(schedule, schedule.repetition(block, 1))
@@ -184,14 +184,6 @@ def _by_connection(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDAr
     address = schedule.src_address(rows)
     plain = (rows["src"] != rows["dst"]) & (address == schedule.dst_address(rows)) & (rows["op"] == rows["op"][0])
     return (rows, order, address) if plain.all() else None
-
-
-def _slots(src: Whole, dst: Whole, channel: Whole) -> Whole:
-    """Place of each row among those of its connection; all rows of a connection follow each other."""
-    begins = np.ones(len(src), bool)
-    begins[1:] = (np.diff(src) != 0) | (np.diff(dst) != 0) | (np.diff(channel) != 0)
-    row = np.arange(len(src))
-    return row - np.maximum.accumulate(np.where(begins, row, 0))
 
 
 def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Whole) -> Whole | None:
@@ -245,7 +237,7 @@ def _phase(run: _Run) -> RingPhase | None:
 def _laid_out(run: _Run, order: Whole, length: int) -> RingPhase:
     columns = (run.src, run.dst, run.channel, run.first, run.count, run.slot)
     src, dst, channel, first, count, slot = (column[order].reshape(-1, length).T.copy() for column in columns)
-    return RingPhase(src, dst, channel, first, count, slot, run.rounds)
+    return RingPhase(src, dst, channel, first, count, slot, run.rounds, bool(slot.any()))
 
 
 def _keeps_apart(phase: RingPhase) -> bool:

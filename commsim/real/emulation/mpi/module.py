@@ -12,6 +12,8 @@ from .intracomm import COMM_NULL, Cartcomm, Comm, Group, Intracomm, compute_dims
 from .reductions import OPERATORS, Op
 from .requests import REQUEST_NULL, Prequest, Request, Status
 
+_READINGS = Readings()
+
 
 class WorldComm(Intracomm):
     """``COMM_WORLD`` or ``COMM_SELF``: one object, whose ranks are known when a rank asks."""
@@ -47,11 +49,8 @@ class WorldComm(Intracomm):
         pass
 
 
-_readings = Readings()
-
-
 def _now() -> float:
-    return _readings.add(current_rank().now())
+    return _READINGS.add(current_rank().now())
 
 
 def _name_of_host() -> str:
