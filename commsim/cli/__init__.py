@@ -135,7 +135,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno == errno.ENOSPC:  # of what is printed, too
             _print_no_more()
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if stop.args:  # what was interrupted, where that is more than the command
+            print_error(f"commsim {verb}: {stop}")
         return 130
 
 

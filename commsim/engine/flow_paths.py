@@ -110,7 +110,9 @@ class FlowPaths:
     @property
     def move_cost(self) -> float:
         """Processor seconds of the recurrence, transfer by transfer."""
-        return costs.MOVES_BEGIN + costs.MOVE * self.n_transfers + costs.ROUTE * self.n_connections
+        phases = vars(self).get("ring_phases")  # where they have been found, connections are known
+        n_routes = sum(phase.src.size for phase in phases) if phases else self.n_connections
+        return costs.MOVES_BEGIN + costs.MOVE * self.n_transfers + costs.ROUTE * n_routes
 
     @property
     def at_risk(self) -> float:

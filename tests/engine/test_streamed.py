@@ -69,6 +69,39 @@ def assert_same(ours: Result, full: Result) -> None:
     assert ours.counters["transfers"] == full.counters["transfers"]
 
 
+def sliced_rings(rng: np.random.Generator, n_ranks: int) -> Schedule:
+    """One or two cycles, whose connections carry several messages of unequal lengths in each round."""
+    counts = [rng.integers(1, 4, int(rng.integers(2, 4))) for _ in range(int(rng.integers(1, 3)))]
+    width = sum(int(count.sum()) for count in counts)
+    rows: list[list[np.ndarray]] = [[] for _ in range(5)]
+    at = 0
+    for channel, slices in enumerate(counts):
+        order = rng.permutation(n_ranks)
+        for count in slices.tolist():
+            row = (order, np.roll(order, -1), np.arange(n_ranks) * width + at, count, channel)
+            for column, value in zip(rows, row, strict=True):
+                column.append(np.broadcast_to(value, n_ranks))
+            at += count
+    src, dst, chunk, number, channel = map(np.concatenate, rows)
+    p = Program(n_ranks, n_ranks * width)
+    n_reduced, n_copied = (int(rng.integers(0, 2 * n_ranks)) for _ in range(2))
+    for i in range(n_reduced + n_copied + 1):
+        write = p.reduce if i < n_reduced else p.copy
+        write((chunk - i * width) % (n_ranks * width), src=src, dst=dst, count=number, channel=channel)
+    return p.build()
+
+
+@given(seed=st.integers(0, 2**32), n_ranks=st.integers(2, 9), late=st.booleans())
+def test_slices_of_a_piece_follow_each_other_as_in_the_full_engine(seed: int, n_ranks: int, late: bool) -> None:
+    rng = np.random.default_rng(seed)
+    schedule, network = sliced_rings(rng, n_ranks), some_network(rng, n_ranks)
+    job = Job(schedule, Placement([*rng.choice(network.endpoints, n_ranks, replace=False)]))
+    starts = rng.uniform(0, 3, n_ranks) if late else 0.0
+    ours, full = both(network, job, 40.0 * schedule.n_chunks / n_ranks, seed=seed, starts=starts)
+    assert ours is not None
+    assert_same(ours, full)
+
+
 def random_rings(rng: np.random.Generator, n_ranks: int, n_phases: int) -> Schedule:
     """Turns on random cycles of random channels, some of which go on where the one before ended."""
     p = Program(n_ranks, n_ranks)

@@ -21,10 +21,10 @@ from ..report import write_report
 if TYPE_CHECKING:
     from commsim.real.emulation.emulate import Emulation
 
-COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)"]
+COLUMNS = ["operation", "site", "algorithm", "ranks", "size", "calls", "time(us)", "exposed(us)"]
 # Flags that have the name of what they give.
 OF_NETWORK = ("placement", "routing", "seed", "fail", "scale", "overhead", "recv_overhead", "reduce_rate", "software")
-SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as")
+SAME = (*OF_NETWORK, "library", "algorithm", "compute", "eager", "leave", "data", "ranks_as", "clock")
 
 
 class Config(WithJson, Faults, Costs):
@@ -71,6 +71,10 @@ class Config(WithJson, Faults, Costs):
     ranks_as: str = flag(
         default="auto", choices=("auto", "threads", "processes"), help="auto: processes up to 16 ranks, else threads"
     )
+    clock: str = flag(
+        default="virtual", choices=("virtual", "wall"),
+        help="what time.time, perf_counter and monotonic show the program: time on the network, or of this machine",
+    )  # fmt: skip
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
     phases: str | None = flag(
         metavar="FILE.json",
@@ -146,7 +150,8 @@ def _alike(config: Config, program: tuple[str, ...]) -> Answer:
     if config.stages != 1 and compute.kind == "measured":
         raise InputError("--stages N runs a process for many ranks: it needs --compute roofline:GPU, none, or a trace")
     eager = parse_size(config.eager, "eager")
-    found = run_alike(program, config.topology, config.ranks, compute, named, config.stages, eager, **options)
+    how = named, config.stages, eager, config.clock
+    found = run_alike(program, config.topology, config.ranks, compute, *how, **options)
     return answer_of(found, {**config.flags("program"), "program": list(program)}, config.timeline, config.phases)
 
 
@@ -154,17 +159,25 @@ def _parts(found: Emulation) -> list[Part]:
     loads = found.link_bytes / found.network.bandwidth
     busiest = int(loads.argmax())
     link = f"{found.network.link_name(busiest)}, {format_size(float(found.link_bytes[busiest]))}"
+    whole, exposed = found.step
+    part = f"{exposed / whole if whole else 0:.1%}, mean of the ranks"
+    n_steps = len(found.steps)
+    steps = {"exposed": f"{format_time(exposed)} of the {'step' if n_steps else 'time'}, {part}"}
+    if n_steps:
+        steps = {"step": f"{format_time(whole)}, the last one"} | steps
     facts = {
-        "time": format_time(found.time),
+        "time": format_time(found.time) + (f", {n_steps} steps" if n_steps else ""),
+        **steps,
         "computing": f"{format_time(float(found.computed.max()))} at most on any rank",
         "busiest link": f"{link}, {format_time(float(loads[busiest]))} at its rate" if loads.any() else "none was used",
     }
     rows = [
         [row.operation, row.site or "-", row.algorithm or "-", str(row.n_ranks), format_size(row.n_bytes),
-         str(row.n_calls), f"{row.seconds / row.n_calls * 1e6:.4g}"]
+         str(row.n_calls), f"{row.seconds / row.n_calls * 1e6:.4g}",
+         f"{row.exposed_seconds / row.n_calls * 1e6:.4g}"]
         for row in found.rows
     ]  # fmt: skip
-    title = "calls of all ranks by site, with the mean time of one"
+    title = "calls of all ranks by site: mean time of one, and for how long its rank waited"
     return [*remarks(found.remarks), Facts(facts), Table(COLUMNS, rows, title, least=("ranks", "algorithm"))]
 
 
@@ -172,7 +185,8 @@ def _more(found: Emulation) -> dict[str, object]:
     return {
         "time_s": found.time, "computed_s": found.computed.tolist(), "end_s": found.ends.tolist(),
         "link_bytes_B": {found.network.link_name(k): float(n) for k, n in enumerate(found.link_bytes) if n},
-        "simulations": found.n_simulated,
+        "simulations": found.n_simulated, "exposed_s": found.step[1],
+        **({"step_s": found.step[0]} if len(found.steps) else {}),
     }  # fmt: skip
 
 

@@ -13,6 +13,9 @@ the transfer (k, n)
   waits for (k-2, n-2), and so on down to (k+1, n+1-g) and (k, n-g), so that this adds nothing.
 
 So a round is: start at the later of having sent and having received.
+
+A connection may carry several messages in each round, in *slots*, each of a cycle of its own: NCCL cuts a piece into
+slices. Messages of all slots follow each other on the connection, slot by slot and then round by round.
 """
 
 from __future__ import annotations
@@ -43,8 +46,12 @@ class RingPhase:
     address, count : int64[length, n_cycles]
         First address of the chunks that it carries in the first round, in the participants' address space, and how
         many; the same in each connection of a cycle.
+    slot : int64[length, n_cycles]
+        Place of its message among those of its connection in a round, from 0.
     rounds : tuple of (int, bool)
         Runs of rounds: how many, and whether they reduce.
+    has_slots : bool
+        Whether a connection carries several messages in a round.
     """
 
     src: Whole
@@ -52,7 +59,9 @@ class RingPhase:
     channel: Whole
     address: Whole
     count: Whole
+    slot: Whole
     rounds: tuple[tuple[int, bool], ...]
+    has_slots: bool = False
 
     @property
     def n_rounds(self) -> int:
@@ -86,7 +95,8 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
     Returns
     -------
     tuple of RingPhase or None
-        In program order; None if the schedule is not made of phases only, or of more than `most`.
+        In program order; None if the schedule is not made of phases only, or of more than `most`. One with slots is
+        alone.
     """
     found: list[_Run] = []
     for block in schedule.blocks:
@@ -100,7 +110,7 @@ def find_ring_phases(schedule: Schedule, most: int = MAX_PHASES) -> tuple[RingPh
                 return None
             joined = _join(found[-1], run, schedule) if found else None
             found[-1:] = [*found[-1:], run] if joined is None else [joined]
-            if len(found) > most:
+            if len(found) > (1 if any(one.slot.any() for one in found) else most):
                 return None
     phases = [_phase(run) for run in found]
     return None if any(phase is None for phase in phases) else tuple(phase for phase in phases if phase is not None)
@@ -126,11 +136,12 @@ def _hops(block: Block) -> list[tuple[Block, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """Rounds on the same connections, sorted by (source, destination, channel): what they carry first and last."""
+    """Rounds on the same connections, by (source, destination, channel, slot): what they carry first and last."""
 
     src: Whole
     dst: Whole
     channel: Whole
+    slot: Whole
     count: Whole
     first: Whole
     last: Whole
@@ -146,8 +157,11 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     rows, order, address = here
     src, dst, channel, count = (rows[name].astype(np.int64) for name in ("src", "dst", "channel", "count"))
     rounds = ((times, bool(rows["op"][0] == REDUCE)),)
+    begins, row = np.ones(len(src), bool), np.arange(len(src))
+    begins[1:] = (np.diff(src) != 0) | (np.diff(dst) != 0) | (np.diff(channel) != 0)
+    slot = row - np.maximum.accumulate(np.where(begins, row, 0))
     if times == 1:
-        return _Run(src, dst, channel, count, address, address, None, rounds)
+        return _Run(src, dst, channel, slot, count, address, address, None, rounds)
     then = _by_connection(schedule, schedule.repetition(block, 1))
     if then is None or not all(np.array_equal(rows[name], then[0][name]) for name in ("src", "dst", "channel")):
         return None
@@ -160,19 +174,16 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
         return None
     at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
-    return None if at_last is None else _Run(src, dst, channel, count, address, at_last[2], feeder, rounds)
+    return None if at_last is None else _Run(src, dst, channel, slot, count, address, at_last[2], feeder, rounds)
 
 
 def _by_connection(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
-    """Sort one round by connection; return it, its order, the addresses. None unless each has one plain message."""
+    """Sort one round by connection, and there as written; return it, its order, the addresses. None unless plain."""
     order = np.lexsort((rows["channel"], rows["dst"], rows["src"]))
     rows = rows[order]
     address = schedule.src_address(rows)
-    same = np.ones(len(rows), bool)
-    for name in ("src", "dst", "channel"):
-        same[1:] &= rows[name][1:] == rows[name][:-1]
     plain = (rows["src"] != rows["dst"]) & (address == schedule.dst_address(rows)) & (rows["op"] == rows["op"][0])
-    return None if same[1:].any() or not plain.all() else (rows, order, address)
+    return (rows, order, address) if plain.all() else None
 
 
 def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Whole) -> Whole | None:
@@ -201,7 +212,8 @@ def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
         return None
     (n, reduces), (more, also_reduces) = a.rounds[-1], b.rounds[0]
     middle = ((n + more, reduces),) if reduces == also_reduces else (a.rounds[-1], b.rounds[0])
-    return _Run(a.src, a.dst, a.channel, a.count, a.first, b.last, feeder, (*a.rounds[:-1], *middle, *b.rounds[1:]))
+    rounds = (*a.rounds[:-1], *middle, *b.rounds[1:])
+    return _Run(a.src, a.dst, a.channel, a.slot, a.count, a.first, b.last, feeder, rounds)
 
 
 def _phase(run: _Run) -> RingPhase | None:
@@ -223,10 +235,9 @@ def _phase(run: _Run) -> RingPhase | None:
 
 
 def _laid_out(run: _Run, order: Whole, length: int) -> RingPhase:
-    src, dst, channel, first, count = (
-        column[order].reshape(-1, length).T.copy() for column in (run.src, run.dst, run.channel, run.first, run.count)
-    )
-    return RingPhase(src, dst, channel, first, count, run.rounds)
+    columns = (run.src, run.dst, run.channel, run.first, run.count, run.slot)
+    src, dst, channel, first, count, slot = (column[order].reshape(-1, length).T.copy() for column in columns)
+    return RingPhase(src, dst, channel, first, count, slot, run.rounds, bool(slot.any()))
 
 
 def _keeps_apart(phase: RingPhase) -> bool:

@@ -128,8 +128,10 @@ def plan_rings(
     -------
     Rings or None
         None if receiving phase_costs something, connections of one phase share links at different rates, or reduction
-        units at all, or too many connections meet.
+        units at all, or have slots, or too many connections meet.
     """
+    if any(phase.has_slots for phase in phases):
+        return None
     schedule = job.schedule
     ends, channel, connection = connections_of(phases, schedule.n_participants)
     reduces = np.zeros(len(ends), bool)

@@ -1,8 +1,9 @@
 """The tables of rings for the streamed engine: one row for each connection of each ring phase, for all rounds.
 
-A *ring connection* is what one connection carries in one ring phase (:mod:`commsim.engine.recurrence.ring_phases`): a
-message per round; each waits until its feeder, another ring connection, has brought the message before it.
-Only its first message waits for anything else: for the last messages of ring connections of earlier phases.
+A *ring connection* is what one connection carries in one slot of one ring phase
+(:mod:`commsim.engine.recurrence.ring_phases`): a message per round; each waits until its feeder, another ring
+connection, has brought the message before it. Only its first message waits for anything else: for the last messages of
+ring connections of earlier phases.
 
 A ring connection is *uncontended* if nothing else ever uses what its connection uses: what happens there needs no
 events.
@@ -25,7 +26,8 @@ RING_CONNECTION = np.dtype(
         ("connection", np.int32),
         ("feeder", np.int32),  # ring connection that brings what this one sends on,
         ("follower", np.int32),  # the ring connection that this one is the feeder of,
-        ("next", np.int32),  # and the ring connection after this one on its connection, or -1
+        ("beside", np.int32),  # the ring connection of the next slot, of which the next message on the connection is,
+        ("next", np.int32),  # and that of the next phase, or -1
         ("waiting", np.int32),  # ring connections of earlier phases that its first message still waits for
         ("run", np.int32),  # of rounds with the next message to arrive
         ("uncontended", np.bool_),
@@ -91,15 +93,21 @@ def lay_out_ring_connections(
         ring_connection["follower"][low:high] = np.roll(number, -1, axis=0).ravel()
         ring_connection["n_rounds"][low:high] = phase.n_rounds
         ring_connection["run"][low:high] = run
-    order = np.argsort(ring_connection["connection"], kind="stable")
+    slot = np.concatenate([phase.slot.ravel() for phase in phases])
+    order = np.lexsort((slot, ring_connection["connection"]))
     same = ring_connection["connection"][order[1:]] == ring_connection["connection"][order[:-1]]
     ring_connection["next"], ring_connection["rate"], ring_connection["reduce_rate"] = -1, np.inf, np.inf
-    ring_connection["next"][order[:-1][same]] = order[1:][same]
+    ring_connection["beside"] = np.arange(len(order))
+    lead = order[np.searchsorted(ring_connection["connection"][order], np.arange(n_connections))]
+    if slot.any():  # of one phase
+        ring_connection["beside"][order] = lead[ring_connection["connection"][order]]
+        ring_connection["beside"][order[:-1][same]] = order[1:][same]
+    else:
+        ring_connection["next"][order[:-1][same]] = order[1:][same]
     first, after = _after(begin, waits)
     ring_connection["waiting"] = np.bincount(after // 2, minlength=len(ring_connection))
     run_end = np.concatenate([np.cumsum([n for n, _ in phase.rounds]) for phase in phases])
     run_reduces = np.array([adds for phase in phases for _, adds in phase.rounds])
-    lead = order[np.searchsorted(ring_connection["connection"][order], np.arange(n_connections))]
     return RingConnections(ring_connection, run_end, run_reduces, first, after), lead
 
 

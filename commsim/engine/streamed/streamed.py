@@ -108,7 +108,7 @@ def plan_streamed(
     connection = lay_out_connections(network, np.zeros(len(ends), np.int64), nodes, routes, (flow, flow_link, capacity))
     resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
     ring_connections, lead = lay_out_ring_connections(phases, connections, waits, len(ends))
-    if len(phases) == 1:
+    if len(phases) == 1 and not phases[0].has_slots:
         mark_uncontended(
             ring_connections.row, bool(ring_connections.run_reduces.any()), connection, flow, flow_link, resource
         )

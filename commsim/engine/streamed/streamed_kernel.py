@@ -95,8 +95,9 @@ def _end_sending(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     q.row[k]["sent"] += 1
     if q.row[k]["sent"] == q.row[k]["n_rounds"]:
         q.row[k]["sent_at"] = now
-        t.connection[w]["upcoming"] = q.row[k]["next"]
         _release(t, q, k, 0)
+    beside = q.row[k]["beside"]
+    t.connection[w]["upcoming"] = beside if q.row[beside]["sent"] < q.row[beside]["n_rounds"] else q.row[k]["next"]
     try_later(t, w)
     if t.connection[w]["latency"] == 0.0:
         _arrive(t, q, w, now)
@@ -154,8 +155,9 @@ def _complete(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     _hand_on(t, q, k, now, now)
     if q.row[k]["done"] == q.row[k]["n_rounds"]:
         q.row[k]["done_at"] = now
-        t.connection[w]["receive"] = q.row[k]["next"]
         _release(t, q, k, 1)
+    beside = q.row[k]["beside"]
+    t.connection[w]["receive"] = beside if q.row[beside]["done"] < q.row[beside]["n_rounds"] else q.row[k]["next"]
 
 
 @njit_norefcount

@@ -80,6 +80,8 @@ class RingCounts:
         Connections of all phases.
     pairs, meetings : int
         Pairs of phases, and pairs of their connections that meet at a participant.
+    has_slots : bool
+        Whether connections carry several messages in a round.
     """
 
     rows: int
@@ -87,6 +89,7 @@ class RingCounts:
     connections: int
     pairs: int
     meetings: int
+    has_slots: bool = False
 
     @property
     def seconds_of_phases(self) -> float:
@@ -121,12 +124,14 @@ def ring_counts(paths: FlowPaths) -> RingCounts | None:
     if not phases:
         return None
     connections = sum(phase.src.size for phase in phases)
-    return RingCounts(paths.n_rows, hops, connections, math.comb(len(phases), 2), count_meetings(phases))
+    # they are found, and kept: no way looks for them again
+    pairs, has_slots = math.comb(len(phases), 2), any(phase.has_slots for phase in phases)
+    return RingCounts(0, 0, connections, pairs, count_meetings(phases), has_slots)
 
 
 def _estimate_rings(paths: FlowPaths) -> Cost | None:
     counts = ring_counts(paths)
-    if counts is None:
+    if counts is None or counts.has_slots:
         return None
     laid_out = costs.RINGS_BEGIN + counts.seconds_of_phases + costs.RING_CONNECTION * counts.connections
     return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.RING_MESSAGE * paths.n_transfers)
@@ -201,7 +206,8 @@ def _estimate_streamed(paths: FlowPaths) -> Cost | None:
     if counts is None:
         return None
     laid_out = costs.STREAMED_BEGIN + counts.seconds_of_phases + costs.STREAMED_CONNECTION * counts.connections
-    return Cost(laid_out, laid_out + counts.seconds_of_waits + costs.STREAMED_MESSAGE * paths.n_transfers)
+    each = costs.STREAMED_SLOT if counts.has_slots else costs.STREAMED_MESSAGE
+    return Cost(laid_out, laid_out + counts.seconds_of_waits + each * paths.n_transfers)
 
 
 def _plan_streamed(paths: FlowPaths) -> Simulation | None:

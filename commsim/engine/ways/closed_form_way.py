@@ -77,6 +77,8 @@ class ClosedFormPaths(FlowPaths):
     def _on(self, network: Network, job: Job) -> FlowPaths:
         """Return a job on one of the two networks; what its schedule alone decides is found once for both."""
         paths = FlowPaths(network, job, self.routing, self.seed)
+        if job is self.job and "ring_phases" in vars(self):
+            vars(paths)["ring_phases"] = self.ring_phases
         begun: JobConnections | None = self._plans.setdefault(job, self.shared if job is self.job else paths.shared)
         if begun is not None:
             vars(paths)["shared"] = begun.on(network) if begun.network is not network else begun

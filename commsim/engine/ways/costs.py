@@ -25,16 +25,17 @@ EVENTS_CONNECTION = 1.5e-6
 
 # Rings: a row of the schedule's blocks, and a hop of them, that are examined; a connection of a phase; a pair of
 # phases, and a pair of their connections that meet at a participant; a message.
-PHASE_ROW = 1.5e-6
+PHASE_ROW = 0.5e-6
 PHASE_HOP = 0.1e-3
 RING_CONNECTION = 10e-6
 PHASE_PAIR = 0.3e-3
 MEETING = 0.4e-6
 RING_MESSAGE = 0.5e-9
 
-# Streamed: a connection of a phase; a message.
+# Streamed: a connection of a phase; a message; and one of a connection with slots, none of which goes without events.
 STREAMED_CONNECTION = 18e-6
 STREAMED_MESSAGE = 0.1e-6
+STREAMED_SLOT = 1e-6
 
 # Recurrence, transfer by transfer: until it is known that transfers of a hop share links unevenly, and in all.
 MOVE_DECLINED = 0.15e-6

@@ -81,6 +81,16 @@ class Coordinator:
         clock.now += ticks
         clock.computed += ticks
 
+    def sleep(self, rank: int, ticks: Ticks) -> None:
+        """Let the clock of a rank go on without computing: what it asks for next is not asked in vain again."""
+        clock = self.clocks[rank]
+        clock.now += ticks
+        clock.idle_polls = 0
+
+    def end_step(self, rank: int) -> None:
+        """Let a rank end a step of its optimiser."""
+        self.clocks[rank].end_step()
+
     def wait(self, rank: int, operations: Sequence[Operation], *, every: bool = True, polls: bool = False) -> bool:
         """Let a rank wait; return whether what it waits for is there already, so that it need not."""
         clock = self.clocks[rank]
@@ -142,7 +152,8 @@ class Coordinator:
             if asked:
                 for rank in asked:
                     clock = self.clocks[rank]
-                    clock.now, clock.waits = max(clock.now, self.now), None
+                    clock.pass_until(self.now)
+                    clock.waits = None
                     clock.idle_polls += 1
                 self._polling.difference_update(asked)
                 return [(rank, False) for rank in asked]
@@ -160,8 +171,7 @@ class Coordinator:
     def _free(self, rank: int) -> None:
         clock = self.clocks[rank]
         self._polling.discard(rank)
-        ends = [op.end for op in clock.waits or () if op.end is not None]
-        clock.now = max(clock.now, max(ends)) if ends and clock.every else max(clock.now, min(ends, default=0))
+        clock.leave()
         clock.idle_polls = 0 if clock.waits else clock.idle_polls  # to wait for nothing is to do nothing
         clock.waits = None
 
@@ -173,8 +183,7 @@ class Coordinator:
         if end is not None:
             ahead.append(end)
         if not ahead:
-            ended = [rank for rank, clock in enumerate(self.clocks) if clock.has_ended]
-            raise deadlock({rank: clock.waits for rank, clock in enumerate(self.clocks) if clock.waits}, ended)
+            raise deadlock(self.clocks)
         return max(self.now, min(ahead))
 
     def _take(self, until: Ticks) -> None:

@@ -10,7 +10,13 @@ from .rank import Rank
 
 _of_thread = threading.local()
 _of_process: list[Rank] = []
-__all__ = ["current_rank", "set_process_rank", "set_thread_rank"]
+__all__ = ["current_rank", "rank_or_none", "set_process_rank", "set_thread_rank"]
+
+
+def rank_or_none() -> Rank | None:
+    """Return the rank of the thread, or that of the process, or None."""
+    rank: Rank | None = getattr(_of_thread, "rank", None)
+    return rank if rank is not None or not _of_process else _of_process[0]
 
 
 def current_rank() -> Rank:
@@ -21,14 +27,12 @@ def current_rank() -> Rank:
     BackendError
         If this is neither, such as a thread that a rank started which is a thread itself.
     """
-    rank: Rank | None = getattr(_of_thread, "rank", None)
+    rank = rank_or_none()
     if rank is None:
-        if not _of_process:
-            raise BackendError(
-                "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
-                "needs commsim emulate --ranks-as processes"
-            )
-        return _of_process[0]
+        raise BackendError(
+            "this thread is no rank of an emulation; a program that starts threads of its own that communicate "
+            "needs commsim emulate --ranks-as processes"
+        )
     return rank
 
 

@@ -16,6 +16,7 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.units import counted, format_time, parse_size
+from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
@@ -28,9 +29,11 @@ from .coordinator import Coordinator
 from .ledger import CallRecord, Ledger, SiteRow
 from .network_traffic import Traffic
 from .process_ranks import ProcessRanks, interpreter, python_path
+from .program_clock import CLOCK, CLOCKS
 from .settings import DATA
 from .start_process import write_start_file
 from .thread_ranks import ThreadRanks
+from .torch_ranks.inductor_folder import no_empty_folder
 
 EAGER = "64KiB"
 # Most ranks that are processes unless threads are asked for.
@@ -49,8 +52,10 @@ class Emulation:
         The network.
     time : float, s
         When the last rank ended.
-    ends, computed : float64[n_ranks], s
-        When each rank ended, and how long it computed.
+    ends, computed, exposed : float64[n_ranks], s
+        When each rank ended, how long it computed, and how long it waited for the network.
+    steps : float64[n_steps, n_ranks, 2], s
+        When each rank ended each step of its optimiser, and how long it had waited for the network until then.
     rows : tuple of SiteRow
         Calls by site, those that took longest first.
     records : tuple of CallRecord
@@ -67,11 +72,25 @@ class Emulation:
     time: float
     ends: NDArray[np.float64]
     computed: NDArray[np.float64]
+    exposed: NDArray[np.float64]
+    steps: NDArray[np.float64]
     rows: tuple[SiteRow, ...]
     records: tuple[CallRecord, ...]
     link_bytes: NDArray[np.float64]
     remarks: tuple[str, ...]
     n_simulated: int
+
+    @property
+    def step(self) -> tuple[float, float]:
+        """Time of the last step, from when the last rank had ended the one before; and the mean that ranks waited, s.
+
+        Without an optimiser, those of the whole program.
+        """
+        if not len(self.steps):
+            return self.time, float(self.exposed.mean())
+        before = self.steps[-2] if len(self.steps) > 1 else np.zeros_like(self.steps[-1])
+        time, exposed = self.steps[-1].T[0].max() - before.T[0].max(), (self.steps[-1] - before).T[1].mean()
+        return float(time), float(exposed)
 
     def __repr__(self) -> str:
         calls = counted(sum(row.n_calls for row in self.rows), "call")
@@ -95,6 +114,7 @@ def emulate(
     data: str = "real",
     ranks_as: str = "auto",
     records: bool = False,
+    clock: str = "virtual",
     **options: Unpack[ScenarioOptions],
 ) -> Emulation:
     """Run a program on a network that is not there: with its data and its sums, and a clock of that network.
@@ -126,6 +146,9 @@ def emulate(
         What ranks are. Auto: processes up to 16, which share nothing; else threads of one process.
     records : bool
         Whether every call is kept.
+    clock : {"virtual", "wall"}
+        What ``time.time``, ``perf_counter`` and ``monotonic`` of the program show: the time of its rank, or of this
+        machine.
     **options
         Keywords of :func:`commsim.scenario_of`: placement, routing, seed, faults and costs of messages.
 
@@ -150,7 +173,8 @@ def emulate(
     >>> cs.emulate(program, "star:n_hosts=4", 4)
     Emulation(4 ranks on star:n_hosts=4,bandwidth=100Gbps,latency=500ns: 14 calls, 6.003 us)
     """
-    for name, value, known in (("leave", leave, LEAVES), ("data", data, DATAS), ("ranks_as", ranks_as, RANKS_AS)):
+    words = ("leave", leave, LEAVES), ("data", data, DATAS), ("ranks_as", ranks_as, RANKS_AS), ("clock", clock, CLOCKS)
+    for name, value, known in words:
         if value not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     if not callable(program) and (
@@ -174,7 +198,7 @@ def emulate(
         from .programs import run_in_threads
 
         threads = ThreadRanks(coordinator, None if factor is None else time.thread_time, factor or 1.0)
-        run_in_threads(threads, program, moves_data=data == "real")
+        run_in_threads(threads, program, moves_data=data == "real", clock=clock)
         if not callable(program) and ranks_as == "auto":
             remarks.append(
                 f"{ranks} ranks are threads of one process: modules that the program imports are shared, such as "
@@ -182,10 +206,10 @@ def emulate(
             )
     else:
         assert not callable(program)
-        with tempfile.TemporaryDirectory(prefix="commsim-") as name:
+        with no_empty_folder(), tempfile.TemporaryDirectory(prefix="commsim-") as name:
             folder = Path(name)
             write_start_file(folder)
-            environment = {"PYTHONPATH": python_path(folder), DATA: data}
+            environment = {"PYTHONPATH": python_path(folder), DATA: data, CLOCK: clock}
             ProcessRanks(coordinator, factor).run(interpreter(program), folder, environment)
     return _told(coordinator, ledger, remarks)
 
@@ -194,14 +218,19 @@ def _told(coordinator: Coordinator, ledger: Ledger, remarks: Sequence[str]) -> E
     traffic, clocks = coordinator.traffic, coordinator.clocks
     ends = np.array([seconds_of(clock.now) for clock in clocks])
     computed = np.array([seconds_of(clock.computed) for clock in clocks])
+    exposed = np.array([seconds_of(clock.exposed) for clock in clocks])
+    n_steps = min(len(clock.steps) for clock in clocks)
+    steps = [[[*map(seconds_of, clock.steps[k])] for clock in clocks] for k in range(n_steps)]
+    of_steps = np.array(steps).reshape(-1, len(clocks), 2)
     rows = sorted(ledger.rows.values(), key=lambda row: -row.ticks)
     return Emulation(
-        traffic.network, float(ends.max()), ends, computed, tuple(rows), tuple(ledger.records),
+        traffic.network, float(ends.max()), ends, computed, exposed, of_steps, tuple(rows), tuple(ledger.records),
         traffic.all_carried(), tuple(remarks), traffic.n_simulated,
     )  # fmt: skip
 
 
 def _nodes(scenario: Scenario, n_ranks: int) -> NDArray[np.int32]:
+    read_routing(scenario.routing or scenario.network.routing)
     placement = scenario.placement
     if placement is None or isinstance(placement, str):
         placement = load_placement(placement or PACKED, scenario.network, n_ranks, scenario.seed)

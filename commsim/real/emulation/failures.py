@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from commsim.core.errors import CommsimError
 from commsim.core.operations import OPERATIONS
 
 from .rank_calls import Collective, Operation
+from .rank_clock import RankClock
 
-__all__ = ["ProgramError", "RankError", "Stopped", "deadlock", "require_alike"]
+__all__ = ["ProgramError", "RankError", "Stopped", "deadlock", "interrupted", "require_alike"]
 
 
 class ProgramError(CommsimError, RuntimeError):
@@ -36,24 +37,27 @@ class RankError(Exception):
         self.rank, self.error = rank, error
 
 
-def deadlock(waiting: Mapping[int, Sequence[Operation]], ended: Sequence[int]) -> ProgramError:
-    """Return the error that says what each rank waits for, ranks that wait for the same together.
+def deadlock(clocks: Sequence[RankClock]) -> ProgramError:
+    """Return the error that says what each rank waits for, ranks that wait for the same together."""
+    return ProgramError(f"deadlock: nothing is under way, and all wait; {_doing(clocks)}")
 
-    Parameters
-    ----------
-    waiting : mapping of int to sequence of Operation
-        What each rank waits for.
-    ended : sequence of int
-        Ranks whose program has ended.
-    """
+
+def interrupted(clocks: Sequence[RankClock]) -> KeyboardInterrupt:
+    """Return what Ctrl-C becomes: with what each rank waited for, or that it ran."""
+    return KeyboardInterrupt(f"interrupted; {_doing(clocks)}")
+
+
+def _doing(clocks: Sequence[RankClock]) -> str:
+    """Say what each rank does, ranks that do the same together."""
     ranks_by_text: dict[str, list[int]] = {}
-    for rank, waits in waiting.items():
-        open_ones = [str(op) for op in waits if op.end is None]
-        text = open_ones[0] + (f" and {len(open_ones) - 1} more" if len(open_ones) > 1 else "")
-        ranks_by_text.setdefault(text, []).append(rank)
+    for rank, clock in enumerate(clocks):
+        open_ones = [str(op) for op in clock.waits or () if op.end is None]
+        text = open_ones[0] if open_ones else "runs"
+        text += f" and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+        ranks_by_text.setdefault("ended" if clock.has_ended else text, []).append(rank)
+    last = ranks_by_text.pop("ended", None)
     said = [f"{_ranks(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
-    said += [f"{_ranks(ended)}: ended"] if ended else []
-    return ProgramError(f"deadlock: nothing is under way, and all wait; {'; '.join(said)}")
+    return "; ".join([*said, *([f"{_ranks(last)}: ended"] if last else [])])
 
 
 def require_alike(first: Collective, call: Collective, rank: int, operations: Sequence[Operation | None]) -> None:

@@ -50,8 +50,9 @@ class SiteRow:
         Ranks of the group, and calls of all ranks together.
     n_bytes : float, bytes
         Size of one call.
-    ticks : int
-        From each call until it was complete, all ranks and calls together.
+    ticks, exposed : int
+        From each call until it was complete, and the part of it in which the rank waited for it; all ranks and calls
+        together.
     """
 
     operation: str
@@ -61,17 +62,24 @@ class SiteRow:
     n_bytes: float
     n_calls: int = 0
     ticks: Ticks = 0
+    exposed: Ticks = 0
 
     @property
     def seconds(self) -> float:
         """From call to completion, all calls together, s."""
         return seconds_of(self.ticks)
 
+    @property
+    def exposed_seconds(self) -> float:
+        """Time in which ranks waited for it, all calls together, s."""
+        return seconds_of(self.exposed)
+
     def columns(self) -> dict[str, object]:
         """Return it as a row for programs, with the mean time of a call."""
         return {
             "operation": self.operation, "site": self.site, "algorithm": self.algorithm, "n_ranks": self.n_ranks,
             "size_B": self.n_bytes, "calls": self.n_calls, "time_s": self.seconds / self.n_calls,
+            "exposed_s": self.exposed_seconds / self.n_calls,
         }  # fmt: skip
 
 
@@ -109,6 +117,7 @@ class Ledger:
         assert operation.end is not None
         row.n_calls += 1
         row.ticks += operation.end - operation.start
+        operation.entry = row
         if self.keeps:
             self.records.append(
                 CallRecord(

@@ -12,10 +12,11 @@ from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.opening import check_regular
 
 from .coordinator import Coordinator
-from .failures import ProgramError
+from .failures import ProgramError, interrupted
 from .rank import FACTOR, NUMBER, SIZE, SOCKET
 from .rank_calls import Operation
 
@@ -59,6 +60,10 @@ class ProcessRanks:
         ------
         ProgramError
             If a rank raises, dies or ends without a word, or all are deadlocked; all processes have ended.
+        InputError
+            If the command cannot be started.
+        KeyboardInterrupt
+            After Ctrl-C, with what ranks waited for.
         """
         address = str(folder / "ranks")
         try:
@@ -75,6 +80,8 @@ class ProcessRanks:
                             raise ProgramError(_died(number, process.returncode, "before it asked for anything"))
             self._serve()
             self._require_no_exit()
+        except KeyboardInterrupt:
+            raise interrupted(self.coordinator.clocks) from None
         finally:
             self._end_all()
 
@@ -91,7 +98,7 @@ class ProcessRanks:
                 command, env={**os.environ, **environment, **own}, stdin=subprocess.DEVNULL, start_new_session=True
             )
         except OSError as error:
-            raise ProgramError(f"{command[0]}: cannot be started: {error.strerror}") from None
+            raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from None
 
     def _serve(self) -> None:
         """Answer all ranks until the last has ended."""
@@ -134,6 +141,10 @@ class ProcessRanks:
         for what, *values in said:
             if what == "compute":
                 self.coordinator.compute(number, values[0])
+            elif what == "sleep":
+                self.coordinator.sleep(number, values[0])
+            elif what == "step":
+                self.coordinator.end_step(number)
             elif what == "post":
                 operation = self.coordinator.post(number, values[0])
                 operations[operation.number] = operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import runpy
 import sys
@@ -17,6 +18,7 @@ from commsim.opening import opening
 from .current import set_thread_rank
 from .failures import ProgramError, RankError
 from .process_ranks import FLAGS
+from .program_clock import rank_clock
 from .settings import SETTINGS
 from .stand_ins import StandIns
 from .start_process import raised_at
@@ -29,7 +31,9 @@ STACK_BYTES = 16 << 20
 __all__ = ["run_in_threads"]
 
 
-def run_in_threads(ranks: ThreadRanks, program: Sequence[str] | Callable[[], Any], *, moves_data: bool) -> None:
+def run_in_threads(
+    ranks: ThreadRanks, program: Sequence[str] | Callable[[], Any], *, moves_data: bool, clock: str
+) -> None:
     """Run a command of Python, or a function, as threads.
 
     Raises
@@ -42,7 +46,7 @@ def run_in_threads(ranks: ThreadRanks, program: Sequence[str] | Callable[[], Any
     before = sys.argv, sys.path[:], sys.modules["__main__"], SETTINGS.moves_data
     SETTINGS.moves_data = moves_data
     try:
-        with StandIns(), AfterImport():
+        with StandIns(), AfterImport(), rank_clock() if clock == "virtual" else contextlib.nullcontext():
             if callable(program):
                 run: Callable[[ThreadRank], Any] = _called(program)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Client
@@ -42,6 +43,9 @@ class Rank(Protocol):
     def compute(self, seconds: float) -> None:
         """Let the rank's clock go on."""
 
+    def sleep(self, seconds: float) -> bool:
+        """Let the rank's clock go on without computing; return whether the thread that asks is the rank."""
+
     def post(self, call: Call) -> Operation:
         """Begin a call; returns at once."""
 
@@ -74,6 +78,7 @@ class ProcessRank:
         self.number, self.n_ranks = number, n_ranks
         self.kept: dict[Any, Any] = {}
         self._factor, self._cpu = factor, time.process_time()
+        self._thread = threading.get_ident()
         self._now: Ticks = 0
         self._n_calls = 0
         self._open: dict[int, Operation] = {}
@@ -90,7 +95,23 @@ class ProcessRank:
         """Let the rank's clock go on."""
         ticks = ticks_of(max(seconds, 0.0))
         self._now += ticks
+        if self._kept and self._kept[-1][0] == "compute":  # a program may read its clock for ever
+            ticks += self._kept.pop()[1]
         self._kept.append(("compute", ticks))
+
+    def sleep(self, seconds: float) -> bool:
+        """Let the rank's clock go on without computing; return whether the thread that asks is the rank."""
+        if threading.get_ident() != self._thread:
+            return False
+        self._count()
+        self._now += ticks_of(seconds)
+        self._kept.append(("sleep", ticks_of(seconds)))
+        return True
+
+    def end_step(self) -> None:
+        """Say that a step of the optimiser has ended."""
+        self._count()
+        self._kept.append(("step",))
 
     def post(self, call: Call) -> Operation:
         """Begin a call; returns at once."""
@@ -152,8 +173,8 @@ class ProcessRank:
         return bool(answer)
 
     def _count(self) -> None:
-        """Add the processor time since the last exchange, where computing takes time."""
-        if self._factor is not None:
+        """Add the processor time since the last exchange, where computing takes time; other threads only look."""
+        if self._factor is not None and threading.get_ident() == self._thread:
             cpu = time.process_time()
             self.compute((cpu - self._cpu) * self._factor)
             self._cpu = time.process_time()

@@ -128,6 +128,8 @@ class Operation:
         What the rank gets.
     source : int
         World rank of the sender of what was received.
+    entry : object
+        Row of the report in which it is counted, once it is complete.
     """
 
     rank: int
@@ -138,6 +140,7 @@ class Operation:
     result: Any = None
     source: int = ANY
     cancelled: bool = field(default=False)
+    entry: Any = None
 
     def __str__(self) -> str:
         call = self.call

@@ -17,8 +17,8 @@ class RankClock:
 
     Parameters
     ----------
-    now, computed : int, ticks
-        Its virtual time, and the part of it in which it computed.
+    now, computed, exposed : int, ticks
+        Its virtual time, the part of it in which it computed, and that in which it waited for the network.
     waits : sequence of Operation, optional
         What it waits for; None while it runs.
     every : bool
@@ -29,17 +29,21 @@ class RankClock:
         How often it has asked in vain, and done nothing else.
     has_ended : bool
         Whether its program has ended.
+    steps : list of (int, int), ticks
+        Time, and exposed time so far, at the end of each step of its optimiser.
     n_calls, n_met : int, dict
         Calls so far, and collectives of each group and context.
     """
 
     now: Ticks = 0
     computed: Ticks = 0
+    exposed: Ticks = 0
     waits: Sequence[Operation] | None = None
     every: bool = True
     polls: bool = False
     idle_polls: int = 0
     has_ended: bool = False
+    steps: list[tuple[Ticks, Ticks]] = field(default_factory=list)
     n_calls: int = 0
     n_met: dict[Hashable, int] = field(default_factory=dict)
 
@@ -49,3 +53,24 @@ class RankClock:
         waits = self.waits or ()
         ready = (operation.end is not None for operation in waits)
         return all(ready) if self.every or not waits else any(ready)
+
+    def end_step(self) -> None:
+        """Keep the time at the end of a step."""
+        self.steps.append((self.now, self.exposed))
+
+    def pass_until(self, at: Ticks) -> Ticks:
+        """Wait until a time; return for how long."""
+        waited = max(0, at - self.now)
+        self.now += waited
+        self.exposed += waited
+        return waited
+
+    def leave(self) -> None:
+        """Wait until what it waits for has ended, and count that for what ends the wait."""
+        ended = [(operation.end, k) for k, operation in enumerate(self.waits or ()) if operation.end is not None]
+        if not ended or self.waits is None:
+            return
+        end, k = max(ended) if self.every else min(ended)
+        waited, entry = self.pass_until(end), self.waits[k].entry
+        if entry is not None:
+            entry.exposed += waited

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .current import set_process_rank
+from .program_clock import CLOCK, rank_clock
 from .rank import SOCKET, rank_of_process
 from .stand_ins import StandIns
 from .torch_ranks.after_import import AfterImport
@@ -43,6 +44,8 @@ def begin() -> None:
     set_process_rank(rank)
     StandIns().install()
     AfterImport().install()
+    if os.environ.get(CLOCK) != "wall":
+        rank_clock().install()
     has_failed = False
 
     def raised(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -48,6 +48,12 @@ class ThreadRank:
         """Let the rank's clock go on."""
         self._coordinator.compute(self.number, ticks_of(max(seconds, 0.0)))
 
+    def sleep(self, seconds: float) -> bool:
+        """Let the rank's clock go on without computing."""
+        self._count()
+        self._coordinator.sleep(self.number, ticks_of(seconds))
+        return True
+
     def post(self, call: Call) -> Operation:
         """Begin a call; returns at once."""
         self._count()

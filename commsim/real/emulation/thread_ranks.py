@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .coordinator import Coordinator
-from .failures import RankError, Stopped
+from .failures import RankError, Stopped, interrupted
 from .thread_rank import ThreadRank
 
 __all__ = ["ThreadRanks"]
@@ -73,6 +73,10 @@ class ThreadRanks:
             self._next(None)
             while not self._over.wait(3600.0):
                 pass
+        except KeyboardInterrupt:
+            said = interrupted(self.coordinator.clocks)
+            self._stop(threads)
+            raise said from None
         except BaseException:
             self._stop(threads)
             raise

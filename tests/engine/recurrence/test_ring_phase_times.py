@@ -17,7 +17,7 @@ Ticks = NDArray[np.int64]
 def phase_of(length: int, n_cycles: int, rounds: tuple[tuple[int, bool], ...]) -> RingPhase:
     """Only the shape and the rounds matter here."""
     connections = np.zeros((length, n_cycles), np.int64)
-    return RingPhase(connections, connections, connections, connections, connections, rounds)
+    return RingPhase(connections, connections, connections, connections, connections, connections, rounds)
 
 
 def alone(n: int) -> LockstepGroups:

@@ -4,6 +4,8 @@ import tempfile
 
 import pytest
 
+from commsim.cli import main
+
 WELL = "from mpi4py import MPI\nc = MPI.COMM_WORLD\n"
 BOTH = pytest.mark.parametrize("ranks_as", ["threads", "processes"])
 
@@ -60,6 +62,7 @@ def test_a_program_without_mpi_runs_and_takes_no_time(command):
         (("--library", "lam"), "unknown library 'lam'; known: mpich, open-mpi, gloo"),
         (("--compute", "measured:0"), "compute must be none, measured or measured:FACTOR"),
         (("--eager", "x"), "eager"),
+        (("--routing", "nowhere"), "unknown routing 'nowhere'"),
     ],
 )
 def test_wrong_values_are_one_line(command, flags, said):
@@ -67,6 +70,14 @@ def test_wrong_values_are_one_line(command, flags, said):
     assert code == 2
     assert err.count("\n") == 1
     assert said in err
+
+
+def test_a_command_that_cannot_be_started_is_wrong_input(capsys):
+    assert main(["emulate", "-n", "2", "--topology", "star:n_hosts=2", "--", "no-such-program"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "commsim emulate: error: no-such-program: cannot be started: No such file or directory\n"
+    )
 
 
 def test_more_ranks_than_hosts_are_refused(command):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_an_interrupted_emulation_leaves_nothing(tmp_path, way, number):
     folder, path = tmp_path / "temporary", tmp_path / "prog.py"
     folder.mkdir()
     argv = command_of(path, way)
-    path.write_text(f"{path.read_text()}\nprint('under way', flush=True)\nwhile True: pass\n")
+    path.write_text(f"{path.read_text()}\nimport os\nos.write(1, b'under way\\n')\nwhile True: pass\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "commsim", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(folder)},
@@ -101,7 +102,9 @@ def test_an_interrupted_emulation_leaves_nothing(tmp_path, way, number):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "Traceback" not in err
-    assert not [one for one in folder.iterdir() if one.name.startswith("commsim-")]
+    (line,) = [one for one in err.splitlines() if "interrupted" in one]
+    assert re.search(r": interrupted; ranks? 0[^:]*: \w", line)
+    assert not list(folder.iterdir())
     assert not processes_of(str(folder))
 
 

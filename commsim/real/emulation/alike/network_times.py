@@ -8,6 +8,7 @@ there the time of two that overlap differs by what their messages leave idle.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -155,6 +156,7 @@ class NetworkTimes:
         return [self._paces[key][one] for one in active]
 
     def _simulated(self, operation: str, size: float, groups: tuple[Group, ...]) -> Exchanged:
+        from commsim.scenario.plans.dense import Plan
         from commsim.scenario.read import scenario_of
         from commsim.scenario.solve import plan_of, solve
 
@@ -176,6 +178,8 @@ class NetworkTimes:
                 )
             self._plans[operation, groups] = scenario, plan_of(scenario)
         scenario, plan = self._plans[operation, groups]
+        if isinstance(plan, Plan):  # what is laid out for a size takes memory, and results are kept
+            plan = dataclasses.replace(plan, _at={})
         results = solve(scenario, [0.0 if operation == "barrier" else max(size, 1.0)], plan=plan).results
         time = max(one.time for one in results)
         # one simulation of several groups has the bytes of each

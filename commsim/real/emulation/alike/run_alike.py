@@ -11,12 +11,14 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.real.torch_backend import load_torch
+from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike
 from commsim.scenario.inputs import PACKED, load_placement
 from commsim.scenario.options import ScenarioOptions
 from commsim.scenario.read import scenario_of
 
 from ..choices import choice_of
+from ..torch_ranks.inductor_folder import no_empty_folder
 from .alike_run import AlikeRun, RankReport
 from .compute import Compute
 from .network_times import NetworkTimes
@@ -25,6 +27,7 @@ EAGER = 65536.0
 __all__ = ["AlikeRun", "run_alike"]
 
 
+@no_empty_folder()
 def run_alike(
     program: Sequence[str],
     network: NetworkLike,
@@ -33,6 +36,7 @@ def run_alike(
     algorithms: dict[str, str] | None = None,
     stages: int = 1,
     eager: float = EAGER,
+    clock: str = "virtual",
     **options: Unpack[ScenarioOptions],
 ) -> AlikeRun:
     """Run a program as the first rank of each stage, without data; the others of a stage are taken as alike.
@@ -53,6 +57,8 @@ def run_alike(
         Number of pipeline stages, each of as many consecutive ranks. A process runs for each.
     eager : float, bytes
         Largest message between stages that is sent before its receive is posted.
+    clock : {"virtual", "wall"}
+        Clock that the program reads.
     **options
         Keywords of :func:`commsim.scenario_of`: placement, routing, seed, faults and costs of messages.
 
@@ -70,10 +76,11 @@ def run_alike(
     load_torch()
     from .script import run_script, script_of
 
-    script = script_of(program)
+    script = script_of(program, clock)
     choice_of(None, [f"{operation}={name}" for operation, name in (algorithms or {}).items()])
     options["n_ranks"] = ranks
     scenario = scenario_of("", network, **options)
+    read_routing(scenario.routing or scenario.network.routing)
     placement = scenario.placement
     if placement is None or isinstance(placement, str):
         placement = load_placement(placement or PACKED, scenario.network, ranks, scenario.seed)
@@ -89,17 +96,18 @@ def run_alike(
     from .virtual_gpu import VirtualGpu
 
     reports: list[RankReport]
-    if stages == 1:
-        gpu = VirtualGpu(times)
-        reports, timeline = [run_script(script, Host(ranks, compute, gpu, Stages(1, ranks, 0)), n_local)], gpu.timeline
-    else:
-        size = ranks // stages
-        runs = StageRuns(times, Stages(stages, size, 0), eager)
-        with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
+    with tempfile.TemporaryDirectory(prefix="commsim-") as folder:
+        if stages == 1:
+            gpu = VirtualGpu(times)
+            host = Host(ranks, compute, gpu, Stages(1, ranks, 0))
+            reports, timeline = [run_script(script, host, n_local)], gpu.timeline
+        else:
+            size = ranks // stages
+            runs = StageRuns(times, Stages(stages, size, 0), eager)
             reports = runs.run(
                 lambda own: StageJob(script, ranks, n_local, compute, Stages(stages, size, own)), Path(folder)
             )
-        timeline = runs.timeline
+            timeline = runs.timeline
     said = dict.fromkeys(text for one in reports for text in one.remarks)
     remarks = (*scenario.remarks, *_assumed(ranks, stages), *compute.told(), *times.told, *said)
     return AlikeRun(script.path.stem, times.network, timeline, tuple(reports), times.n_simulated, remarks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,14 @@ __all__ = ["Script", "run_script", "script_of"]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A program: its file and its arguments."""
+    """A program: its file, its arguments, and the clock that it reads: ``virtual`` or ``wall``."""
 
     path: Path
     arguments: tuple[str, ...]
+    clock: str = "virtual"
 
 
-def script_of(program: Sequence[str]) -> Script:
+def script_of(program: Sequence[str], clock: str = "virtual") -> Script:
     """Return the file and the arguments of ``[python] FILE ARGS``.
 
     Raises
@@ -41,7 +43,7 @@ def script_of(program: Sequence[str]) -> Script:
         raise InputError(f"ranks that are alike run a file, such as python train.py, got {' '.join(program)!r}")
     if not Path(words[0]).is_file():
         raise InputError(f"{words[0]}: no such program")
-    return Script(Path(words[0]), tuple(words[1:]))
+    return Script(Path(words[0]), tuple(words[1:]), clock)
 
 
 def run_script(script: Script, host: Host, n_local: int) -> RankReport:
@@ -65,7 +67,7 @@ def run_script(script: Script, host: Host, n_local: int) -> RankReport:
     from .tensors import OnOneDevice, WithoutData
 
     without_data = WithoutData(host)  # made before the stand-ins: it imports modules that look at torch's functions
-    with stand_ins(host, n_local), without_data, OnOneDevice():
+    with stand_ins(host, n_local, script.clock), without_data, OnOneDevice():
         _execute(script, host.rank)
         host.gpu.synchronize()
     steps = tuple(moment.time for moment in host.steps if moment.time is not None)
@@ -82,6 +84,8 @@ def _execute(script: Script, rank: int) -> None:
     sys.path.insert(0, folder)
     try:
         runpy.run_path(str(path), run_name="__main__")
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(f"interrupted; rank {rank}: {_line(path, stop)}") from None
     except SystemExit as leave:
         if leave.code not in (None, 0):
             raise ProgramError(f"{path}: rank {rank} exits with {leave.code}") from None
@@ -97,3 +101,10 @@ def _execute(script: Script, rank: int) -> None:
         sys.argv = kept
         with contextlib.suppress(ValueError):
             sys.path.remove(folder)
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """Line of the program that was being executed."""
+    lines = [f"{path.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == str(path)]  # fmt: skip
+    return lines[-1] if lines else "has not begun"

@@ -100,8 +100,15 @@ class StageRuns:
             self._serve()
             self.timeline.advance(lambda: all(map(self.timeline.is_idle, range(self._of.n))))
             return [stage.report for stage in self._stages]
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted; {'; '.join(map(self._doing, self._stages))}") from None
         finally:
             self._end_all()
+
+    def _doing(self, stage: _Stage) -> str:
+        """Say what a stage does, for Ctrl-C."""
+        what = "ended" if stage.report is not None else "runs" if stage.awaits is None else "waits"
+        return f"rank {stage.number * self._of.size} (stage {stage.number}): {what}"
 
     def _accept(self, listener: Listener) -> None:
         while any(stage.connection is None for stage in self._stages):

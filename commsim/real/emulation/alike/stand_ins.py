@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -15,6 +14,7 @@ from torch.distributed import device_mesh, distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..named_group import NAME
+from ..program_clock import ProgramClock
 from .fused import fused_rms_norm
 from .group import make_group
 from .host import Host
@@ -136,7 +136,7 @@ def _device_functions(n_devices: int, name: str) -> dict[str, Callable[..., Any]
 
 
 @contextlib.contextmanager
-def stand_ins(host: Host, n_local: int) -> Iterator[None]:
+def stand_ins(host: Host, n_local: int, clock: str = "virtual") -> Iterator[None]:
     """Replace GPUs, clocks and process groups for as long as a program runs.
 
     Parameters
@@ -145,8 +145,9 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
         Emulated rank.
     n_local : int
         Ranks of one machine.
+    clock : str
+        Clock that the program reads, a name of ``CLOCKS`` in :mod:`commsim.real.emulation.program_clock`.
     """
-    begun = time.time()
     name = host.compute.gpu.summary if host.compute.gpu is not None else "emulated GPU"
     env = {
         "RANK": f"{host.rank}", "WORLD_SIZE": f"{host.n_ranks}", "LOCAL_RANK": f"{host.rank % n_local}",
@@ -173,9 +174,8 @@ def stand_ins(host: Host, n_local: int) -> Iterator[None]:
         replace(distributed_c10d, _new_process_group_helper=_seen(host, distributed_c10d._new_process_group_helper))
         replace(device_mesh, init_device_mesh=_mesh(device_mesh.init_device_mesh))
         replace(distributed, init_device_mesh=device_mesh.init_device_mesh)
-        clocks = ("time", "perf_counter", "monotonic")
-        replace(time, **{clock: lambda: begun + host.gpu.clock for clock in clocks})
-        replace(time, perf_counter_ns=lambda: int(1e9 * (begun + host.gpu.clock)))
+        if clock == "virtual":
+            patches.enter_context(ProgramClock(lambda: host.gpu.clock))
         hook = register_optimizer_step_post_hook(lambda *_: host.steps.append(gpu.record(gpu.default)))
         try:
             yield

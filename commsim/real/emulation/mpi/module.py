@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..current import current_rank
+from ..program_clock import Readings
 from . import constants
 from .datatypes import DATATYPES, Datatype
 from .intracomm import COMM_NULL, Cartcomm, Comm, Group, Intracomm, compute_dims
 from .reductions import OPERATORS, Op
 from .requests import REQUEST_NULL, Prequest, Request, Status
+
+_READINGS = Readings()
 
 
 class WorldComm(Intracomm):
@@ -47,7 +50,7 @@ class WorldComm(Intracomm):
 
 
 def _now() -> float:
-    return current_rank().now()
+    return _READINGS.add(current_rank().now())
 
 
 def _name_of_host() -> str:

@@ -29,6 +29,8 @@ def replace_init() -> Callable[[], None]:
         os.environ.setdefault(name, value)
 
     def init_process_group(backend: Any = None, *_: Any, **given: Any) -> None:  # noqa: ARG001 - any backend
+        from torch.optim.optimizer import register_optimizer_step_post_hook  # torch is whole by now
+
         rank = current_rank()
         if not isinstance(rank, ProcessRank):
             raise InputError("torch.distributed has one rank for each process: use --ranks-as processes")
@@ -38,6 +40,7 @@ def replace_init() -> Callable[[], None]:
                     f"init_process_group has {name}={given[name]}, but this is rank {rank.number} of {rank.n_ranks}"
                 )
         original(NAME, store=distributed.HashStore(), rank=rank.number, world_size=rank.n_ranks)
+        register_optimizer_step_post_hook(lambda *_: rank.end_step())
 
     def put(function: Any) -> None:
         for module in (distributed, distributed_c10d, sys.modules.get("torch.distributed.device_mesh")):

@@ -114,6 +114,61 @@ def test_stages_take_the_time_of_all_ranks_with_data(tmp_path, flags):
     assert times[1] == pytest.approx(times[0], rel=1e-9)
 
 
+GATHERS = """
+import torch
+from torch import distributed
+distributed.init_process_group("gloo")
+rank, (_, mine) = distributed.get_rank(), [distributed.new_group(ranks) for ranks in ([0, 1], [2, 3])]
+message, part, whole = torch.zeros(1 << 18), torch.zeros(1 << 17), torch.zeros(1 << 18)
+if rank < 2:
+    distributed.send(message, rank + 2)
+elif torch.cuda.is_available():  # as FSDP2 does: weights are gathered on a stream of their own
+    distributed.recv(message, rank - 2)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        distributed.all_gather_single(whole, part, group=mine)
+else:
+    distributed.recv(message, rank - 2)
+    distributed.all_gather_single(whole, part, group=mine)
+"""
+
+
+@pytest.mark.slow
+def test_in_stages_weights_are_gathered_beside_a_message_and_with_data_after_it(tmp_path):
+    """Why FSDP2 within stages takes longer: the gather takes a share of the port from the message."""
+    pytest.importorskip("torch")
+    path, out = tmp_path / "prog.py", tmp_path / "timeline.json"
+    path.write_text(GATHERS)
+    network, alone = "star:n_hosts=4,bandwidth=25Gbps,latency=0us", (1 << 20) / 3.125e9 * 1e6
+    spans = []
+    for rank, more in ((2, ()), (1, ("--stages", "2", "--data", "none"))):
+        given = ["-n", "4", "--topology", network, "--timeline", str(out), *more, "--", "python", str(path)]
+        assert main(["emulate", *given]) == 0
+        tree = json.loads(out.read_text())
+        events = [one for one in (tree if isinstance(tree, list) else tree["traceEvents"]) if one.get("ph") == "X"]
+        (gather,) = [one for one in events if one["name"] == "all_gather" and one["pid"] == rank]
+        message = next(one for one in events if one["name"] == "send" and one["pid"] == 0)
+        spans.append((gather["ts"], message["dur"]))
+    (after, sent), (beside, shared) = spans
+    assert (after, sent) == pytest.approx((alone, alone))
+    assert beside == 0.0
+    assert shared > 1.2 * alone
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("hidden", "least", "most"), [("64", 1.005, 1.1), ("2048", 1 - 1e-5, 1 + 1e-5)])
+def test_sharded_stages_take_longer_only_where_messages_and_weights_are_about_equally_long(
+    tmp_path, hidden, least, most
+):
+    pytest.importorskip("torch")
+    times = []
+    for more in ((), ("--stages", "2", "--data", "none")):
+        out = tmp_path / "out.json"
+        argv = ["emulate", "-n", "4", "--topology", STAR, "--json", str(out), *more, "--", "python", str(PROGRAM)]
+        assert main([*argv, "--steps", "1", "--shard", "--hidden", hidden]) == 0
+        times.append(json.loads(out.read_text())["time_s"])
+    assert least < times[1] / times[0] < most
+
+
 @pytest.mark.slow
 def test_a_message_between_ranks_that_are_alike_names_the_flag(tmp_path, capfd):
     pytest.importorskip("torch")
