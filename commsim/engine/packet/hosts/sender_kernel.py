@@ -8,6 +8,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.aggregated.traffic_state import TIMEOUT
 from commsim.engine.packet.hosts.message_kernel import message_of
 from commsim.engine.packet.hosts.receiver_kernel import base_of
+from commsim.engine.packet.hosts.resend_kernel import forget_resend, resend
 from commsim.engine.packet.links.class_kernel import queue_in_order
 from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
@@ -114,7 +115,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     place = flow["ring"] + (number & flow["ring_mask"])
     size = size_of(fabric, f, number)
     if again:
-        _forget_resend(fabric, f, number, IN_FLIGHT)
+        forget_resend(fabric, f, number, IN_FLIGHT)
         if mark[place] < MOST_RESENT:
             mark[place] += np.uint8(ONE_MORE)
         state["retransmissions"] += 1
@@ -264,7 +265,7 @@ def _give_back(fabric: Fabric, f: int, number: int, now: int) -> None:
     flow["in_flight"] -= size
     if flow["asking"] == number + 1:
         flow["asking"] = 0  # what asked has not come
-    _resend(fabric, f, number)
+    resend(fabric, f, number)
 
 
 @njit_norefcount
@@ -273,7 +274,7 @@ def _settle(fabric: Fabric, f: int, number: int) -> None:
     flow, mark = fabric.flow[f], fabric.mark
     place = flow["ring"] + (number & flow["ring_mask"])
     if mark[place] & SENDER_BITS == TO_RESEND:
-        _forget_resend(fabric, f, number, ACKNOWLEDGED)
+        forget_resend(fabric, f, number, ACKNOWLEDGED)
         flow["in_flight"] += size_of(fabric, f, number)  # it was taken off when it was given up
     mark[place] |= np.uint8(ACKNOWLEDGED)
 
@@ -290,31 +291,6 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     # the last link is no choice of the path's
     bad = packet["flags"] & LAST_HOP == 0
     learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
-
-
-@njit_norefcount
-def _resend(fabric: Fabric, f: int, number: int) -> None:
-    """Note that a packet is to be sent again."""
-    flow = fabric.flow[f]
-    place = flow["ring"] + (number & flow["ring_mask"])
-    fabric.mark[place] += np.uint8(TO_RESEND - IN_FLIGHT)
-    if flow["n_resend"] == 0 or number < flow["first_resend"]:
-        flow["first_resend"] = number
-    flow["n_resend"] += 1
-
-
-@njit_norefcount
-def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
-    """Take a packet off those that are to be sent again, and find the next of them."""
-    flow, mark = fabric.flow[f], fabric.mark
-    place = flow["ring"] + (number & flow["ring_mask"])
-    mark[place] = np.uint8(mark[place] - TO_RESEND + then)
-    flow["n_resend"] -= 1
-    if flow["n_resend"] > 0 and number == flow["first_resend"]:
-        number += 1
-        while mark[flow["ring"] + (number & flow["ring_mask"])] & SENDER_BITS != TO_RESEND:
-            number += 1
-        flow["first_resend"] = number
 
 
 @njit_norefcount
@@ -341,7 +317,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
             flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
         if len(fabric.tried) > 0:
             learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
-        _resend(fabric, f, number)
+        resend(fabric, f, number)
         state["timeouts"] += 1
     flow["blind"] = False
     if doubles:
