@@ -48,8 +48,8 @@ SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
 
 # The first call of a kernel loads it, so no example has a time limit. The same commit has the same answer: only
 # `make test-all` draws other examples each time.
-settings.register_profile("drawn", settings.default, deadline=None, max_examples=60, derandomize=True, database=None)
-settings.register_profile("fast", settings.get_profile("drawn"), max_examples=20)
+settings.register_profile("drawn", settings.default, deadline=None, max_examples=30, derandomize=True, database=None)
+settings.register_profile("fast", settings.get_profile("drawn"), max_examples=15)
 settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:

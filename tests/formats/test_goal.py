@@ -136,7 +136,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(
 
 
 @pytest.mark.jit
-@settings(max_examples=60)
 @given(schedules(), st.booleans())
 def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds: bool) -> None:
     if not schedule.n_transfers:

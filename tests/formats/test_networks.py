@@ -43,7 +43,6 @@ def networks(draw: st.DrawFn) -> Network:
     )  # fmt: skip
 
 
-@settings(max_examples=80)
 @given(networks())
 def test_node_link_json_and_graphml_give_back_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, network: Network
