@@ -40,6 +40,7 @@ def shape_of(algorithm, draw):
     return max(2, n_machines * per_machine), 2 if algorithm == "nvls" and per_machine == 1 else per_machine
 
 
+@pytest.mark.sample(2, each="algorithm")
 @pytest.mark.slow
 @pytest.mark.parametrize(("operation", "algorithm", "protocol"), list(cases()))
 def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algorithm, protocol):
