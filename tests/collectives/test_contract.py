@@ -21,7 +21,7 @@ def few_chunks(name: str, n_chunks: int = 3) -> dict[str, int]:
     return {key: n_chunks for key in ("n_chunks", "n_partitions") if key in COLLECTIVES[name].parameters}
 
 
-@pytest.mark.sample(6, each="name")
+@pytest.mark.sample(4, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", range(1, 34))
 @pytest.mark.parametrize("name", COLLECTIVES)

@@ -112,6 +112,7 @@ SAME = ("ring_all_reduce", "chain_broadcast:n_chunks=8",
         "multi_ring_all_reduce:n_channels=2", "direct_all_to_all", "hierarchical_all_reduce")  # fmt: skip
 
 
+@pytest.mark.sample(14)
 @pytest.mark.jit
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("network", ["star:n_hosts=8", "fat_tree:k=4,bandwidth=40Gbps", "torus:dims=4x2"])

@@ -14,6 +14,7 @@ def test_a_small_schedule_is_run():
     assert isinstance(check_builder(ring_all_reduce, 12), CheckReport)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [131_072, 100_000, 99_999])
 @pytest.mark.parametrize("name", ["ring_all_reduce", "ring_all_gather", "pairwise_all_to_all", "direct_all_to_all"])

@@ -21,6 +21,7 @@ NETWORKS = (
 )
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", NETWORKS)
 @pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "sharp", "nvls", "flare", "iswitch"])

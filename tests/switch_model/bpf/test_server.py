@@ -24,6 +24,7 @@ def world():
         yield world
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("elements", [64, 256])
 def test_sums_are_exact_and_every_packet_is_counted(world, elements):
@@ -40,6 +41,7 @@ def test_sums_are_exact_and_every_packet_is_counted(world, elements):
     assert not any(n for name, n in counted.items() if name.startswith("dropped"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_hosts", "elements"), [(2, 256), (8, 64)])
 def test_sums_are_exact_with_other_numbers_of_workers(n_hosts, elements):

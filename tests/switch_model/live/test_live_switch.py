@@ -43,6 +43,7 @@ def until(condition: object, what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [2, 4, 8])
 def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(switch: SwitchProcess, n_workers: int) -> None:
