@@ -43,6 +43,7 @@ def fonts(svg):
     return {float(size) for size in re.findall(r"font: (?:bold )?([\d.]+)px", svg)}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "name",
     ["busbw", "time", "speedup", "choice", "cdf", "strong", "weak", "links", "timeline", "link-timeline", "messages"],

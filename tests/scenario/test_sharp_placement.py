@@ -17,6 +17,7 @@ def asked(algorithm, topology):
     return prepare(f"nccl_all_reduce:algorithm={algorithm}", topology)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("engine", ["flow", "packet"])
 def test_an_uplink_carries_the_sum_of_a_leaf_once_and_not_what_each_machine_has(algorithm, engine):

@@ -101,6 +101,7 @@ def test_a_switch_with_more_in_than_out_is_trimmed_and_only_what_is_attained_is_
     assert found.best(2 * half).time >= found.bounds[2 * half] * (1 - 1e-9)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("part", [0.3333333, 0.00019])
 @pytest.mark.parametrize(
     ("operation", "crossing"), [("all_gather", 3 / 4), ("all_to_all", 3 / 4), ("all_reduce", 1.0), ("broadcast", 1.0)]

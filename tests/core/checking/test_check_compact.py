@@ -46,6 +46,7 @@ def test_a_wrong_collective_is_found_at_a_small_size():
         check_builder(wrong, 100_000)
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["halving_doubling_all_reduce", "recursive_doubling_all_gather"])

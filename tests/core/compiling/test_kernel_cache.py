@@ -240,6 +240,7 @@ def test_an_edit_of_a_helper_or_a_constant_in_another_file_is_compiled_and_equal
     assert first.run() == ("6 1 False", 0)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_processes_that_compile_at_once_disturb_neither_each_other_nor_a_later_one(tmp_path):
     checkout = Checkout(tmp_path / "here", tmp_path / "cache")

@@ -10,6 +10,7 @@ from commsim.cli import main
 from commsim.scenario import prepare
 
 
+@pytest.mark.sample(14)
 @pytest.mark.sample(4, each="name")
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("name", ["switchml", "atp", "sharp", "panama", "netreduce", "flare", "iswitch"])

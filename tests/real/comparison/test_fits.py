@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.formats.measurement import Measured
-from commsim.real.comparison import hockney
+from commsim.real.comparison import hockney, sampling
 from commsim.real.comparison.hockney import fit_loggp, fit_table, network_costs
 from commsim.real.comparison.sampling import bootstrap
 
 SIZES = [2**k for k in range(10, 31, 2)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_draws():
+    """Fits are drawn again less often than for users: these tests want intervals, not their third digit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "DRAWS", 40)
+        yield
 
 
 def rows(times, operation="all_reduce", n_ranks=8, algorithm=""):

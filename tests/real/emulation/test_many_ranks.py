@@ -19,7 +19,7 @@ OPERATIONS = {"Allgather": "all_gather", "Bcast": "broadcast", "Alltoall": "all_
         (2, "star:n_hosts=2", "Allgather", "mpich"),
         (16, "star:n_hosts=16,latency=1us", "Alltoall", "mpich"),
         (16, "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4", "Bcast", "open-mpi"),
-        pytest.param(256, "fat_tree:k=12", "Allgather", "mpich", marks=pytest.mark.slow),
+        pytest.param(256, "fat_tree:k=12", "Allgather", "mpich", marks=pytest.mark.deep),
         pytest.param(256, "fat_tree:k=12", "Bcast", "mpich", marks=pytest.mark.deep),
         pytest.param(256, "fat_tree:k=12", "Allgather", "open-mpi", marks=pytest.mark.deep),
         pytest.param(256, "fat_tree:k=12", "Alltoall", "mpich", marks=pytest.mark.deep),

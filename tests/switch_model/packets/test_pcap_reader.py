@@ -293,6 +293,7 @@ def test_a_hundred_thousand_random_payloads(tmp_path):
     assert all(report.elements_per_s >= 0 for report in result.jobs)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_hundred_thousand_right_packets_with_random_fields(tmp_path):
     random = np.random.default_rng(5)
