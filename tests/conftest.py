@@ -78,7 +78,8 @@ def can_lose(testbed):
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
     asked = config.option.markexpr
-    settings.load_profile("deep" if "not deep" not in asked else "fast" if "not slow" in asked else "drawn")
+    few = "not slow" in asked or asked.startswith("nojit")  # whose kernels have run compiled, with more examples
+    settings.load_profile("deep" if "not deep" not in asked else "fast" if few else "drawn")
     absent = [p for p in NOJIT_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
