@@ -50,8 +50,8 @@ SEED = int(os.environ.get("COMMSIM_TEST_SEED", "1"))
 
 # The first call of a kernel loads it, so no example has a time limit. The same commit has the same answer: only
 # `make test-all` draws other examples each time.
-settings.register_profile("drawn", settings.default, deadline=None, max_examples=60, derandomize=True, database=None)
-settings.register_profile("fast", settings.get_profile("drawn"), max_examples=20)
+settings.register_profile("drawn", settings.default, deadline=None, max_examples=30, derandomize=True, database=None)
+settings.register_profile("fast", settings.get_profile("drawn"), max_examples=15)
 settings.register_profile("deep", settings.default, deadline=None, max_examples=200, derandomize=False)
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:
@@ -80,7 +80,8 @@ def can_lose(testbed):
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
     asked = config.option.markexpr
-    settings.load_profile("deep" if "not deep" not in asked else "fast" if "not slow" in asked else "drawn")
+    few = "not slow" in asked or asked.startswith("nojit")  # whose kernels have run compiled, with more examples
+    settings.load_profile("deep" if "not deep" not in asked else "fast" if few else "drawn")
     absent = [p for p in NOJIT_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")

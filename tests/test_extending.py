@@ -182,6 +182,7 @@ def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
     assert n_passed > 33 + 2 + 2  # 1 to 33 ranks; two large numbers of them; the tests of their own; and more
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_flow_engine_is_held_to_the_cost_that_the_collective_states(tree):
     out = run(
@@ -200,6 +201,7 @@ def test_the_flow_engine_is_held_to_the_cost_that_the_collective_states(tree):
     assert "1 passed" in out
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
     path = tree / "collectives" / "relay.py"
@@ -213,6 +215,7 @@ def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
         path.write_text(RELAY.lstrip())
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_pages_and_their_tables_need_no_change(tree):
     run(

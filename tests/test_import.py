@@ -90,6 +90,7 @@ def beside(folder: Path, shape: str) -> None:
 USE = "assert cs.load_network('star:n_hosts=2').n_links == 4\nassert 'ring_all_reduce' in cs.COLLECTIVES\n"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "imports",
@@ -139,6 +140,7 @@ def test_a_package_that_is_missing_is_named(tmp_path):
     assert str(tmp_path / "topologies" / "__init__.py") in last
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("start", [["-m", "commsim"], ["bin/commsim"]])

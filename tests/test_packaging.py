@@ -63,6 +63,7 @@ def built(kind: str, tree: Path, out: Path) -> Path:
     return made
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_sdist_and_wheel_hold_what_the_program_reads(tmp_path):
     tree = tmp_path / "tree"

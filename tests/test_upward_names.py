@@ -11,6 +11,8 @@ import commsim
 
 ROOT = Path(commsim.__file__).parent.parent
 NAME = re.compile(r"(?:commsim\.\w+|collectives|topologies|switch_model)(?:\.\w+)*(?::\w+)?")
+# Most files have none: they are not parsed.
+QUOTED = re.compile(r"[\"'](?:commsim\.|collectives|topologies|switch_model)")
 
 
 def layers():
@@ -32,7 +34,10 @@ def upward(path, levels):
     own = levels.get(".".join(parts[:2]) if parts[0] == "commsim" else parts[0])
     if own is None:
         return []
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not QUOTED.search(text):
+        return []
+    tree = ast.parse(text)
     prose = docstrings(tree)
     found = []
     for node in ast.walk(tree):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Set
@@ -75,6 +76,7 @@ def _loaded_whole(one: Source) -> set[str]:
     return packages | ({one.module} if "iter_modules(__path__)" in one.text else set())
 
 
+@functools.cache
 def _names(one: Source) -> set[str]:
     """Find the dotted names that a file imports, or has in a string."""
     package = one.module if one.path.name == "__init__.py" else one.module.rpartition(".")[0]

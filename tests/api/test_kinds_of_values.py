@@ -53,7 +53,7 @@ def test_jobs_and_clusters_may_be_paths_values_or_dicts(files):
     assert len({cs.score_link(kind, "50Gbps").score for kind in jobs}) == 1
     assert cs.score_link(JOBS, "50Gbps").score == cs.score_link(JOBS, 6.25e9).score
     clusters = [CLUSTER, files / "cluster.json", cs.read_cluster(CLUSTER)]
-    rankings = [cs.place_jobs(cluster, kind) for cluster in clusters for kind in jobs]
+    rankings = [cs.place_jobs(cluster, kind) for cluster, kind in zip([*clusters, CLUSTER], jobs, strict=True)]
     assert all(one.candidates == rankings[0].candidates for one in rankings)
     frame = rankings[0].to_frame("pandas")
     assert list(frame["rank"]) == list(range(1, len(rankings[0].candidates) + 1))

@@ -39,6 +39,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_come_out_of_a_pickle_as_they_were(name, way):

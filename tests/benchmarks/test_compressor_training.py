@@ -24,12 +24,14 @@ def test_training_learns(plain):
     assert plain < 0.5 * np.log(10)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", COMPRESSORS)
 def test_with_its_feedback_every_compressor_reaches_the_loss_without_it_within_a_tenth(spec, plain):
     assert train(PROBLEM, spec, STEPS)[0] <= 1.1 * plain
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["top_k:density=0.01", "random_k:density=0.05", "sign", "one_bit:columns=10"])
 def test_without_feedback_a_biased_compressor_does_not(spec, plain):

@@ -168,6 +168,7 @@ def test_intervals_come_from_tables_that_count_alike(tmp_path):
     assert spread(known, [many, fitted])["one", "middle"] == pytest.approx((1, 1), rel=0.01)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
 def test_intervals_of_other_systems_cover_a_system_as_often_as_they_say():

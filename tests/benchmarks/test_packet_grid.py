@@ -30,6 +30,7 @@ def test_every_cell_of_a_block_is_a_case_of_its_own(tmp_path: Path) -> None:
     assert {one.against for one in found} == {PACKET["window"]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("transport", ["window", "dctcp"])
 def test_with_an_ideal_window_the_gap_does_not_depend_on_the_rate(transport: str) -> None:
     """Equal sizes and equal products of rate and latency; DCTCP's threshold is a time, so its gap is another one."""

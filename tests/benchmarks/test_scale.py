@@ -87,6 +87,7 @@ def test_a_process_that_fails_is_a_row_with_its_error(monkeypatch: pytest.Monkey
     assert len(cells(first)) == len(COLUMNS)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_program_writes_rows_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, page = tmp_path / "rows.json", tmp_path / "scale.md"

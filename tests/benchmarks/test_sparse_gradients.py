@@ -17,7 +17,7 @@ def program():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["Recommender", "LanguageModel"])
+@pytest.mark.parametrize("kind", ["Recommender", pytest.param("LanguageModel", marks=pytest.mark.deep)])
 def test_training_lowers_the_loss_and_leaves_most_of_the_gradient_zero(program, kind):
     from benchmarks.real_gradients import sparse_models
 

@@ -58,6 +58,7 @@ def test_what_is_left_out_is_said_with_the_reason(commsim):
     assert "lossy ranks it too" in tree["left_out"]["ok_topk"]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_are_found(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01")

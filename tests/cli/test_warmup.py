@@ -50,6 +50,7 @@ def test_a_word_that_no_parser_knows_is_a_failure_that_is_said():
     assert "unrecognized arguments: --no-such-flag" in compile_line("topo list --no-such-flag")["failed"]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_after_the_commands_of_the_warm_up_no_example_needs_another_kernel(tmp_path):
     """Each process asks the cache for every kernel that it calls, once for each kind of arguments."""

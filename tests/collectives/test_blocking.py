@@ -11,6 +11,7 @@ from commsim.scenario.auto.exact import closed_form_differs
 FAT_TREE = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 def test_every_collective_can_wait_after_each_step_and_keeps_its_promise(name):
     schedule, waits = (COLLECTIVES[name].build(6, blocking=blocking) for blocking in (False, True))

@@ -46,7 +46,7 @@ def test_the_ones_that_the_issue_names_are_among_them():
 
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(n_ranks=st.integers(1, 17), data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 4)
 def test_the_result_is_the_dense_sum_bit_for_bit_on_whole_numbers(name, n_ranks, data):
     occupancy = data.draw(occupancies(n_ranks))
     gradients = drawn_gradients(occupancy, whole=True)
@@ -59,7 +59,7 @@ def test_the_result_is_the_dense_sum_bit_for_bit_on_whole_numbers(name, n_ranks,
 
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(n_ranks=st.integers(1, 17), data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 4)
 def test_on_any_floats_the_error_is_within_that_of_any_order_of_adding(name, n_ranks, data):
     gradients = drawn_gradients(data.draw(occupancies(n_ranks)))
     schedule, _ = build(name, n_ranks)
@@ -72,7 +72,7 @@ def test_on_any_floats_the_error_is_within_that_of_any_order_of_adding(name, n_r
 
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(n_ranks=st.integers(2, 17), data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 4)
 def test_the_elements_that_are_counted_are_those_that_a_run_on_numbers_sends(name, n_ranks, data):
     occupancy = data.draw(occupancies(n_ranks))
     schedule, _ = build(name, n_ranks)

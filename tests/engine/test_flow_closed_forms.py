@@ -117,7 +117,6 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
     assert on_star(entry.build(n_ranks, **drawn), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-@settings(max_examples=60)
 @given(data=st.data(), n_ranks=st.integers(1, 9), size=sizes, link=links)
 def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_the_lower(
     data: st.DataObject, n_ranks: int, size: float, link: LogGP

@@ -134,7 +134,7 @@ def test_an_overhead_takes_what_it_does_however_long_its_message_waits(when, len
     assert time_of(plan, flaps=flaps) == pytest.approx(time_of(plan) + length, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(
     st.sampled_from(["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce",
                      "pairwise_all_to_all", "chain_broadcast", "parameter_server"]),

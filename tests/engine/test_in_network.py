@@ -56,7 +56,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
 
 
 @pytest.mark.parametrize("name", ["switchml", "sharp"])
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data(), n_leaves=st.integers(2, 4), per_leaf=st.integers(1, 4), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
     name: str, data: st.DataObject, n_leaves: int, per_leaf: int, size: float, link: LogGP

@@ -307,13 +307,13 @@ def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     write_traces(traces_of_graph(iteration(2))[0], tmp_path / "x")
     path = tmp_path / "x.1.et"
     good = path.read_bytes()
     refused = 0
-    for _ in range(2000):
+    for _ in range(500):
         bad = bytearray(good)
         for place in rng.integers(0, len(bad), rng.integers(1, 4)):
             bad[place] = rng.integers(0, 256)
@@ -323,4 +323,4 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
                 make(read_traces(path))
             except InputError:
                 refused += 1
-    assert refused > 2000
+    assert refused > 500

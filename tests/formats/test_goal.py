@@ -112,6 +112,7 @@ SAME = ("ring_all_reduce", "chain_broadcast:n_chunks=8",
         "multi_ring_all_reduce:n_channels=2", "direct_all_to_all", "hierarchical_all_reduce")  # fmt: skip
 
 
+@pytest.mark.sample(14)
 @pytest.mark.jit
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("network", ["star:n_hosts=8", "fat_tree:k=4,bandwidth=40Gbps", "torus:dims=4x2"])
@@ -136,7 +137,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(
 
 
 @pytest.mark.jit
-@settings(max_examples=60)
 @given(schedules(), st.booleans())
 def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds: bool) -> None:
     if not schedule.n_transfers:
@@ -219,7 +219,7 @@ def test_text_that_is_wrong_is_refused_with_its_line(tmp_path: Path, old: str, n
 
 
 @pytest.mark.slow
-def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     sample = programs_of(load_schedule("halving_doubling_all_reduce", 4), 64.0, 1e-9)
     for write, read in ((write_goal_text, read_goal_text), (write_goal_binary, read_goal_binary)):
@@ -227,7 +227,7 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
         write(sample, path)
         good = path.read_bytes()
         refused = 0
-        for _ in range(1500):
+        for _ in range(400):
             bad = bytearray(good)
             for place in rng.integers(0, len(bad), rng.integers(1, 4)):
                 bad[place] = rng.integers(0, 256)
@@ -236,7 +236,7 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
                 schedule_of(read(path))
             except InputError:
                 refused += 1
-        assert refused > 500
+        assert refused > 130
 
 
 @pytest.mark.slow

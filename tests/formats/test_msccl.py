@@ -90,6 +90,7 @@ def test_an_independent_interpreter_gets_the_promised_result_in_any_order(
             np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("network", ["star:n_hosts=8", "fat_tree:k=4,bandwidth=40Gbps,latency=1.5us", "torus:dims=4x2"])
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collective: str, network: str) -> None:
@@ -252,13 +253,13 @@ def test_adding_to_scratch_that_holds_nothing_is_written_as_a_receive(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.nojit
-def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     path = tmp_path / "x.xml"
     write_msccl(algorithm_of(load_schedule("halving_doubling_all_reduce", 4))[0], path)
     refused = 0
     for good in (path.read_bytes(), TWO.encode()):
-        for _ in range(1000):
+        for _ in range(300):
             bad = bytearray(good)
             for place in rng.integers(0, len(bad), rng.integers(1, 3)):
                 bad[place] = rng.choice(np.frombuffer(b'0123456789-"irs', np.uint8))
@@ -267,7 +268,7 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
                 schedule_of_algorithm(read_msccl(path)[0])
             except InputError:
                 refused += 1
-    assert refused > 1000
+    assert refused > 300
 
 
 def test_weights_of_channels_are_read_back_and_the_runtime_s_equal_shares_are_said(tmp_path):

@@ -43,7 +43,6 @@ def networks(draw: st.DrawFn) -> Network:
     )  # fmt: skip
 
 
-@settings(max_examples=80)
 @given(networks())
 def test_node_link_json_and_graphml_give_back_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, network: Network
@@ -168,13 +167,13 @@ def test_networks_that_the_files_cannot_say_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+def test_hundreds_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     star = load_network("star:n_hosts=3")
     for write, read, n in (
-        (write_ns3, read_ns3, 1000),
-        (write_simai, read_simai, 1000),
-        (write_graphml, read_graphml, 600),
+        (write_ns3, read_ns3, 300),
+        (write_simai, read_simai, 300),
+        (write_graphml, read_graphml, 300),
     ):
         path = tmp_path / "x.graphml"
         write(star, path)

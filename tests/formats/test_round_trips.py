@@ -66,6 +66,7 @@ def sums_alone(schedule: Schedule) -> bool:
     return bool(((transfers["src"] == transfers["dst"]) & (transfers["op"] == REDUCE)).any())
 
 
+@pytest.mark.sample(20)
 @pytest.mark.sample(1, each="collective")
 @pytest.mark.parametrize(("collective", "n_ranks"), cases())
 def test_through_goal_and_chakra(tmp_path: Path, collective: str, n_ranks: int) -> None:
@@ -89,6 +90,7 @@ def test_through_goal_and_chakra(tmp_path: Path, collective: str, n_ranks: int) 
         assert time_of(read.schedule, read.n_bytes, before) == pytest.approx(wanted, rel=1e-12), through
 
 
+@pytest.mark.sample(20)
 @pytest.mark.sample(1, each="collective")
 @pytest.mark.slow
 @pytest.mark.parametrize(("collective", "n_ranks"), cases())

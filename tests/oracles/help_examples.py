@@ -2,10 +2,11 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from ports import free_ports
 
 import commsim
 from commsim.cli.parsing.examples import EXAMPLES, examples_of
@@ -28,9 +29,7 @@ def in_shell(line, folder, **more):
 
 def _on_a_free_port(line):
     """Give a switch a port that no other test has, and its workers time until it has started."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     line = re.sub(r"(switch (serve|all-reduce|status))", rf"\1 --port {port}", line)
     return line.replace("sleep 2", "sleep 8")
 

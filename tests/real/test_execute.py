@@ -33,7 +33,7 @@ def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object
         np.testing.assert_array_equal(got.view(np.int32), wanted.view(np.int32))
 
 
-@pytest.mark.sample(2, each="name")
+@pytest.mark.sample(1, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", list(COLLECTIVES))

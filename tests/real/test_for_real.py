@@ -12,7 +12,7 @@ SOME = ("ring_all_reduce", "double_tree_all_reduce", "direct_all_to_all")
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, pytest.param(7, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("n_ranks", [2, 3, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 4, 7))])
 def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int) -> None:
     done = under_mpiexec(n_ranks, PROGRAM, "mpi")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -21,8 +21,7 @@ def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int)
 
 @pytest.mark.mpi
 @pytest.mark.torch
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_ranks", [3, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2, 4))])
 def test_collectives_give_the_bits_of_the_reference_over_gloo(n_ranks: int) -> None:
     pytest.importorskip("torch")
     done = under_mpiexec(n_ranks, PROGRAM, "gloo", *SOME)
@@ -43,7 +42,7 @@ SERVERS = str(Path(__file__).with_name("run_servers.py"))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("n_processes", "ways"), [(2, 3), (4, 9), (8, 23)])
+@pytest.mark.parametrize(("n_processes", "ways"), [(2, 3), (4, 9), pytest.param(8, 23, marks=pytest.mark.deep)])
 def test_servers_give_the_bits_of_the_reference_over_mpi(n_processes: int, ways: int) -> None:
     done = under_mpiexec(n_processes, SERVERS, timeout=300.0)
     assert done.returncode == 0, done.stdout + done.stderr

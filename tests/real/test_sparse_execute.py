@@ -51,7 +51,7 @@ def execute(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=settings().max_examples // 5)
 def test_the_sum_has_the_bits_of_the_dense_reference_and_as_many_bytes_as_predicted(name, data):
     n_ranks = data.draw(st.integers(1, 6))
     n_elements = data.draw(st.integers(1, 400))
@@ -92,7 +92,7 @@ def test_sums_of_any_floats_have_the_bits_of_the_numeric_reference(name):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("hashed", [False, True])
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 6)
 def test_every_encoding_is_read_as_it_was_written_also_in_messages_of_several_chunks(encoding, hashed, data):
     n_elements, block = data.draw(st.integers(1, 300)), data.draw(st.sampled_from([1, 3, 32]))
     n_blocks = -(-n_elements // block)

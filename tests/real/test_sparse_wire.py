@@ -11,7 +11,7 @@ from commsim.sparse.partition import Partition
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_message_is_as_long_as_its_encoding_counts_and_is_read_as_it_was_written(name, data):
     n_elements, block = data.draw(st.integers(1, 200)), data.draw(st.sampled_from([1, 3, 16]))
     n_chunks, hashed = data.draw(st.integers(1, 5)), data.draw(st.booleans())

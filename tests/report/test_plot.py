@@ -43,6 +43,7 @@ def fonts(svg):
     return {float(size) for size in re.findall(r"font: (?:bold )?([\d.]+)px", svg)}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "name",
     ["busbw", "time", "speedup", "choice", "cdf", "strong", "weak", "links", "timeline", "link-timeline", "messages"],
@@ -61,6 +62,7 @@ def boxes(texts, renderer):
     return [text.get_window_extent(renderer) for text in texts if text.get_visible() and text.get_text()]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("width", [3.33, 7.0])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_word_covers_another_or_leaves_the_plot(made, name, width):

@@ -123,7 +123,7 @@ def steps(network, path):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 2)
 @given(dims=st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), wrap=st.booleans(), seed=st.integers(0, 99))
 def test_dimension_order_takes_the_shorter_way_round_each_dimension_in_turn(dims, wrap, seed):
     network = torus(dims, wrap)

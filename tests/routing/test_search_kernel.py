@@ -82,20 +82,17 @@ def check_routes(network, routing, allowed_for):
             assert all(allowed(a, b) for a, b in itertools.pairwise(nodes))
 
 
-@settings(max_examples=80)
 @given(network=networks())
 def test_paths_are_shortest_in_the_sum_of_their_metrics(network):
     check_routes(network, "ecmp", lambda *_: any_link)
 
 
-@settings(max_examples=80)
 @given(network=networks())
 def test_minimal_paths_change_the_group_once_and_into_that_of_the_destination(network):
     group = network.coordinates[:, 0]
     check_routes(network, "minimal", lambda _, target: lambda a, b: group[b] in (group[a], group[target]))
 
 
-@settings(max_examples=80)
 @given(network=networks())
 def test_paths_in_dimension_order_finish_each_dimension_before_the_next(network):
     check_routes(network, "dimension_order", lambda source, target: in_dimension_order(network, source, target))

@@ -74,6 +74,7 @@ def test_both_doors_bound_and_synthesize_for_the_same_placement(tmp_path, capsys
     )
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_both_doors_say_the_same_of_the_bound_and_of_what_faults_cost(tmp_path):
     faults, more = ("--scale", "link:leaf0:*=0.5", "--seed", "3"), {"scale": ["link:leaf0:*=0.5"], "seed": 3}

@@ -336,13 +336,14 @@ ASKED = [(name, door) for name, asked in QUESTIONS.items() for door in DOORS if 
 
 
 @pytest.mark.slow
-@pytest.mark.sample(8, each="door")
+@pytest.mark.sample(5, each="door")
 @pytest.mark.parametrize(("name", "door"), ASKED)
 def test_every_door_gives_the_same_number_to_the_last_bit(tmp_path, solved, name, door):
     (result,) = solved(name).results
     assert DOORS[door][0](tmp_path, QUESTIONS[name]) == result.time
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_command_line_and_python_make_the_remarks_of_solve(tmp_path, solved, name):
     asked, said = QUESTIONS[name], solved(name).said
@@ -360,6 +361,7 @@ def test_a_notebook_shows_the_time_and_the_remarks_of_solve(solved, name):
     assert [text for text in solution.said if escape(text) not in one or escape(text) not in table] == []
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_an_exported_row_of_a_sweep_has_the_remarks_of_solve(tmp_path, solved, name):
     answer = exported(tmp_path, QUESTIONS[name])
@@ -370,6 +372,7 @@ def test_an_exported_row_of_a_sweep_has_the_remarks_of_solve(tmp_path, solved, n
 OF_TRACES = [name for name, asked in QUESTIONS.items() if "compressor" not in asked.keywords]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", OF_TRACES)
 def test_a_trace_prints_the_time_and_the_remarks_of_solve(tmp_path, capsys, solved, name):
     asked, solution = QUESTIONS[name], solved(name)

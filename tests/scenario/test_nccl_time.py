@@ -103,6 +103,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("algorithm", "protocol"), STEPS)
 @pytest.mark.parametrize("topology", ["dgx-h100", "dgx-h100@star:machines=4"])
 def test_the_closed_form_is_what_the_event_engine_says(topology, algorithm, protocol):
@@ -124,6 +125,7 @@ def same_by_both_ways(ready, size):
     return usual.time == pytest.approx(events.time, rel=1e-9)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "operation", ["broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 )

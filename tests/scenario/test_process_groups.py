@@ -19,6 +19,7 @@ def test_groups_on_ports_of_their_own_do_not_disturb_each_other():
 DGX = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("engine", ["flow", "packet", "alpha-beta"])
 @pytest.mark.parametrize("collective", ["nccl_all_reduce", "switchml", "chain_broadcast"])
 def test_groups_that_share_no_link_take_what_one_collective_takes(collective, engine):

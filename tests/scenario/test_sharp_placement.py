@@ -17,6 +17,7 @@ def asked(algorithm, topology):
     return prepare(f"nccl_all_reduce:algorithm={algorithm}", topology)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("engine", ["flow", "packet"])
 def test_an_uplink_carries_the_sum_of_a_leaf_once_and_not_what_each_machine_has(algorithm, engine):
@@ -32,6 +33,7 @@ def test_an_uplink_carries_the_sum_of_a_leaf_once_and_not_what_each_machine_has(
     assert 0.99 < result.link_bytes[find_link(network, "m3.nic5:leaf0")] / (size / 8) < headers
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_one_spine_carries_the_whole_array_through_each_uplink(algorithm):
     """All bytes cross a leaf's only uplink, one after the other, behind what one switch would take at most."""

@@ -163,6 +163,7 @@ def test_the_kernel_is_the_play_on_python_sets_without_compilation(hashed):
         assert as_rows(got) == slow_contents(schedule, given_bitmap.tolist(), 449, 3, hashed)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", ALL_REDUCES)
 def test_messages_are_as_long_as_those_of_the_numeric_run(name):
     schedule = COLLECTIVES[name].build(6)

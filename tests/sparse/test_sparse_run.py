@@ -30,7 +30,7 @@ def reduce_chain(n_ranks):
     hashed=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 4)
 def test_the_sum_is_the_dense_sum(name, n_ranks, block, density, pattern, hashed, seed):
     n_elements = 20 * block
     occupancy = drawn_occupancy(n_ranks, n_elements, density=density, block=block, pattern=pattern, seed=seed)

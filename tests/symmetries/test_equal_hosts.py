@@ -33,6 +33,7 @@ def has_server(collective):
     return collective == "atp" or not SERVERS.isdisjoint(COLLECTIVES[collective].metadata["needs"])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("networks", [ALL_EQUAL, BY_LEAF])
 def test_equal_hosts_may_change_places(engine, networks):

@@ -29,6 +29,7 @@ def at_least(question, time, **other):
         return None
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_more_bytes_take_no_less_time(engine):
     held = []

@@ -30,6 +30,7 @@ def times(jobs, network, engine, folder, capsys):
     return [(row["time_s"], row["slowdown"]) for row in rows]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("engine", ["flow", "packet"])
 @pytest.mark.parametrize(("jobs", "network"), [(NAMED, NETWORK), (UNNAMED, NETWORK), (IN_SWITCHES, SLOTS)])
 def test_times_and_slowdowns_are_the_same_in_every_order(jobs, network, engine, tmp_path, capsys):

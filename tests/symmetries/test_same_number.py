@@ -83,6 +83,7 @@ def test_a_network_that_was_exported_gives_the_same_number(engine, tmp_path):
             assert question.ask(network=str(tmp_path / "back.toml")).time == answer.time, f"{question}: {name}"
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("engine", ["alpha-beta", "flow", "packet"])
 @pytest.mark.parametrize("collective", SCHEDULES)
 def test_a_schedule_that_was_exported_gives_the_same_number(engine, collective, tmp_path):

@@ -38,6 +38,7 @@ def test_the_same_seed_gives_the_same_cables_and_another_seed_others(seed):
     assert not np.array_equal(one.src, other.src)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_every_pair_of_switches_is_cabled_about_as_often_as_any_other():
     # In a random regular graph a pair is cabled with probability degree / (n - 1) = 3/9. Over 600 draws the count of

@@ -27,6 +27,7 @@ def test_every_number_has_a_source_and_at_least_one_value(name):
             assert parse_bandwidth(rate.effective) < parse_bandwidth(rate.spec)
 
 
+@pytest.mark.sample(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_every_preset_is_built_and_its_ranks_reach_each_other(name):

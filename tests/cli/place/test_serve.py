@@ -21,6 +21,7 @@ def cluster(tmp_path):
     return tmp_path / "cluster.toml"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):

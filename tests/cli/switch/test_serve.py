@@ -45,6 +45,7 @@ def workers(switch, n, *flags, job="job", each=None):
     return [ended(one) for one in run]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_workers_print_and_write_what_they_did(switch, tmp_path, dtype):

@@ -27,6 +27,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_every_system_is_listed_described_and_run(commsim, name):
     assert name in commsim("workload", "systems").out

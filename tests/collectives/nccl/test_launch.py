@@ -40,6 +40,7 @@ def shape_of(algorithm, draw):
     return max(2, n_machines * per_machine), 2 if algorithm == "nvls" and per_machine == 1 else per_machine
 
 
+@pytest.mark.sample(2, each="algorithm")
 @pytest.mark.slow
 @pytest.mark.parametrize(("operation", "algorithm", "protocol"), list(cases()))
 def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algorithm, protocol):
@@ -57,7 +58,7 @@ def test_the_checker_proves_every_algorithm_with_every_protocol(operation, algor
 
 
 @pytest.mark.slow
-@pytest.mark.sample(15)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_ring_sends_as_many_messages_over_each_connection_as_the_rules_have_slices(seed):
     draw = random.Random(seed)

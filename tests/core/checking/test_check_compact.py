@@ -14,6 +14,7 @@ def test_a_small_schedule_is_run():
     assert isinstance(check_builder(ring_all_reduce, 12), CheckReport)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [131_072, 100_000, 99_999])
 @pytest.mark.parametrize("name", ["ring_all_reduce", "ring_all_gather", "pairwise_all_to_all", "direct_all_to_all"])
@@ -45,6 +46,7 @@ def test_a_wrong_collective_is_found_at_a_small_size():
         check_builder(wrong, 100_000)
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["halving_doubling_all_reduce", "recursive_doubling_all_gather"])

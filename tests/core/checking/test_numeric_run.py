@@ -23,7 +23,7 @@ def test_blocks_of_ranks_do_not_depend_on_how_finely_they_are_cut(n_elements, n_
 
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 @given(n_ranks=st.integers(1, 12), n_elements=st.integers(1, 100), seed=st.integers(0, 99))
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 3)
 def test_every_collective_gives_what_its_operation_promises(name, n_ranks, n_elements, seed):
     entry = COLLECTIVES[name]
     rng = np.random.default_rng(seed)

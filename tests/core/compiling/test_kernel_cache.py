@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 import pickle
+import random
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_entry_is_compiled_anew_with_one_line_and_replaced(folder, monkeypatch, capfd, name):
     assert answer() == (18.0, False)
@@ -238,6 +240,7 @@ def test_an_edit_of_a_helper_or_a_constant_in_another_file_is_compiled_and_equal
     assert first.run() == ("6 1 False", 0)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_processes_that_compile_at_once_disturb_neither_each_other_nor_a_later_one(tmp_path):
     checkout = Checkout(tmp_path / "here", tmp_path / "cache")
@@ -326,7 +329,8 @@ def test_a_change_of_any_line_of_any_kernel_changes_what_is_hashed_and_a_new_pla
 
 
 @pytest.mark.slow
-def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_that_reach_it(monkeypatch):
+@pytest.mark.parametrize("n_modules", [12, pytest.param(None, marks=pytest.mark.deep)])
+def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_that_reach_it(monkeypatch, n_modules):
     files = shipped_kernels()
     reads = {k: read_by(k, d) for kernels in files.values() for k, d in kernels.items()}
     reached = {k: reachable(k, reads) for k in reads}
@@ -336,7 +340,9 @@ def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_th
         return {k: stamp(k.py_func, k.options) for k in reads}
 
     before = stamps()
-    for module, kernels in files.items():
+    modules = list(files)
+    for module in modules if n_modules is None else random.Random(1).sample(modules, n_modules):
+        kernels = files[module]
         changed = next(iter(kernels))
         for owner, name, value in ((changed.py_func, "__defaults__", ("changed",)), (changed, "options", {"a": 1})):
             with monkeypatch.context() as inner:

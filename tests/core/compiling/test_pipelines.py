@@ -67,6 +67,7 @@ def answers(patch):
     return outer(VALUES, BY).hex(), within(BY[2], VALUES[2]).hex(), within(2.5, VALUES[2]).hex()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", [missing, other_arguments, no_passes, another_answer])
 def test_plain_njit_takes_over_with_one_line_and_the_same_answers(anew, capfd, change):
     wanted = answers(anew)

@@ -10,6 +10,7 @@ from commsim.cli import main
 from commsim.scenario import prepare
 
 
+@pytest.mark.sample(14)
 @pytest.mark.sample(4, each="name")
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("name", ["switchml", "atp", "sharp", "panama", "netreduce", "flare", "iswitch"])
@@ -43,6 +44,7 @@ def test_parameters_of_the_system_reach_both_engines(spec: str) -> None:
     assert flow.time == pytest.approx(packet.time, rel=0.15)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_the_table_of_the_documentation_has_27_rows_whose_packets_and_slots_agree() -> None:
     cells = list(rows())

@@ -56,7 +56,7 @@ def test_a_pool_below_the_bandwidth_delay_product_gives_a_window_per_round_trip(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "atp", "panama"])
 @pytest.mark.parametrize("where", ["star:n_hosts=9,bandwidth=100Gbps,latency=1us", RACKS])
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     loss_up=st.sampled_from(LOSSES),
     loss_down=st.sampled_from(LOSSES),

@@ -80,7 +80,9 @@ def test_a_message_that_begins_as_the_first_answer_comes_asks_for_credit(transpo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ring_all_reduce", "direct_all_to_all", "double_tree_all_reduce"])
+@pytest.mark.parametrize(
+    "name", ["ring_all_reduce", "direct_all_to_all", pytest.param("double_tree_all_reduce", marks=pytest.mark.deep)]
+)
 def test_every_transport_and_balancing_plays_a_schedule_with_its_bytes_once(name):
     plan = planned(name)
     schedule = plan.jobs[0].schedule

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_fabric import PlainFabric
 
@@ -87,7 +87,6 @@ def test_the_kernels_agree_with_plain_python_to_the_picosecond(network):
     np.testing.assert_array_equal(np.round(run.finished * 1e12), finished - begin)
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(TRANSPORTS)), st.sampled_from(sorted(BALANCINGS.keys() - {"path"})), st.booleans(),
     st.integers(0, 2**32), st.sampled_from([0.0, 0.02]), st.sampled_from([2, 60]),
@@ -241,6 +240,7 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
     assert run.finished[-1] < 240e-6
 
 
+@pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_packets_take_another_way_from_when_the_switches_know_until_the_link_is_
     at=st.floats(0, 0.5), length=st.floats(0.001, 0.45), detection=st.floats(0, 3e-4),
     loss=st.sampled_from([0.0, 0.01]), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 def test_every_packet_is_delivered_once_whatever_flaps(name, transport, link, at, length, detection, loss, seed):
     network = load_network(LEAF_SPINE)
     plan = prepare(name, network).plan

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -50,7 +50,6 @@ def run(network: Network, system: System, n_workers: int, n: int, **options: Any
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["star:n_hosts=12,bandwidth=100Gbps,latency=1us", RACKS])
-@settings(max_examples=80)
 @given(
     loss_up=st.sampled_from(LOSSES),
     loss_down=st.sampled_from(LOSSES),

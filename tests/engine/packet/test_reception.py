@@ -60,6 +60,7 @@ def test_messages_to_one_port_wait_for_its_overhead_one_after_the_other():
     assert late - base == pytest.approx(4e-4, abs=1e-12)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "halving_doubling_all_reduce", "binomial_reduce"])
 @pytest.mark.parametrize("costs", [{"gamma": 2e-10}, {"recv_overhead": 20e-6}, {"gamma": 1e-10, "recv_overhead": 5e-6}])
 @pytest.mark.parametrize("transport", [Window(), Dcqcn()], ids=lambda t: t.name)

@@ -21,10 +21,11 @@ NETWORKS = (
 )
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", NETWORKS)
 @pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "sharp", "nvls", "flare", "iswitch"])
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_times_equal_the_event_engines_to_the_picosecond(where: str, name: str, data: st.DataObject) -> None:
     network = load_network(where)

@@ -21,6 +21,7 @@ def busy_trace(n=40, seed=5):
     return poisson(32, names, n, 1.5, seed, days=0.5, mean_gpus=6.0, max_gpus=32, deadlines=0.3, elastic=0.4)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.sample(1, each="policy")
 @pytest.mark.slow
 @pytest.mark.parametrize("placing", PLACINGS)

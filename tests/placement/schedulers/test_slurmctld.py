@@ -7,11 +7,11 @@ topology.yaml since 25.05.
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 
 import pytest
+from ports import free_ports
 
 from commsim.placement.schedulers.fabric_tree import Switch, Tree, blocks_of
 from commsim.placement.schedulers.hostlist import compress_hosts, expand_hosts
@@ -45,16 +45,6 @@ TREES = {
     "uneven": Tree((Switch("a", nodes=("gpu-a08", "gpu-a09", "gpu-a10")), Switch("b", nodes=("x1", "y2")),
                     Switch("mid", ("a",)), Switch("top", ("mid", "b"), speed="400"))),
 }  # fmt: skip
-
-
-def free_ports(n):
-    doors = [socket.socket() for _ in range(n)]
-    for door in doors:
-        door.bind(("127.0.0.1", 0))
-    ports = [door.getsockname()[1] for door in doors]
-    for door in doors:
-        door.close()
-    return ports
 
 
 def version():

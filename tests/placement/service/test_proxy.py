@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from place_service import LIMIT_S, read_all, running
+from ports import free_ports
 
 from commsim.core.errors import InputError
 from commsim.placement.service.http_server import bound
@@ -50,17 +51,12 @@ def configuration(folder, port):
     )
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory):
     """Run both; give the port of the proxy and how to trust it."""
     if shutil.which("nginx") is None:
         pytest.skip("nginx is not installed")
-    folder, port = tmp_path_factory.mktemp("proxy"), free_port()
+    folder, port = tmp_path_factory.mktemp("proxy"), free_ports(1)[0]
     certificate(folder)
     folder.chmod(0o755)
     (folder / "nginx.conf").write_text("user root;" + configuration(folder, port))

@@ -51,7 +51,6 @@ def crossings(network: Network, nodes: list[str], level: int = 1) -> int:
     st.integers(0, 3),
     st.integers(1, 6),
 )
-@settings(max_examples=60)
 def test_every_job_gets_its_gpus_and_no_gpu_has_two(strategy: str, sizes: list[int], seed: int, n: int) -> None:
     jobs = [job(f"j{i}", size) for i, size in enumerate(sizes)] + [job("fixed", 2, placement=("h3", "h1"))]
     found = candidates(CLUSTER, jobs, strategy, n, seed)
@@ -179,7 +178,7 @@ def test_ten_pods_on_racks_of_four_are_numbered_rack_by_rack() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30)  # each looks at up to 720 orders
+@settings(max_examples=settings().max_examples // 2)  # each looks at up to 720 orders
 @given(st.lists(st.sampled_from(RACKS.nodes[:12]), min_size=2, max_size=6))
 def test_no_order_crosses_racks_less_often(nodes: list[str]) -> None:
     least = min(crossings(RACKS, order) for order in itertools.permutations(nodes))

@@ -85,7 +85,9 @@ def test_virtual_times_do_not_depend_on_other_load(tmp_path, way, n_runs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("way", ["threads", "processes", "stages", pytest.param("alike", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "way", ["threads", "processes", *(pytest.param(way, marks=pytest.mark.deep) for way in ("stages", "alike"))]
+)
 def test_an_interrupted_emulation_leaves_nothing(tmp_path, way, number):
     if WAYS[way][0] is not MPI:
         pytest.importorskip("torch")

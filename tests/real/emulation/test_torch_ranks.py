@@ -73,6 +73,7 @@ size = "2MiB"
 """
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_groups_that_overlap_take_what_a_job_file_written_by_hand_takes(tmp_path):
     pytest.importorskip("torch")

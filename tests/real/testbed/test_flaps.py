@@ -43,6 +43,7 @@ def test_what_is_lost_is_the_difference_of_the_medians():
     assert (one.lost, one.error) == (4.0, -0.25)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.needs_kernel("testbed")
 def test_a_cut_cable_costs_at_least_a_timeout_and_the_sums_are_right():

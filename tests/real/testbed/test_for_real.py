@@ -62,6 +62,7 @@ def meets_its_prediction(cell, bytes_within=0.01):
         assert cell.result.samples.min() < 2 * cell.predicted.time
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_bytes_on_every_link_of_a_star_are_those_predicted_over_mpi(star):
     cells, costs = run_cells(*star, ("ring_all_reduce", "pairwise_all_to_all"), [SIZE], **SHORT)
@@ -81,6 +82,7 @@ def test_bytes_on_every_link_behind_routers_are_those_predicted_over_mpi(clos):
     assert cell.predicted.link_bytes[inner].max() > 0
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.torch
 def test_ours_and_the_native_all_reduce_are_right_over_gloo(star):
@@ -100,6 +102,7 @@ def test_the_live_switch_adds_rightly_and_its_packets_are_those_predicted():
         assert place.processes() == []
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_sparse_all_reduce_is_right_and_sends_what_was_predicted(star):
     spec = "omnireduce:density=0.1,block=256,n_aggregators=1,n_partitions=1"
@@ -109,6 +112,7 @@ def test_a_sparse_all_reduce_is_right_and_sends_what_was_predicted(star):
     assert cell.bytes_error <= 0.05  # small messages: headers of their own, and acknowledgements
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_two_jobs_at_once_are_measured_beside_each_other(clos):
     schedules = [load_schedule("ring_all_reduce", 2)] * 2

@@ -49,6 +49,7 @@ def test_a_route_that_comes_to_a_node_twice_is_refused():
         turns_of(lay_out(NETWORK), cs.Placement([0, 2], cs.PinnedRoutes.of([(0, 1, 0, around)])))
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.needs_kernel("testbed")
 @pytest.mark.sample(1)

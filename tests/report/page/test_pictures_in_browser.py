@@ -77,7 +77,7 @@ def overlapping(boxes):
         (8, 400, "dark"),
         pytest.param(128, 400, "light", marks=pytest.mark.slow),
         pytest.param(1024, 1400, "dark", marks=pytest.mark.slow),
-        pytest.param(8192, 1400, "light", marks=pytest.mark.slow),
+        pytest.param(8192, 1400, "light", marks=[pytest.mark.slow, pytest.mark.deep]),
     ],
 )
 def test_nothing_sticks_out_texts_are_apart_and_can_be_read(window, tmp_path, n_hosts, width, scheme):

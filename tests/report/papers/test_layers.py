@@ -44,6 +44,7 @@ def test_machines_that_send_nothing_scale_linearly_and_others_gain_by_byteschedu
     assert server_images("VGG16", 64, 98.6, 11.7, scheduled=True) > 1.9 * server_images("VGG16", 64, 98.6, 11.7)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_dense_layers_make_vgg_gain_more_from_slices_than_resnet():
     assert greatest_gain("VGG19") > greatest_gain("ResNet50") > 1.2

@@ -52,6 +52,7 @@ def result_on(network, link_bytes, time=1.0):
     return Result("ring_all_reduce", "all_reduce", "flow", 2, 1e6, time, time, link_bytes)
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("collapse", [None, True, False])
 @pytest.mark.parametrize("text", NETWORKS)
 def test_boxes_lie_on_the_sheet_and_do_not_overlap(text, collapse):

@@ -35,7 +35,7 @@ def drawn(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_no_drawn_scenario_is_below_its_lower_bound(seed):
     scenario, size = drawn(seed)
@@ -60,6 +60,7 @@ def test_a_formula_that_does_not_see_a_cut_is_refused_with_its_name():
     assert plan.predict(2**25).time >= floor_of(plan).per_byte * 2**25
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_oversubscription_and_faults_slow_nccl_down_through_every_way():
     where = "dgx-h100@leaf_spine:machines=8,n_leaves=4,n_spines=4,oversubscription={}"

@@ -12,6 +12,7 @@ from commsim.scenario import prepare
 ROUNDING = 1e-4
 
 
+@pytest.mark.sample(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "protocol"), [
     ("tree", "ll"), ("tree", "ll128"), ("tree", "simple"), ("ring", "ll"), ("ring", "ll128"), ("ring", "simple"),

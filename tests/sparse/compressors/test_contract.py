@@ -30,7 +30,7 @@ def residual_of(worker):
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ALL)
 @given(data=st.data(), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_message_has_the_bytes_that_it_says_and_decodes_to_as_many_elements(spec, data, dtype):
     compressor, vector = compressor_of(spec), data.draw(vectors()).astype(dtype)
     message = compressor.encode(vector, rank=1, step=2)
@@ -71,7 +71,7 @@ def test_a_sum_or_residual_that_overflows_is_refused_and_not_sent(spec):
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", WITH_FEEDBACK)
 @given(steps=st.lists(vectors(40, 40), min_size=1, max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
     worker, sent, bound = CompressedRank(compressor_of(spec)), np.zeros(40), np.zeros(40)
     for gradient in steps:
@@ -84,7 +84,7 @@ def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
 
 @pytest.mark.parametrize("spec", LISTS)
 @given(steps=st.lists(vectors(40, 40, st.integers(-1000, 1000)), min_size=1, max_size=6), n_ranks=st.integers(1, 3))
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 2)
 def test_lists_lose_nothing_of_whole_numbers(spec, steps, n_ranks):
     workers, total = [CompressedRank(compressor_of(spec), rank) for rank in range(n_ranks)], np.zeros(40)
     for step in steps:

@@ -15,7 +15,7 @@ from switch_model.live.frames import frame_bytes
 from switch_model.live.session import Session
 from switch_model.live.sums import drawn_tensor, worst_error
 
-N = 100_000
+N = 30_000
 SEED = 10 + fuzzing.SEED
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from live_processes import LIMIT_S, SwitchProcess, WorkerProcess, all_workers, reduce_drawn, reduce_for_ever, right
+from ports import free_ports
 
 from commsim.core.errors import BackendError, InputError
 from switch_model.live import LiveSwitch, SwitchGroup, SwitchOptions
@@ -43,6 +44,7 @@ def until(condition: object, what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [2, 4, 8])
 def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(switch: SwitchProcess, n_workers: int) -> None:
@@ -185,9 +187,7 @@ def test_nobody_there_is_an_error() -> None:
 
 
 def test_a_worker_waits_for_a_switch_that_is_not_up_yet() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    (port,) = free_ports(1)
     with ThreadPoolExecutor() as pool:
         early = pool.submit(lambda: SwitchGroup("j", 0, 1, port=port).close())
         time.sleep(0.3)  # the first attempts are refused

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from live_processes import SwitchProcess, all_workers
+from ports import free_ports
 
 from commsim.core.errors import BackendError, InputError
 from switch_model.live import LiveSwitch, SwitchGroup, SwitchOptions, switch_all_reduce, switch_hook
@@ -141,7 +142,6 @@ def test_a_model_trained_through_the_switch_ends_as_one_trained_without() -> Non
 def train_twice(rank: int, n_workers: int, port: int) -> tuple[list[float], list[float]]:
     """Losses of the same small model with the hook and without it."""
     import os
-    import socket
 
     import torch
     from torch.nn.parallel import DistributedDataParallel
@@ -150,9 +150,7 @@ def train_twice(rank: int, n_workers: int, port: int) -> tuple[list[float], list
     with SwitchGroup("ddp", rank, n_workers, port=port) as group:
         meeting = np.zeros(1, np.int32)
         if rank == 0:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                meeting[0] = free.getsockname()[1]
+            meeting[:] = free_ports(1)
         where = f"tcp://127.0.0.1:{group.all_reduce(meeting)[0]}"
         torch.distributed.init_process_group("gloo", init_method=where, rank=rank, world_size=n_workers)
         try:

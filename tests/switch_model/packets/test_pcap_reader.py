@@ -186,6 +186,7 @@ def test_a_packet_with_a_false_length_is_named_by_its_place(tmp_path):
         read(tmp_path, data)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @every_protocol
 def test_a_file_that_ends_in_a_packet_is_read_up_to_it(tmp_path, protocol, per):
@@ -292,6 +293,7 @@ def test_a_hundred_thousand_random_payloads(tmp_path):
     assert all(report.elements_per_s >= 0 for report in result.jobs)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_hundred_thousand_right_packets_with_random_fields(tmp_path):
     random = np.random.default_rng(5)

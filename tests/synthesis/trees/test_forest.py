@@ -79,7 +79,6 @@ def test_switches_that_add_allow_more():
     assert CutProgram(whole).solve().value * rate == pytest.approx(400 / 7, rel=1e-9)
 
 
-@settings(max_examples=60)
 @given(networks(max_ranks=5, max_switches=2))
 def test_the_optimum_is_the_worst_of_all_cuts(network):
     whole = whole_of(network)
@@ -104,7 +103,6 @@ def test_no_packing_of_trees_is_larger(network):
     assert float(plan.bound) >= most_sums(arcs, whole.rate, whole.n_ranks) * (1 - 1e-7)
 
 
-@settings(max_examples=60)
 @given(networks(max_ranks=7, max_switches=4))
 def test_trees_fit_every_link_of_random_networks(network):
     whole = whole_of(network)
@@ -119,7 +117,7 @@ def test_trees_fit_every_link_of_random_networks(network):
         check_trees(network, whole, trees, best.roots, best.room.link_rate)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 @given(networks(max_ranks=6, max_switches=3))
 def test_halves_of_all_reduce_fit_together(network):
     whole = whole_of(network)
@@ -133,7 +131,7 @@ def test_halves_of_all_reduce_fit_together(network):
     assert sum(tree.units for tree in pack(split_switches(plan.up, plan.roots))) == plan.roots.sum()
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 @given(networks(max_ranks=6, max_switches=2, one_way=False))
 def test_few_trees_lose_no_more_than_is_proved(network):
     """At most x*/(k b) for the slowest link b."""

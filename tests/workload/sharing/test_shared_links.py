@@ -134,7 +134,6 @@ def _drawn(period, cuts, rates, turn, overlaps):
 @pytest.mark.slow
 @pytest.mark.nojit
 @given(data=st.data(), drawn=st.lists(jobs, min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_all_that_happens_is_what_the_slow_version_says(data, drawn):
     n = len(drawn)
     capacity = {k: Fraction(data.draw(st.integers(2, 9))) for k in range(3)}

@@ -18,6 +18,7 @@ NETWORKS = ("star:n_hosts=8,bandwidth=100Gbps", "fat_tree:k=4,bandwidth=100Gbps"
 MIB = 2.0**20
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("groups", [((0, 4), (1, 5)), ((0, 1, 2, 3), (0, 2, 4, 6)), (tuple(range(8)), (0, 4))])
 @pytest.mark.parametrize("operations", [("all_reduce", "all_reduce"), ("all_gather", "reduce_scatter")])

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commsim import predict
 from commsim.cli import main
 from commsim.core.placement import Placement
 from commsim.real.emulation.alike.network_times import Exchanged, NetworkTimes
@@ -98,10 +99,36 @@ def test_stages_that_do_not_divide_the_ranks_are_refused(capsys):
     assert "--stages must divide the 4 ranks" in capsys.readouterr().err
 
 
+HANDED_ON = """
+import torch
+from torch import distributed as d
+d.init_process_group("nccl")
+r = d.get_rank()
+x = torch.zeros(1 << 18, device="cuda")
+groups = d.new_group([0, 1]), d.new_group([2, 3])
+d.send(x, r + 2) if r < 2 else d.recv(x, r - 2)
+d.all_reduce(x, group=groups[r // 2])
+torch.cuda.synchronize()
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags", [pytest.param((), marks=pytest.mark.deep), ("--schedule", "interleaved", "--batch", "512")]
-)
+def test_what_a_stage_hands_on_comes_before_the_next_stage_adds(tmp_path):
+    pytest.importorskip("torch")
+    path, out, network = tmp_path / "prog.py", tmp_path / "out.json", f"{STAR},latency=3us"
+    path.write_text(HANDED_ON)
+    argv = ["emulate", "-n", "4", "--topology", network, "--stages", "2", "--json", str(out), "--", "python", str(path)]
+    assert main(argv) == 0
+    took = json.loads(out.read_text())
+    sum_of_two = predict("ring_all_reduce", network, "1MiB", n_ranks=2).time
+    assert [(one["operation"], one["calls"]) for one in took["results"]] == [("all_reduce", 2), ("send", 1)]
+    assert took["results"][0]["time_s"] == pytest.approx(sum_of_two, rel=1e-9)
+    assert took["time_s"] == pytest.approx(2**20 / 3.125e9 + 2 * 3e-6 + sum_of_two, rel=1e-9)  # two links of 25 Gb/s
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--schedule", "interleaved", "--batch", "512")])
 def test_stages_take_the_time_of_all_ranks_with_data(tmp_path, flags):
     pytest.importorskip("torch")
     times = []
