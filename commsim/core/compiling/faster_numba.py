@@ -17,7 +17,7 @@ _signatures: dict[Any, tuple[Any, Any]] = {}
 
 
 def list_vars_within(self: ir.Inst, value: Any) -> list[ir.Var]:  # noqa: ARG001 - a method
-    """List the variables of an instruction in order; Numba's makes a list for each value, and asks five kinds of each."""
+    """List the variables of an instruction in order; Numba's makes a list for each value, and asks four kinds."""
     found: list[ir.Var] = []
     _collect(value, found)
     return found

@@ -1,8 +1,8 @@
-"""Named tuples of arrays as arguments of kernels: by their place in memory, not as a value for each field of each array.
+"""Named tuples of arrays as arguments of kernels: by their address, not as a value for each field of each array.
 
-Numba passes such a tuple as seven values for each array: 385 of them to most functions of the packet engine, taken apart
-at each call and put together at the begin of each function. That was three quarters of all LLVM code. Here a function
-gets one address. A kernel that Python calls copies what lies there first, so that LLVM keeps it in registers.
+Numba passes such a tuple as seven values for each array: 385 of them to most functions of the packet engine, taken
+apart at each call and put together at the begin of each function. That was three quarters of all LLVM code. Here a
+function gets one address. A kernel that Python calls copies what lies there first: LLVM keeps it in registers.
 """
 
 from __future__ import annotations
@@ -43,13 +43,11 @@ class TablesType(types.Type):  # type: ignore[misc]
         self.made, self.kinds = made, kinds
         self.fields: tuple[str, ...] = made._fields  # type: ignore[attr-defined]
         super().__init__(f"{made.__module__}.{made.__qualname__}({', '.join(map(str, kinds))})")
-        digest = hashlib.blake2b(self.name.encode(), digest_size=6).hexdigest()
-        self.short = f"{made.__name__}_{digest}"
 
     @property
     def mangling_args(self) -> tuple[str, tuple[Any, ...]]:
         """What stands for the type in names of functions: short, since each call has it."""
-        return self.short, ()
+        return f"{self.made.__name__}_{hashlib.blake2b(self.name.encode(), digest_size=8).hexdigest()}", ()
 
 
 @register_model(TablesType)
