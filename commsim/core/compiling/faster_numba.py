@@ -62,7 +62,7 @@ def _asked(usual: Any, context: Any, kind: Any) -> int:
 
 def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     """Return the signature of a call of a built-in function; Numba's tries all its overloads for each call anew."""
-    flags = ConfigStack.top_or_none()
+    flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
     if flags is None or kws:
         return _usual_call_type(self, context, args, kws)
     key = self, context, tuple(args), flags

@@ -5,6 +5,9 @@ apart at each call and put together at the begin of each function. That was thre
 function gets one address. A kernel that Python calls copies what lies there first: LLVM keeps it in registers.
 """
 
+# mypy: disable-error-code="no-untyped-call, untyped-decorator, override"
+# since Numba has types for few of its functions
+
 from __future__ import annotations
 
 import functools
@@ -12,7 +15,7 @@ import hashlib
 from typing import Any
 
 from llvmlite import ir
-from numba import types  # type: ignore[attr-defined]
+from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
@@ -28,7 +31,7 @@ ADDRESS = ir.IntType(8).as_pointer()
 _USUAL = typeof_impl.dispatch(tuple)
 
 
-class TablesType(types.Type):  # type: ignore[misc]
+class TablesType(types.Type):
     """A named tuple whose fields are read only.
 
     Parameters
@@ -102,14 +105,14 @@ class LowerWithCopies(Lower):
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = TablesType
 
     def generic_resolve(self, kind: TablesType, name: str) -> Any:
         return kind.kinds[kind.fields.index(name)] if name in kind.fields else None
 
 
-@lower_getattr_generic(TablesType)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(TablesType)
 def _read_field(context: Any, builder: Any, kind: TablesType, address: Any, name: str) -> Any:
     k = kind.fields.index(name)
     one = kind.kinds[k]
