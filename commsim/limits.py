@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_time
+from commsim.core.units import format_time, parse_size
 
 # Seconds of estimated work, and the variable that sets another limit.
 MAX_SECONDS = 3600.0
 VARIABLE = "COMMSIM_MAX_SECONDS"
+# Memory that one command may take, bytes, and the variable that sets another limit.
+MAX_MEMORY = 8.0 * 2**30
+MEMORY_VARIABLE = "COMMSIM_MEMORY"
 # Address space in which Numba, LLVM while it compiles, and SciPy fit, bytes: a process with all of them took 770 MB.
 LIBRARIES = 1e9
 # Tables that fit anywhere, bytes: what is free need not be asked for them.
@@ -76,7 +79,7 @@ def expect(seconds: float, what: str, less: str) -> None:
 
 
 def expect_bytes(n_bytes: float, what: str, less: str) -> None:
-    """Refuse tables that do not fit into the memory that this process can have.
+    """Refuse tables that do not fit into the memory that this process can have, or that nobody can mean.
 
     Parameters
     ----------
@@ -88,11 +91,32 @@ def expect_bytes(n_bytes: float, what: str, less: str) -> None:
     Raises
     ------
     InputError
-        If they are larger.
+        If they are larger than what is free; or than 8 GiB, or the size in the variable COMMSIM_MEMORY.
     """
-    if n_bytes > SMALL and n_bytes > (room := available_bytes()):
-        raise InputError(f"{what} would take {n_bytes / 2**30:.3g} GiB of memory, and {room / 2**30:.3g} GiB are free: "
-                         f"ask for {less}")  # fmt: skip
+    if n_bytes <= SMALL:
+        return
+    told, limit, room = f"{what} would take {_gib(n_bytes)} of memory", memory_limit(), available_bytes()
+    if n_bytes > room:
+        raise InputError(f"{told}, and {_gib(room)} are free: ask for {less}")
+    if not n_bytes <= limit:
+        way_round = f"{MEMORY_VARIABLE}={float(f'{2 * n_bytes / 2**30:.1g}'):g}GiB"
+        raise InputError(f"{told}, and the limit is {_gib(limit)}: ask for {less}, or set {way_round}")
+
+
+def _gib(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.3g} GiB"
+
+
+def memory_limit() -> float:
+    """Return the most bytes that one command may take by intention: 8 GiB, or what COMMSIM_MEMORY says.
+
+    Raises
+    ------
+    InputError
+        If the variable is no size.
+    """
+    text = os.environ.get(MEMORY_VARIABLE, "")
+    return parse_size(text, MEMORY_VARIABLE) if text else MAX_MEMORY
 
 
 def check_room_for_libraries() -> None:

@@ -153,8 +153,15 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
     int
         Elements contributed.
     """
-    values, workers, bounds, saturating, half, _ = tensors
-    registers, buffers, bits, place, readers, compared, _, _, receipts, free = memory
+    values, workers, bounds, saturating, half = (
+        tensors.values,
+        tensors.workers,
+        tensors.bounds,
+        tensors.saturating,
+        tensors.half,
+    )
+    registers, buffers, bits, place = memory.registers, memory.buffers, memory.bits, memory.place
+    readers, compared, receipts, free = memory.readers, memory.compared, memory.receipts, memory.free
     n_free = len(free)
     added = 0
     for i in range(len(log)):
@@ -202,7 +209,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
 @njit_norefcount
 def _compare(message: Numbers, tensors: Tensors, memory: Memory, receiver: np.void, at: int) -> int:
     """Count elements of a message that differ from the sum of a chunk over all workers of the receiver's job."""
-    values, workers, bounds, _, _, slack = tensors
+    values, workers, bounds, slack = tensors.values, tensors.workers, tensors.bounds, tensors.slack
     expected, starts = memory.expected, memory.starts
     first, n_workers = receiver["first"], receiver["end"] - receiver["first"]
     length = bounds[at + 1] - bounds[at]

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
+from commsim.limits import expect_bytes
 
 from .bitmap import WORD
 from .occupancy import Occupancy
 from .partition import Partition
 
-MAX_BYTES = 16 * 2**30
 # Bits of the sets of all ranks that are looked at together; and blocks, which are worth a look at all transfers.
 PIECE_BITS, LEAST_PIECE = 2**25, 2**21
 # No truncation.
@@ -73,7 +73,7 @@ def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition, p
     Raises
     ------
     InputError
-        If the sets would take more memory than :data:`MAX_BYTES`.
+        If the sets would take too much memory; see :func:`commsim.limits.expect_bytes`.
     """
     n_chunks, n_ranks = schedule.n_chunks, schedule.n_ranks
     _check_memory(schedule, occupancy, 1)  # before anything is as long as the chunks are many
@@ -125,11 +125,8 @@ def _ranges(occupancy: Occupancy, partition: Partition, piece: int, n: int) -> t
 
 def _check_memory(schedule: Schedule, occupancy: Occupancy, n_words: int) -> None:
     n_bytes = 16 * schedule.n_ranks * schedule.n_chunks * n_words + 12 * schedule.n_participants * schedule.n_addresses
-    if n_bytes > MAX_BYTES:
-        raise InputError(
-            f"{schedule.name}: {schedule.n_chunks} chunks of {occupancy.n_blocks} blocks at {schedule.n_ranks} ranks "
-            f"would take {n_bytes / 2**30:.0f} GiB, more than {MAX_BYTES >> 30}; fewer chunks take less"
-        )
+    what = f"{schedule.name}: {schedule.n_chunks} chunks of {occupancy.n_blocks} blocks at {schedule.n_ranks} ranks"
+    expect_bytes(n_bytes, what, "fewer chunks or larger blocks")
 
 
 def limits_of(keep: ArrayLike | None, n_transfers: int) -> NDArray[np.int64]:

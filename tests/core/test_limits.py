@@ -39,6 +39,22 @@ def test_tables_larger_than_what_is_free_are_refused(monkeypatch):
         limits.expect_bytes(2.0**31, "a log", "less")
 
 
+def test_tables_that_nobody_can_mean_are_refused_though_they_are_free_unless_the_variable_allows_them(monkeypatch):
+    monkeypatch.setattr(limits, "available_bytes", lambda: 2.0**40)
+    monkeypatch.delenv(limits.MEMORY_VARIABLE, raising=False)
+    limits.expect_bytes(2.0**33, "a log", "less")
+    with pytest.raises(InputError, match=r"would take 16 GiB .*, and the limit is 8 GiB: ask for less, or set COMMSIM"):
+        limits.expect_bytes(2.0**34, "a log", "less")
+    monkeypatch.setenv(limits.MEMORY_VARIABLE, "32GiB")
+    limits.expect_bytes(2.0**34, "a log", "less")
+    monkeypatch.setenv(limits.MEMORY_VARIABLE, "1GiB")
+    with pytest.raises(InputError, match="the limit is 1 GiB"):
+        limits.expect_bytes(2.0**31, "a log", "less")
+    monkeypatch.setenv(limits.MEMORY_VARIABLE, "much")
+    with pytest.raises(InputError, match="COMMSIM_MEMORY"):
+        limits.expect_bytes(2.0**31, "a log", "less")
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

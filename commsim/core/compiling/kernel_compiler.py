@@ -23,6 +23,10 @@ from numba.core.typing import templates
 
 from commsim.interrupts import signals_held
 
+from . import faster_numba
+from .tables_type import LowerWithCopies
+
+faster_numba.install()
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 
@@ -97,6 +101,7 @@ class LowerCalled(NativeLowering):
     """Lower to machine code that Python calls."""
 
     _name = "lower_called"
+    lowering_class = LowerWithCopies
 
     def run_pass(self, state: Any) -> bool:
         """Lower without a wrapper for C, and give the kernels within their constants."""

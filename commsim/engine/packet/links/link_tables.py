@@ -14,10 +14,10 @@ from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, on_lines, zeros_on_lines
+from commsim.limits import expect_bytes
 from switch_model.slot_kernel import SLOT_ROW
 from switch_model.slot_sequence import LOG_ROW
 
-MAX_BYTES = 1 << 34  # of what is recorded, each kind
 # Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
 JOB_TABLES: dict[str, Any] = {
@@ -52,12 +52,12 @@ def more_records(name: str, table: Any, used: int, room: int, now: int) -> Any:
     Raises
     ------
     InputError
-        If a run needs more memory than any sensible one does.
+        If a run needs too much memory; see :func:`commsim.limits.expect_bytes`.
     """
     if used + room <= len(table):
         return table
-    if table.nbytes > MAX_BYTES // 2:
-        raise InputError(f"a run of {now / PS:g} s so far has {used} records ({name}); ask for less")
+    what = f"a run of {now / PS:g} s so far has {used} records ({name}); twice as many"
+    expect_bytes(2.0 * table.nbytes, what, "less")
     more = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
     more[:used] = table[:used]
     return more

@@ -1,0 +1,88 @@
+"""Functions of Numba's that it calls very often, in quicker versions: the same answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import ir
+from numba.core.base import BaseContext
+from numba.core.targetconfig import ConfigStack
+from numba.core.types.functions import BaseFunction
+
+_NOTHING, _VARIABLE, _INSTRUCTION, _LIST, _DICT = range(5)
+# What to do with values of each kind within an instruction, as they are met.
+_what: dict[type, int] = {}
+_sizes: dict[tuple[Any, Any, str], int] = {}
+_signatures: dict[Any, tuple[Any, Any]] = {}
+
+
+def list_vars_within(self: ir.Inst, value: Any) -> list[ir.Var]:  # noqa: ARG001 - a method
+    """List the variables of an instruction in order; Numba's makes a list for each value, and asks four kinds."""
+    found: list[ir.Var] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: list[ir.Var]) -> None:
+    kind = type(value)
+    what = _what.get(kind)
+    if what is None:
+        what = _what[kind] = _kind(value)
+    if what == _VARIABLE:
+        found.append(value)
+    elif what == _INSTRUCTION:
+        found += value.list_vars()
+    elif what:
+        for one in value.values() if what == _DICT else value:
+            _collect(one, found)
+
+
+def _kind(value: Any) -> int:
+    kinds = ((ir.Var, _VARIABLE), (ir.Inst, _INSTRUCTION), (list | tuple, _LIST), (dict, _DICT))
+    return next((what for kind, what in kinds if isinstance(value, kind)), _NOTHING)
+
+
+def abi_size(self: Any, kind: Any) -> int:
+    """Return the size of a type of LLVM in bytes; Numba's has LLVM read a module for each question."""
+    return _asked(_usual_size, self, kind)
+
+
+def abi_alignment(self: Any, kind: Any) -> int:
+    """Return the alignment of a type of LLVM in bytes, as :func:`abi_size` does."""
+    return _asked(_usual_alignment, self, kind)
+
+
+def _asked(usual: Any, context: Any, kind: Any) -> int:
+    key = usual, context.target_data, str(kind)
+    found = _sizes.get(key)
+    if found is None:
+        found = _sizes[key] = usual(context, kind)
+    return found
+
+
+def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+    """Return the signature of a call of a built-in function; Numba's tries all its overloads for each call anew."""
+    flags = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+    if flags is None or kws:
+        return _usual_call_type(self, context, args, kws)
+    key = self, context, tuple(args), flags
+    found = _signatures.get(key)
+    if found is None:
+        signature = _usual_call_type(self, context, args, kws)
+        if signature is not None:
+            _signatures[key] = signature, self._impl_keys.get(signature.args)
+        return signature
+    signature, key_of_code = found
+    self._impl_keys[signature.args] = key_of_code
+    return signature
+
+
+_usual_size, _usual_alignment = BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment
+_usual_call_type = BaseFunction.get_call_type
+
+
+def install() -> None:
+    """Replace Numba's."""
+    ir.Inst._rec_list_vars = list_vars_within  # type: ignore[method-assign]
+    BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment = abi_size, abi_alignment  # type: ignore[method-assign]
+    BaseFunction.get_call_type = call_type  # type: ignore[method-assign]
