@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .current import set_process_rank
+from .parent_watch import end_with_parent
 from .program_clock import CLOCK, rank_clock
 from .rank import SOCKET, rank_of_process
 from .stand_ins import StandIns
@@ -39,9 +40,13 @@ def write_start_file(folder: Path) -> None:
 
 def begin() -> None:
     """Make this process a rank, until it ends; processes that it starts are none."""
-    rank = rank_of_process()
+    try:
+        rank = rank_of_process()
+    except (OSError, EOFError):  # the emulation has ended; Python would go on with the program, which is then no rank
+        os._exit(1)
     del os.environ[SOCKET]
     set_process_rank(rank)
+    end_with_parent()
     StandIns().install()
     AfterImport().install()
     if os.environ.get(CLOCK) != "wall":

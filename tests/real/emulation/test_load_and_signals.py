@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,25 @@ def processes_of(folder):
             if f"TMPDIR={folder}".encode() in one.read_bytes():
                 found.append(one.parent.name)
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["processes", "stages"])
+def test_programs_that_only_compute_end_when_their_emulation_is_killed(tmp_path, way):
+    program = tmp_path / "spin.py"
+    program.write_text("print('begun', flush=True)\nwhile True:\n    pass\n")
+    command = [sys.executable, "-m", "commsim", "emulate", "-n", "2", "--topology", STAR, *WAYS[way][1], "--", program]
+    begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert "begun" in begun.stdout.readline()
+    children = Path(f"/proc/{begun.pid}/task/{begun.pid}/children").read_text().split()
+    assert len(children) == 2
+    begun.kill()
+    begun.communicate()
+    while any(_runs(child) for child in children):  # else the test is ended by its limit
+        time.sleep(0.1)
+
+
+def _runs(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

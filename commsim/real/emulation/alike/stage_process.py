@@ -9,6 +9,7 @@ from multiprocessing.connection import Client
 
 from commsim.core.errors import CommsimError
 
+from ..parent_watch import end_with_parent
 from .compute import Compute
 from .script import Script, run_script
 from .stage_gpu import StageGpu, Stages
@@ -45,6 +46,7 @@ def run_stage() -> None:
     from .stages import SOCKET
 
     address, _, number = os.environ.pop(SOCKET).rpartition(":")
+    end_with_parent()
     connection = Client(address, family="AF_UNIX")
     connection.send(int(number))
     job: StageJob = pickle.loads(connection.recv_bytes())
