@@ -20,6 +20,8 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
+# Packages with kernels: their named tuples go to kernels, which never make, return or take one apart.
+PACKAGES = {"commsim"}
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
 
@@ -90,6 +92,9 @@ def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[.
     if _is_disabled():
         _ignore_overflow()
         return function
+    package, dot, _ = function.__module__.partition(".")
+    if dot:
+        PACKAGES.add(package)
     return Kernel(function, options)
 
 

@@ -13,7 +13,9 @@ def test_what_packets_met_stands_in_a_line(capsys):
     assert len(line) == 1
     assert "0 pauses (PFC)" in line[0]
     assert "longest queue" in line[0]
-    paused = printed(capsys, *words, "--pause", "9kB:4kB")
+    narrow = ("--topology", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps")
+    sizes = ("-b", "1M", "-e", "1M", "--engine", "packet", "--pause", "9kB:4kB")
+    paused = printed(capsys, "direct_all_to_all", *narrow, *sizes)
     assert " 0 pauses (PFC)" not in paused
     assert "pauses (PFC)" in paused
     assert "pauses" not in printed(capsys, "direct_all_to_all", *star)

@@ -69,8 +69,8 @@ def test_jobs_that_share_no_link_take_what_each_takes_alone(played, kept):
 
 
 def test_a_queue_is_as_full_as_each_job_says(played):
-    plenty = job('transport = "nscc"\nbuffer = "20MB"', size="4MB")
-    both = played(job('transport = "nscc"\nbuffer = "20kB"', size="4MB"), plenty)
+    plenty = job('transport = "nscc"\nbuffer = "20MB"', "direct_gather", size="4MB")
+    both = played(job('transport = "nscc"\nbuffer = "20kB"', "direct_gather", size="4MB"), plenty)
     assert both.results[0].counters["trimmed"] > 0
     assert played(plenty).results[0].counters["trimmed"] == 0
 

@@ -12,6 +12,8 @@ from numba.core.types.functions import BaseFunction
 _NOTHING, _VARIABLE, _INSTRUCTION, _LIST, _DICT = range(5)
 # What to do with values of each kind within an instruction, as they are met.
 _what: dict[type, int] = {}
+_usual_size, _usual_alignment = BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment
+_usual_call_type = BaseFunction.get_call_type
 _sizes: dict[tuple[Any, Any, str], int] = {}
 _signatures: dict[Any, tuple[Any, Any]] = {}
 
@@ -75,10 +77,6 @@ def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     signature, key_of_code = found
     self._impl_keys[signature.args] = key_of_code
     return signature
-
-
-_usual_size, _usual_alignment = BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment
-_usual_call_type = BaseFunction.get_call_type
 
 
 def install() -> None:

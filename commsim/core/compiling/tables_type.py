@@ -24,8 +24,8 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.core.typing.typeof import Purpose, typeof_impl
 from numba.extending import NativeValue, register_model, unbox
 
-# Packages whose kernels take named tuples, and never make, return or take one apart.
-PACKAGES = ("commsim", "switch_model")
+from commsim.core.jit import PACKAGES
+
 WORD = 8  # bytes, to which each field is aligned
 ADDRESS = ir.IntType(8).as_pointer()
 _USUAL = typeof_impl.dispatch(tuple)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from command_words import with_flags
 
+from commsim import limits
 from commsim.cli import main
 from commsim.core.errors import PhysicsError
 from commsim.engine.packet import packet_run as fabric_run
-from commsim.engine.packet.links import link_tables as packet_run
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
@@ -219,9 +219,10 @@ def test_work_that_nobody_can_mean_is_refused_before_it_begins(
 def test_records_beyond_what_memory_holds_are_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packet_run, "MAX_BYTES", 1 << 17)
+    monkeypatch.setattr(limits, "SMALL", 1 << 16)
+    monkeypatch.setenv("COMMSIM_MEMORY", "1MB")
     assert main(["switch", "simulate", "--size", "4MiB", "--no-values", "--sample-every", "1ns"]) == 2
-    assert "ask for less" in capsys.readouterr().err
+    assert "records (sample)" in capsys.readouterr().err
 
 
 def test_jobs_share_a_switch(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from commsim.core.network import FORWARDING, HOST, SWITCH, Network
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
-NEEDED = "patterns of traffic, and what sprays beside a job of a switch system, need hosts with one link to a switch"
+NEEDED = (
+    "patterns of traffic, and what sprays beside a job of a switch system, need hosts with one link each to a switch"
+)
 _FAR = 1 << 40
 _LONGER = 1 << 24  # than any way: what a link that is avoided counts as
 _MOST_MEASURED = 64  # switches from which the longest path is looked for
