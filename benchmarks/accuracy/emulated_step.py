@@ -92,12 +92,12 @@ def measured(place: Any, layout: Any, seats: Sequence[int], parallel: str) -> fl
             processes.append(
                 subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | dict(command.environment))
             )
-        said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
+        said = processes[0].communicate(timeout=LIMIT_S)[0]  # the others may wait for its store when it has ended
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    return step_of([float(line.split()[1]) for line in said[0].splitlines() if line.startswith("step")])
+    return step_of([float(line.split()[1]) for line in said.splitlines() if line.startswith("step")])
 
 
 def emulation(network: Any, parallel: str) -> float:
