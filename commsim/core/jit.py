@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
+from .compiling.packages import PACKAGES
+
 # `nogil`: a thread shows progress meanwhile, and ends the process on Ctrl-C
 KERNEL: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
-# Packages with kernels: their named tuples go to kernels, which never make, return or take one apart.
-PACKAGES = {"commsim"}
 # Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
 

@@ -1,0 +1,3 @@
+"""Packages with kernels: their named tuples go to kernels, which never make, return or take one apart."""
+
+PACKAGES = {"commsim"}
