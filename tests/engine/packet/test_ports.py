@@ -127,6 +127,17 @@ def test_a_cable_between_switches_may_flap():
     assert late.results[0].time > whole.results[0].time
 
 
+def test_a_cable_of_one_of_several_planes_may_flap():
+    """What is on the cable is lost and sent again; switches of other planes still have no path to it."""
+    network = load_network("multi_plane:n_planes=2,n_leaves=2,n_spines=2,hosts_per_leaf=4")
+    names = ("plane0_leaf0:plane0_spine0", "plane0_spine0:plane0_leaf0")
+    cable = tuple(i for i in range(network.n_links) if network.link_name(i) in names)
+    flaps = Flaps((Flap(names[0], cable, 20e-6, 50e-6),))
+    _, late = played(network, "direct_all_to_all", Spraying("nscc"), size=4e6, flaps=flaps)
+    _, whole = played(network, "direct_all_to_all", Spraying("nscc"), size=4e6)
+    assert late.results[0].counters["drops_loss"] > whole.results[0].counters["drops_loss"] == 0
+
+
 def test_networks_without_switches_between_hosts_are_refused():
     with pytest.raises(InputError, match="need switches between hosts"):
         played(torus((4,)), "ring_all_reduce", Spraying())

@@ -121,18 +121,8 @@ def ways_of_paths(network: Network, *routes: Routes, ends: NDArray[np.integer] |
     none, at_one = np.zeros(0, np.int32), np.zeros(n, np.int32)
     to = np.where(comes[links], 0, n).astype(np.int32)
     longest = max((int(np.diff(way.first).max(initial=1)) for way in routes), default=1)
-    return Ways(
-        network.src[links[:n]].astype(np.int32),
-        none,
-        links,
-        to,
-        at_one,
-        at_one,
-        np.zeros(1, np.int32),
-        none,
-        longest,
-        0,
-    )
+    hosts = network.src[links[:n]].astype(np.int32)
+    return Ways(hosts, none, links, to, at_one, at_one, np.zeros(1, np.int32), none, longest, 0)
 
 
 def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:
@@ -156,7 +146,8 @@ def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tup
     inner = inner[np.isin(network.src[inner], ways.switches) & np.isin(network.dst[inner], ways.switches)]
     src, dst = (np.searchsorted(ways.switches, ends[inner]).astype(np.int32) for ends in (network.src, network.dst))
     metric = network.metric[inner].astype(np.int64) + np.where(avoided[inner], _LONGER, 0)
-    way, found, _ = equal_cost(src, dst, metric, np.unique(ways.edge_switch), len(ways.switches))
+    edges = np.unique(ways.edge_switch)
+    way, found, _ = equal_cost(src, dst, metric, edges, len(ways.switches), has_planes=True)
     return way, (found + ways.first_between).astype(np.int32)
 
 
