@@ -30,7 +30,8 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
-        metavar="KEY=VALUE,...", help="with ep_dispatch or ep_combine: its parameters; the bound is for that routing"
+        metavar="KEY=VALUE,...",
+        help="with ep_dispatch or ep_combine: its parameters; the bound is for these tokens and experts",
     )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
     time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
