@@ -138,8 +138,8 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
         cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
     title = (
-        "cost of the faults: whole is what is running without them, faults the same with them, repaired what is made "
-        "here with them"
+        "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
+        "that of the schedule made here, with them"
     )
     return [Table(FAULT_COLUMNS, cells, title)]
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Bytes at which no latency matters.
 LARGE = 2.0**60
 SCALED_CABLES = (
-    "oversubscription sets the rate of the cables between switches, not their number: one that fails takes away all "
-    "that it stands for; uplinks_per_spine sets the number of a leaf_spine's"
+    "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
+    "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
 )
 ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
