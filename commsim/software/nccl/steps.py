@@ -223,11 +223,14 @@ def tree_time(ways: Ways, call: Call) -> float:
         if in_network:
             total += both(one + hop, by_nic)
         else:
-            total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic / 2)
+            # Where the CPU copies, each way the receiver copies the chunk after it has come.
+            copied = chunk * n / (2 * ways.plugin.copy * ways.per_node)
+            total += 2 * (call.n_nodes.bit_length() - 1) * (both(one + hop, by_nic / 2) + copied)
         # With more machines a GPU waits for both children before it sends, which nothing else fills; a network that
         # adds has no children.
         steady = max(steady, by_nic) if in_network or call.n_nodes == 2 else both(steady, by_nic)
-        # A chunk has a message from and to each child and the parent, which the proxy posts one after another.
-        peers = 1 if in_network or call.n_nodes == 2 else TREE_PEERS
-        steady = max(steady, 2 * peers * ways.sharing(n) * ways.plugin.post)
+        if not in_network and call.n_nodes > 2:
+            # A chunk has a message from and to each child and the parent, which the proxy posts one after another. With
+            # one neighbour no table shows it.
+            steady = max(steady, 2 * TREE_PEERS * ways.sharing(n) * ways.plugin.post)
     return total + (loops_of(part) - 1) * steady
