@@ -162,6 +162,8 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
+    elif min(ways.n_nics, n) >= ways.per_node:  # each rank sends its share of the channels out, the others on
+        by_link *= (ways.per_node - 1) / ways.per_node
     wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
     hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
     sharing = ways.sharing(n)  # channels whose messages follow each other
@@ -219,7 +221,8 @@ def tree_time(ways: Ways, call: Call) -> float:
         by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
         wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
         hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
-        hop += (ways.sharing(n) - 1) * ways.plugin.post
+        if call.n_nodes > 2:
+            hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
             total += both(one + hop, by_nic)
         else:
