@@ -66,6 +66,9 @@ class Candidate(Value):
         Largest distance between a job's start and what one of its links would choose on its own.
     predicted : dict of str to float, s
         Iteration time of each job.
+    alone : dict of str to float, s
+        Iteration time of each job in its place without the others: longer than its period where it alone asks more than
+        a link has.
     prediction : {"estimate", "simulation"}
         Source of `predicted`; :func:`commsim.placement.candidate.estimate` says what an estimate is.
     rounding : float, s
@@ -81,13 +84,14 @@ class Candidate(Value):
     has_loop: bool
     inconsistency: float
     predicted: Mapping[str, float]
+    alone: Mapping[str, float]
     prediction: str
     rounding: float
     n_cut_off: int
 
     @property
     def score_mean(self) -> float:
-        """Mean of the links' scores, which the paper ranks by; 1 without links."""
+        """Mean of the links' scores, which the paper ranks by; 1 without links. More links that fit raise it."""
         return sum(link.score for link in self.links) / len(self.links) if self.links else 1.0
 
     @property
@@ -114,6 +118,7 @@ class Candidate(Value):
             ],
             "shifts_ms": {job: _rounded(shift * 1e3) for job, shift in self.shifts.items()},
             "predicted_iteration_ms": {job: _rounded(time * 1e3) for job, time in self.predicted.items()},
+            "alone_iteration_ms": {job: _rounded(time * 1e3) for job, time in self.alone.items()},
             "prediction": self.prediction,
             "has_loop": self.has_loop,
             "inconsistency_ms": _rounded(self.inconsistency * 1e3),
@@ -199,31 +204,61 @@ def simulated_times(
     }
 
 
-def estimate(
-    jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Estimate the iteration time of each job when the jobs start at given times.
-
-    What a job sends while a link is asked for d times its capacity takes d times as long; the job is delayed by the sum
-    over an iteration on its worst link, less what its phases may be late and delay nothing. Left out are delays on its
-    other links at other times, and that a delayed phase may come into another job's way: mostly, jobs lose more.
+def alone_times(jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass]) -> NDArray[np.float64]:
+    """Return the iteration time of each job without the others: d times as long for what asks d times its worst link.
 
     Returns
     -------
     float64[n_jobs], s
     """
-    delay = np.zeros(len(jobs))
+    part = np.zeros(len(jobs))
     for links in classes:
-        if len(links.jobs) == 1:
-            job = jobs[links.jobs[0]]
-            alone = sum(max(0.0, float(links.part[0]) * phase.rate - 1.0) * phase.duration for phase in job.phases)
-            delay[links.jobs[0]] = max(delay[links.jobs[0]], alone)
-        elif scores.is_tight(links):
-            sharing = list(links.jobs)
-            circle = scores.circle(links.jobs)
-            over = np.maximum(links.part @ circle.rotated(shifts[sharing]) - 1.0, 0.0)
-            sending = circle.sending_at(shifts[sharing])
-            per_iteration = circle.period / circle.n_angles
-            delay[sharing] = np.maximum(delay[sharing], np.where(over > 1e-9, over, 0.0) @ sending.T * per_iteration)
-    late = np.maximum(delay - [job.slack for job in jobs], 0.0)
-    return np.array([job.period for job in jobs], np.float64) + late
+        part[list(links.jobs)] = np.maximum(part[list(links.jobs)], links.part)
+    return np.array(
+        [job.period + _loss_at(job, worst) for job, worst in zip(jobs, part.tolist(), strict=True)], np.float64
+    )
+
+
+def _loss_at(job: PeriodicJob, part: float) -> float:
+    """Seconds that a job loses in an iteration where a rate is `part` times as many links."""
+    return _loss(job, [max(0.0, part * phase.rate - 1.0) * phase.duration for phase in job.phases])
+
+
+def _loss(job: PeriodicJob, delays: Sequence[float]) -> float:
+    """Seconds by which an iteration is longer when its phases take longer by `delays`, which computation may hide."""
+    late = (phase.duration + by - phase.length for phase, by in zip(job.phases, delays, strict=True))
+    return sum(max(seconds, 0.0) for seconds in late)
+
+
+def estimate(
+    jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Estimate the iteration time of each job when the jobs start at given times.
+
+    What a job sends while a link is asked for d times its capacity takes d times as long. The job is delayed by what
+    computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
+    others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
+    enough. Left out are delays on its other links at other times, and that a delayed phase may come into another job's
+    way: mostly, jobs lose more.
+
+    Returns
+    -------
+    float64[n_jobs], s
+    """
+    times = alone_times(jobs, classes)
+    for links in classes:
+        if len(links.jobs) == 1 or not scores.is_tight(links):
+            continue
+        sharing = list(links.jobs)
+        circle = scores.circle(links.jobs)
+        load = links.part @ circle.rotated(shifts[sharing])
+        over = np.where(load > 1.0 + 1e-9, load - 1.0, 0.0)
+        delay = over @ circle.sending_at(shifts[sharing]).T * circle.period / circle.n_angles
+        for i, j in enumerate(sharing):
+            job, lost = scores.jobs[j], float(delay[i])
+            if job.slack:  # of each phase by itself, since one cannot be late in the time of another
+                sending = scores.phases_at(links.jobs, i, float(shifts[j]))
+                lost = _loss(job, (sending @ over * circle.period[i] / circle.n_angles).tolist())
+            fair = _loss_at(job, float(links.part[i]) * len(sharing))
+            times[j] = max(times[j], job.period + max(lost, min(job.period * (load.mean() - 1.0), fair)))
+    return times

@@ -165,14 +165,15 @@ def unify(
     size = perimeter / n
     reach = int(np.ceil(period.max() / size)) + 1
     edges = np.arange(-reach, n + 1).astype(np.float64) * size
-    demand, sending = mean_rates(jobs, period, edges), mean_rates([_at_one_rate(job) for job in jobs], period, edges)
+    demand, sending = mean_rates(jobs, period, edges), mean_rates([at_one_rate(job) for job in jobs], period, edges)
     rounding = float(np.abs(period - given).max())
     for array in (period, demand, sending, whole):
         array.setflags(write=False)
     return Circle(perimeter, size, period, reach, demand, sending, rounding, is_common, whole)
 
 
-def _at_one_rate(job: PeriodicJob) -> PeriodicJob:
+def at_one_rate(job: PeriodicJob) -> PeriodicJob:
+    """Return the job with 1 byte/s in each phase, so that its rates say when it sends."""
     return replace(job, phases=tuple(replace(phase, rate=1.0) for phase in job.phases))
 
 

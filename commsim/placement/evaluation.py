@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, estimate
+from .candidate import Candidate, ContendedLink, alone_times, estimate
 from .cluster import Cluster, ClusterLike, read_cluster
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -127,6 +127,7 @@ def evaluate_placed(
         has_loop,
         away,
         dict(zip(names, estimate(jobs, classes, scores, shifts).tolist(), strict=True)),
+        dict(zip(names, alone_times(jobs, classes).tolist(), strict=True)),
         "estimate",
         max((circle.rounding for circle in circles), default=0.0),
         sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob, begun
 
-from .circles import Circle, unify
+from .circles import Circle, at_one_rate, mean_rates, unify
 from .score import search
 
 
@@ -93,18 +93,36 @@ class Scores:
     """
 
     def __init__(self, jobs: Sequence[PeriodicJob], settings: Settings) -> None:
-        self._jobs, self.settings = begun(jobs), settings
+        self.jobs, self.settings = begun(jobs), settings
         self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
+        self._phases: dict[tuple[tuple[int, ...], int], NDArray[np.float64]] = {}
         self.peak = np.array([job.peak_rate for job in jobs])
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs, those with a fixed start as of then."""
         if jobs not in self._circles:
-            given, s = [self._jobs[j] for j in jobs], self.settings
+            given, s = [self.jobs[j] for j in jobs], self.settings
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
+
+    def phases_at(self, jobs: tuple[int, ...], i: int, shift: float) -> NDArray[np.float64]:
+        """Part of each angle in which each phase of the i-th of some jobs is sent, float64[n_phases, n_angles].
+
+        Parameters
+        ----------
+        shift : float, s
+            How much later the job starts, rounded to angles.
+        """
+        circle = self.circle(jobs)
+        if (jobs, i) not in self._phases:
+            job = self.jobs[jobs[i]]
+            each = [replace(at_one_rate(job), phases=(phase,)) for phase in at_one_rate(job).phases]
+            edges = np.arange(-circle.reach, circle.n_angles + 1) * circle.step
+            self._phases[jobs, i] = mean_rates(each, np.full(len(each), circle.period[i]), edges)
+        first = circle.reach - round(shift % float(circle.period[i]) / circle.step)
+        return self._phases[jobs, i][:, first : first + circle.n_angles]
 
     def shifts(self, links: LinkClass) -> NDArray[np.float64]:
         """Best shifts on a class of links by itself, float64[n_jobs], s; 0 for jobs with a fixed start."""
@@ -118,7 +136,7 @@ class Scores:
         """Shortest phase, in s, of each job that has one shorter than an angle of a circle with other jobs."""
         found = {}
         for jobs, circle in self._circles.items():
-            for job in [self._jobs[j] for j in jobs if len(jobs) > 1]:
+            for job in [self.jobs[j] for j in jobs if len(jobs) > 1]:
                 shortest = min((phase.duration for phase in job.phases if phase.rate > 0), default=np.inf)
                 if shortest < circle.step * (1 - 1e-9):
                     found[job.name] = shortest

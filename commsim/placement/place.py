@@ -1,4 +1,4 @@
-"""Ranks candidate placements of jobs by link scores, as CASSINI does."""
+"""Ranks candidate placements of jobs by what the jobs lose, or by link scores as CASSINI does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commsim.limits import EXPECTED
 from commsim.routing.routing import is_hashed
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .candidate import Candidate, counted_names, simulated
+from .candidate import Candidate, counted_names, simulated, slowdown
 from .cluster import Cluster, ClusterLike, read_cluster
 from .evaluation import evaluate_placed, evaluated, use_of
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -32,7 +32,7 @@ from .ranking_remarks import (
 )
 from .strategies import candidates
 
-RANKINGS = ("mean", "min", "weighted")
+RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def place_jobs(
     n: int = 10,
     generators: Sequence[str] = ("packed", "spread", "random"),
     loops: str = "merged",
-    rank_by: str = "mean",
+    rank_by: str = "slowdown",
     check: bool = False,
     settings: Settings | None = None,
 ) -> Ranking:
@@ -97,11 +97,12 @@ def place_jobs(
     loops : {"merged", "literal"}
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
-    rank_by : {"mean", "min", "weighted"}
-        Score of the links that counts. Equal scores are ranked by the number of contended links, then by the predicted
-        slow-down, then by the order in which they were made.
+    rank_by : {"slowdown", "mean", "min", "weighted"}
+        What ranks: the predicted slow-down, or a score of the links. CASSINI's is the mean, which links that fit raise:
+        of two placements that collide alike, the one that shares more other links is then better. Equal ones are ranked
+        by the number of contended links, then by the slow-down, then by the order in which they were made.
     check : bool
-        Simulate every candidate, predict iteration times from that, and note where scores and simulation disagree.
+        Simulate every candidate, predict iteration times from that, and note where the ranking and simulation disagree.
         Without it they are estimates, mostly too short (:func:`commsim.placement.candidate.estimate`).
     settings : Settings, optional
         How scores are found.
@@ -126,7 +127,7 @@ def rank_placements(
     placed: Mapping[str, JobsLike],
     *,
     loops: str = "merged",
-    rank_by: str = "mean",
+    rank_by: str = "slowdown",
     check: bool = False,
     settings: Settings | None = None,
 ) -> Ranking:
@@ -182,20 +183,25 @@ def _ranked(
     if check:
         found = _simulated(cluster, jobs, [scored[i] for i in kept], settings.seed)
         scored = [dict(zip(kept, found, strict=True)).get(i, c) for i, c in enumerate(scored)]
-    key = f"score_{rank_by}"
 
     def order(i: int) -> tuple[float, int, float]:
         c = scored[i]
-        return -round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)
+        value = round(_value(jobs, c, rank_by), 9)
+        return value if rank_by == "slowdown" else -value, len(c.links), round(slowdown(jobs, c), 9)
 
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
-    notes += disagreements(jobs, ranked, key) if check else estimated(jobs, ranked)
+    notes += disagreements(jobs, ranked) if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
     if ranked and is_hashed(cluster.network.routing):
-        notes += _by_seed(cluster, [placed[i] for i in kept], use, ranked[0], scores, loops, key)
+        notes += _by_seed(cluster, [placed[i] for i in kept], use, ranked[0], scores, loops, rank_by)
     return Ranking(tuple(ranked), discarded, tuple(notes))
+
+
+def _value(jobs: Sequence[PeriodicJob], candidate: Candidate, rank_by: str) -> float:
+    """Return what ranks: the least slow-down first, or the largest score."""
+    return slowdown(jobs, candidate) if rank_by == "slowdown" else float(getattr(candidate, f"score_{rank_by}"))
 
 
 def _by_seed(
@@ -205,24 +211,31 @@ def _by_seed(
     best: Candidate,
     scores: Scores,
     loops: str,
-    key: str,
+    rank_by: str,
 ) -> list[str]:
-    """Say how the scores depend on the hash of paths: of all candidates whether, of the first one how much."""
+    """Say what depends on the hash of paths: of all candidates whether, of the first, started as it says, how much."""
     network, seed = cluster.network, scores.settings.seed
     first: list[tuple[object, ...]] = []
     others: set[int] = set()
-    of_best: dict[tuple[object, ...], list[LinkClass]] = {}  # equal contention has equal scores
+    of_best: dict[tuple[object, ...], tuple[int, list[LinkClass]]] = {}  # equal contention has equal scores
     for i in range(OTHER_SEEDS + 1):
         use = use_of(cluster, placed, seed + i, scores) if i else use
         classes = [link_classes(network, rows) for rows in use]
         kinds = [contention(one, scores) for one in classes]
         first = first or kinds
         others |= {n for n, (one, then) in enumerate(zip(first, kinds, strict=True), 1) if one != then}
-        of_best.setdefault(kinds[0] if key != "score_weighted" else (i,), classes[0])
+        of_best.setdefault(kinds[0] if rank_by != "weighted" else (i,), (seed + i, classes[0]))
     if not others:
         return []
-    found = [evaluate_placed(cluster, *placed[0], one, scores, loops) for one in [*of_best.values()][1:]]
-    return other_paths(key, seed, [getattr(one, key) for one in (best, *found)], sorted(others))
+    generator, jobs = placed[0]
+    jobs = [replace(job, start=best.shifts[job.name] % job.period) for job in jobs]
+    started = Scores(jobs, scores.settings)
+    found = [best]
+    for other, one in [*of_best.values()][1:]:
+        candidate = evaluate_placed(cluster, generator, jobs, one, started, loops)
+        is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
+        found.append(simulated(cluster, jobs, candidate, seed=other) if is_simulated else candidate)
+    return other_paths(rank_by, seed, [_value(jobs, one, rank_by) for one in found], sorted(others))
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
@@ -252,7 +265,3 @@ def _in_turn(
             if i < len(row) and len(chosen) < n:
                 chosen.setdefault(tuple(job.placement for job in row[i][1]), row[i])
     return list(chosen.values())
-
-
-def _total_slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:
-    return sum(candidate.predicted[job.name] / job.period for job in jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -51,17 +50,17 @@ def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: NDArray[np.fl
     return said if more <= 0 else [*said[:MAX_NAMED], f"the same holds for {more} more candidates"]
 
 
-def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[int]) -> list[str]:
-    """Say how scores depend on the seed of the hash that chooses paths.
+def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequence[int]) -> list[str]:
+    """Say how the ranking depends on the seed of the hash that chooses paths.
 
     Parameters
     ----------
-    key : {"score_mean", "score_min", "score_weighted"}
-        Score that ranks.
+    rank_by : {"slowdown", "mean", "min", "weighted"}
+        What ranks.
     seed : int
         First of the seeds.
-    scores : sequence of float
-        Different scores of the first candidate, with `seed` and those after it.
+    values : sequence of float
+        Different values of the first candidate, at its start times, with `seed` and those after it.
     others : sequence of int
         Candidates, numbered from 1, whose jobs contend otherwise with another seed.
 
@@ -72,11 +71,16 @@ def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[i
     """
     if not others:
         return []
-    low, high = f"{min(scores):.4f}", f"{max(scores):.4f}"
+    low, high = f"{min(values):.4f}", f"{max(values):.4f}"
     of_best = low if low == high else f"{low} to {high}"
+    key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
     return [
         f"paths are chosen by a hash: with seeds {seed} to {seed + OTHER_SEEDS} candidate 1 has a {key} of "
+<<<<<<< HEAD
         f"{of_best} (start times are found anew for each), and jobs contend on other links in {_named(others)}"
+=======
+        f"{of_best} at its start times, and jobs contend on other links in {_named(others)}"
+>>>>>>> t33s
     ]
 
 
@@ -116,28 +120,25 @@ def short_phases(blurred: Mapping[str, float]) -> list[str]:
     ]
 
 
-def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate], key: str = "score_mean") -> list[str]:
-    """Name the candidates that are ranked one way by score and the other by predicted slow-down.
+def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> list[str]:
+    """Name the candidate that loses least when simulated, where it is not the first.
 
     Returns
     -------
     list of str
-        One line per pair, candidates numbered from 1; empty when the orders agree. Slow-downs within 0.1 % are equal.
+        One line, candidates numbered from 1; empty when the first one loses no more. Slow-downs within 0.1 % are equal.
     """
     slow = [slowdown(jobs, candidate) for candidate in ranked]
-    score = [getattr(candidate, key) for candidate in ranked]
-    return [
-        f"candidate {a + 1} scores {score[a]:.4g} and candidate {b + 1} {score[b]:.4g}, "
-        f"but the simulated slow-downs are {slow[a]:.4g} and {slow[b]:.4g}"
-        for a, b in itertools.combinations(range(len(ranked)), 2)
-        if score[a] > score[b] + 1e-9 and slow[a] > slow[b] * (1 + _SAME)
-    ]
+    if not slow or slow[0] <= min(slow) * (1 + _SAME):
+        return []
+    best = slow.index(min(slow))
+    return [f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"]
 
 
-def estimated(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> list[str]:
-    """Say what estimates of iteration times leave out; nothing where jobs slow no other down."""
-    shared = [one for one in ranked if any(len(link.jobs) > 1 for link in one.links)]
-    if all(slowdown(jobs, candidate) <= 1 + _SAME for candidate in shared):
+def estimated(ranked: Sequence[Candidate]) -> list[str]:
+    """Say what estimates of iteration times leave out; nothing where jobs are in no other's way."""
+    shared = [[link.score for link in one.links if len(link.jobs) > 1] for one in ranked]
+    if all(not scores or min(scores) > 1 - 1e-9 for scores in shared):
         return []
     return [
         "slowdown and iteration times are estimates from the phases that collide at the start times: collisions of "

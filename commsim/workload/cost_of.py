@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.network_queries import units
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 from commsim.core.spec import split_spec
@@ -108,7 +109,7 @@ class NetworkCosts:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._planned: dict[tuple[str, tuple[int, ...], bool], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[float, tuple[int, ...]]] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float, Parts], tuple[float, dict[int, float]]] = {}
         self._told, self._chosen = told, list[str]()
 
     def __call__(self, task: Task) -> float:
@@ -117,13 +118,34 @@ class NetworkCosts:
 
     def alone(self, task: Task) -> tuple[float, tuple[int, ...]]:
         """Return the seconds of a communication without others, and the links that it uses."""
+        time, n_bytes = self._simulated(task)
+        return time, tuple(n_bytes)
+
+    def link_bytes(self, task: Task) -> dict[int, float]:
+        """Return the bytes of a communication on each link that it uses."""
+        return self._simulated(task)[1] if task.operation else {}
+
+    def busiest_link(self, tasks: Iterable[Task]) -> int | None:
+        """Return the link out of a rank's machine that is longest busy with communications; None if all stay inside."""
+        unit = units(self._network)
+        src, dst = unit[self._network.src], unit[self._network.dst]
+        leaves = (src != dst) & np.isin(src, unit[self._network.endpoints])
+        busy = np.zeros(self._network.n_links)
+        for task in tasks:
+            for link, n_bytes in self.link_bytes(task).items():
+                busy[link] += n_bytes / self._network.bandwidth[link]
+        busy[~leaves] = 0.0
+        return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None
+
+    def _simulated(self, task: Task) -> tuple[float, dict[int, float]]:
         from commsim.scenario.solve import solve
 
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
             scenario, plan = self._ready(task)
             found = solve(scenario, [self.size(task)], plan=plan).results[0]
-            self._known[key] = found.time, tuple(np.flatnonzero(found.link_bytes).tolist())
+            used = np.flatnonzero(found.link_bytes)
+            self._known[key] = found.time, dict(zip(used.tolist(), found.link_bytes[used].tolist(), strict=True))
         return self._known[key]
 
     def together(self, begun: Sequence[tuple[Task, float]]) -> list[float]:

@@ -145,34 +145,45 @@ def sent_by_each(task: Task) -> float:
     return task.size * (1.0 if task.operation == "send" else operation(task.operation).busbw_factor(len(task.group)))
 
 
+def sent_by_rank(rank: int, sent: Callable[[Task], float] = sent_by_each) -> Callable[[Task], float]:
+    """Return the bytes that one rank sends in a communication, where `sent` is what each member does."""
+
+    def n_bytes(task: Task) -> float:
+        sends = task.group[:1] if task.operation == "send" else task.group
+        return sent(task) if rank in sends else 0.0
+
+    return n_bytes
+
+
 def link_phases(
-    timeline: Timeline, rank: int = 0, gap: float = 0.0, sent: Callable[[Task], float] = sent_by_each
+    timeline: Timeline, rank: int = 0, gap: float = 0.0, sent: Callable[[Task], float] | None = None
 ) -> tuple[Phase, ...]:
-    """Phases in which a rank sends, each at its mean rate.
+    """Phases in which something is sent over a link, each at its mean rate.
 
     Parameters
     ----------
     timeline : Timeline
         One iteration.
     rank : int
-        Rank of the link; one GPU to a link.
+        Rank whose computation runs beside the phases.
     gap : float, s
         Phases that are no further apart are one. What touches always is.
     sent : callable
-        Function from a communication to the bytes that each member sends. Default: the least for its operation.
+        Function from a communication to its bytes on the link. Default: the least that the rank sends.
 
     Returns
     -------
     tuple of Phase
-        By time. Their bytes are all bytes that the rank sends. What its worker computes from a phase's start on, up to
+        By time. Their bytes are all bytes of the link. What the rank's worker computes from a phase's start on, up to
         the end of what began before the phase ended, overlaps it.
     """
+    sent = sent_by_rank(rank) if sent is None else sent
     spans: list[tuple[float, float, float]] = []
     order = sorted(range(len(timeline.start)), key=lambda i: (timeline.start[i], i))
     for i in order:
         task, start, end = timeline.graph.tasks[i], float(timeline.start[i]), float(timeline.end[i])
-        n_bytes = sent(task) if rank in task.group else 0.0
-        if not n_bytes or (task.operation == "send" and task.group[0] != rank):
+        n_bytes = sent(task)
+        if not n_bytes:
             continue
         if spans and start <= spans[-1][1] + gap:
             before = spans.pop()

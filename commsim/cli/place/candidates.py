@@ -69,8 +69,9 @@ class Config(Scoring, Faults):
         "each link counts, and candidates with loops are discarded",
     )  # fmt: skip
     rank_by: str = flag(
-        default="mean", choices=("mean", "min", "weighted"), help="how the scores of the links are combined"
-    )
+        default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
+        help="predicted slowdown of the jobs, or the mean (as CASSINI), least or weighted mean of the scores of links",
+    )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
         help="also print the paths and priorities that Crux assigns to the jobs, with this number of levels",
@@ -160,7 +161,7 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
         [
             job.name,
             f"{best.shifts[job.name] * 1e3:.3f}",
-            f"{job.period * 1e3:.3f}",
+            f"{best.alone[job.name] * 1e3:.3f}",
             f"{best.predicted[job.name] * 1e3:.3f}",
             counted_names(best.placement[job.name]),
         ]

@@ -14,8 +14,29 @@ from commsim.report.answer import Lines, Part
 from .message_flags import Communication
 
 if TYPE_CHECKING:
+    from commsim.workload.sharing.periodic import Phase
     from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
+
+
+def phases_of(
+    timeline: Timeline, rank: int, gap: float, time_of: Callable[[Task], float] | None
+) -> tuple[tuple[Phase, ...], str]:
+    """Return the phases of the busiest link out of a machine, or of a rank's link without a network; and whose.
+
+    Jobs share links of the network, and not those inside machines, over which a rank may send many times as much.
+    """
+    from commsim.workload.cost_of import NetworkCosts
+    from commsim.workload.timeline import link_phases, sent_by_rank
+
+    if not isinstance(time_of, NetworkCosts):
+        return link_phases(timeline, rank, gap), f"the link of rank {rank}" if rank else "a link"
+    link = time_of.busiest_link(timeline.graph.tasks)
+    if link is None:
+        phases = link_phases(timeline, rank, gap, sent_by_rank(rank, time_of.sent_by_each))
+        return phases, f"what rank {rank} sends inside its machine, which nothing leaves"
+    phases = link_phases(timeline, rank, gap, lambda task: time_of.link_bytes(task).get(link, 0.0))
+    return phases, f"{time_of.network.link_name(link)}, the busiest link out of a machine"
 
 
 class WithPhases(Communication):
@@ -51,19 +72,17 @@ class WithPhases(Communication):
         name : str
             Name of the job; ``--job`` takes precedence.
         rank : int
-            Rank of the link.
+            Rank of the link, where there is no network.
         time_of : callable, optional
-            Costs of the exchanges, which on a network say what each sends. Default: the least for its operation.
+            Costs of the exchanges, which on a network say what its links carry. Default: the least for its operation.
         """
-        from commsim.workload.cost_of import NetworkCosts
-        from commsim.workload.timeline import job_row, link_phases, sent_by_each
+        from commsim.workload.timeline import job_row
 
         if self.phases is None:
             return []
         gap = 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
-        sent = time_of.sent_by_each if isinstance(time_of, NetworkCosts) else sent_by_each
-        row = job_row(self.job or name, n_gpus, timeline.iteration_time, link_phases(timeline, rank, gap, sent))
+        phases, whose = phases_of(timeline, rank, gap, time_of)
+        row = job_row(self.job or name, n_gpus, timeline.iteration_time, phases)
         write_json(self.phases, [row])
-        whose = f"the link of rank {rank}" if rank else "a link"
         period = format_time(timeline.iteration_time)
         return [Lines([f"{self.phases}: {len(row['phases'])} phases of {whose}, period {period}"])]

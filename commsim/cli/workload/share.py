@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
+from commsim.cli.flags.faults import Faults, with_faults
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_time, parse_time
 from commsim.report.answer import Answer, Part, Table, remarks
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 N_LINKS = 10
 
 
-class Config(WithJson):
+class Config(WithJson, Faults):
     """All flags of ``commsim workload share``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
@@ -29,7 +31,8 @@ class Config(WithJson):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements for jobs without one",
+        help="start times (default: 0 s), or JSON of `commsim place`: shifts, placements of jobs without one, "
+        "and its --fail, --scale and --seed unless given",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
@@ -47,21 +50,24 @@ class Config(WithJson):
     adjust: float | None = flag(
         metavar="X", help="delay jobs that are out of step by more than this part of an iteration"
     )
-    seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
+    seed: int | None = flag(metavar="N", help="seed of jitter, of hashes in routing and of faults (default: 0)")
 
 
 def run(config: Config) -> Answer:
     """Run the jobs together, and say what each lost, and where."""
-    seed = config.seed or 0
     from commsim.placement.link_use import link_uses
     from commsim.workload.sharing.periodic import read_jobs
     from commsim.workload.sharing.shared_links import simulate_jobs
 
     cluster, jobs = _cluster(config.cluster), read_jobs(config.jobs)
+    config, said = _as_placed(config)
+    seed = config.seed or 0
+    if config.fail or config.scale:
+        network, drawn = with_faults(cluster.network, config)
+        cluster, said = dataclasses.replace(cluster, network=network), [*said, *drawn]
     jobs, shifts = _shifts(config.shifts, jobs)
     _check_placed(config.jobs, cluster, jobs)
     options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
-    said = []
     if config.priorities == "crux":
         from commsim.placement.crux_plan import plan_crux
 
@@ -85,6 +91,25 @@ def run(config: Config) -> Answer:
     )  # fmt: skip
     more = {"links": outcome.link_rows(), "time_s": outcome.time}
     return Answer([*remarks(said), *_parts(outcome, config)], outcome.job_rows(), more=more)
+
+
+def _as_placed(config: Config) -> tuple[Config, list[str]]:
+    """Take the faults and the seed of a file of `commsim place`, whose start times are for that network."""
+    if config.shifts is None or Path(config.shifts).suffix != ".json":
+        return config, []
+    from commsim.files.fields import Fields
+    from commsim.files.whole_files import read_tree
+
+    placed = Fields(read_tree(config.shifts), config.shifts).table("config")
+    found: dict[str, Any] = {
+        name: tuple(placed.items(name, str, "text, as of the flag")) for name in ("fail", "scale") if name in placed
+    }
+    if placed.raw("seed") is not None:
+        found["seed"] = placed.whole("seed", maximum=2**63 - 1)
+    found = {name: value for name, value in found.items() if value and not getattr(config, name)}
+    each = [(name, one) for name, value in found.items() for one in (value if isinstance(value, tuple) else [value])]
+    said = " ".join(f"--{name} {one}" for name, one in each)
+    return dataclasses.replace(config, **found), [f"as in {config.shifts}: {said}"] if said else []
 
 
 def _cluster(text: str) -> Cluster:
@@ -113,8 +138,6 @@ def _shifts(text: str | None, jobs: tuple[PeriodicJob, ...]) -> tuple[tuple[Peri
     if text is None or Path(text).suffix != ".json":
         starts = [job.start or 0.0 for job in jobs]
         return jobs, _values("--shifts", text or "", jobs, starts, lambda value: parse_time(value, "--shifts"))
-    import dataclasses
-
     from commsim.files.fields import Fields
     from commsim.files.whole_files import read_tree
 

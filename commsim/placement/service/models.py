@@ -62,7 +62,7 @@ class Search(_Request):
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[str] | None = None
-    rank_by: Literal["mean", "min", "weighted"] = "mean"
+    rank_by: Literal["slowdown", "mean", "min", "weighted"] = "slowdown"
     loops: Literal["merged", "literal"] = "merged"
     check: bool = False
     fail: Faults = Field([], description="what fails, as in commsim place --fail, such as link:leaf0:spine0")

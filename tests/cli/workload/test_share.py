@@ -35,9 +35,13 @@ def share(*words):
     return main(["workload", "share", *words])
 
 
-def slowdowns(tmp_path, *words):
+def slowdowns(tmp_path, *words, key="slowdown"):
     assert share(*words, "--json", str(tmp_path / "out.json")) == 0
-    return [one["slowdown"] for one in json.loads((tmp_path / "out.json").read_text())["results"]]
+    return [one[key] for one in json.loads((tmp_path / "out.json").read_text())["results"]]
+
+
+def iterations(tmp_path, *words):
+    return slowdowns(tmp_path, *words, "--iterations", "20", key="iteration_s")
 
 
 def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
@@ -50,6 +54,28 @@ def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
     assert tree["links"][0]["contended_share"] == pytest.approx(2 / 3)
     assert tree["config"]["iterations"] == 8
     assert slowdowns(tmp_path, NETWORK, jobs, "--shifts", "b=125ms") == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("flags", [["--fail", "link:leaf0:spine0"], ["--seed", "2"], ["--scale", "link:leaf0:*=0.5"]])
+def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys):
+    """They were dropped: the start times of one network were simulated on another."""
+    cluster, jobs, placed = (tmp_path / name for name in ("cluster.toml", "jobs.json", "placed.json"))
+    cluster.write_text(
+        '[topology]\nspec = "leaf_spine:n_leaves=2,n_spines=3,hosts_per_leaf=4,bandwidth=50Gbps"\n[hosts]\ngpus = 1\n'
+    )
+    rows = [row(f"j{i}", f"h{i}", f"h{i + 4}") | {"start_ms": 0} for i in range(4)]
+    jobs.write_text(json.dumps(rows))
+    words = (str(cluster), str(jobs))
+    assert main(["place", *words, *flags, "--check", "--json", str(placed)]) == 0
+    (found,) = json.loads(placed.read_text())["candidates"]
+    expected = [time / 1e3 for time in found["predicted_iteration_ms"].values()]
+    assert iterations(tmp_path, *words, *flags) == pytest.approx(expected, rel=0.02)
+    assert iterations(tmp_path, *words) != pytest.approx(expected, rel=0.02)
+    capsys.readouterr()
+    assert iterations(tmp_path, *words, "--shifts", str(placed)) == pytest.approx(expected, rel=0.02)
+    assert f"placed.json: {' '.join(flags)}" in capsys.readouterr().out
+    other = ["--fail", "link:leaf0:spine1", "--seed", "5", "--scale", "link:h0:*=0.5"]
+    assert iterations(tmp_path, *words, "--shifts", str(placed), *other) == iterations(tmp_path, *words, *other)
 
 
 def test_jobs_begin_at_their_own_start_unless_a_shift_is_given(jobs, tmp_path):

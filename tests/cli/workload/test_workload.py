@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 from command_words import with_flags
 
+from commsim.core.network_queries import find_link
+from commsim.scenario.inputs import load_network
 from commsim.workload.policies import TRAINING_POLICIES
 from commsim.workload.sharing.periodic import read_jobs
 
@@ -32,7 +34,7 @@ def trace(tmp_path):
 
 @pytest.fixture
 def run(commsim, trace):
-    return lambda *argv: commsim.results("workload", "run", "--trace", trace, "--workers", 4, *argv)
+    return lambda *argv, workers=4: commsim.results("workload", "run", "--trace", trace, "--workers", workers, *argv)
 
 
 def test_the_contract_stands_at_the_top_and_every_policy_has_a_row(run):
@@ -127,6 +129,25 @@ def test_timeline_and_phases_are_written_and_read_back(run, tmp_path):
     assert job.phases[0].rate == pytest.approx(10e9 / 8)
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert "bucket 1" in {event["name"] for event in events}
+
+
+@pytest.mark.parametrize(
+    ("network", "workers", "link", "n_links"),
+    [
+        ("dgx-h100@star:machines=2", 16, "m0.nic0:switch0", 8),
+        ("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=10Gbps,oversubscription=4", 4, "h0:leaf0", 1),
+    ],
+)
+def test_phases_are_the_demand_of_a_link_out_of_a_machine(run, commsim, tmp_path, network, workers, link, n_links):
+    """They had the bus bandwidth, with NVLink SHARP 2850 Gb/s on NICs of 400."""
+    tree = run("--network", network, "--phases", tmp_path / "jobs.json", workers=workers)
+    assert f"phases of {link}, the busiest link out of a machine" in commsim.out
+    (job,) = read_jobs(tmp_path / "jobs.json")
+    network = load_network(network)
+    assert job.peak_rate <= float(network.bandwidth[find_link(network, link)]) * (1 + 1e-9)
+    # all reduce: at least the sum of one machine leaves it, at most what a ring sends
+    size = sum(row["size_B"] for row in tree["results"][0]["exchanges"])
+    assert size * (1 - 1e-9) <= job.n_bytes * n_links <= 2 * size
 
 
 def test_an_iteration_may_be_described_task_by_task(commsim, tmp_path):

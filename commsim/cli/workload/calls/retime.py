@@ -62,17 +62,16 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _write_files(config: Config, found: Retimed, time_of: Callable[[Task], float]) -> list[Part]:
     """Write the demand over time and the timeline, and say so."""
-    from commsim.workload.cost_of import NetworkCosts
-    from commsim.workload.timeline import chrome_trace, job_row, link_phases, sent_by_each
+    from commsim.cli.workload.phases import phases_of
+    from commsim.workload.timeline import chrome_trace, job_row
 
     timeline, rank = found.timeline, found.waits.rank
     written: list[str] = []
     if config.phases:
-        sent = time_of.sent_by_each if isinstance(time_of, NetworkCosts) else sent_by_each
-        phases = link_phases(timeline, rank, parse_time(config.gap, "--gap"), sent)
+        phases, whose = phases_of(timeline, rank, parse_time(config.gap, "--gap"), time_of)
         name = config.name or Path(config.files[0]).name.split(".")[0]
         write_json(config.phases, [job_row(name, found.traced.world, timeline.iteration_time, phases)])
-        written.append(f"{config.phases}: {counted(len(phases), 'phase')} of the link of rank {rank}")
+        written.append(f"{config.phases}: {counted(len(phases), 'phase')} of {whose}")
     if config.timeline:
         write_json(config.timeline, chrome_trace(timeline))
         written.append(f"{config.timeline}: written")
