@@ -98,7 +98,8 @@ class Config(WithJson):
     ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")
     collective: str | None = flag(
-        metavar="NAME", help="algorithm that ran; also fit the costs of the network to its closed form"
+        metavar="NAME",
+        help="algorithm that ran; also fit the costs of the network, with the closed form of this algorithm",
     )
     line_rate: str | None = flag(metavar="RATE", help="rate of a rank's link, for the efficiency")
     seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")

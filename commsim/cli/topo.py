@@ -54,7 +54,9 @@ class ShowConfig(Faults, WithJson, OneConfig):
 
     draw: str | None = flag(metavar="FILE", help="draw the network: .svg or .png")
     load: str | None = flag(metavar="FILE", help="with --draw: result whose loads colour the links, as .json or .npz")
-    collapse: bool | None = flag(help="with --draw: one box for all hosts with the same switches (default: if many)")
+    collapse: bool | None = flag(
+        help="with --draw: one box for all hosts with the same switches (default: if there are many hosts)"
+    )
 
 
 class SaveConfig(Faults, OneConfig):

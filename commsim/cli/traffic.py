@@ -62,7 +62,7 @@ class Outputs(WithJson):
 class Config(Outputs, Packets, FaultsInTime, Faults, Sent):
     """All flags of ``commsim traffic``."""
 
-    TITLE: ClassVar[str] = "packets"
+    TITLE: ClassVar[str] = "engine and packets"
     RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(
         {*PACKET_FLAGS} - {"shared_buffer", "buffer_alpha", "class_weights", "loss_burst", "ack_every"}
     )

@@ -41,7 +41,7 @@ COMMANDS = {
     "workload weights": Verb(
         transfers.WeightsConfig,
         transfers.run_weights,
-        "predict sending weights from trainer to inference ranks: directly, through chains, or as a broadcast",
+        "predict sending weights from trainer to inference ranks: directly, through chains, or by the best broadcast",
     ),
     "workload systems": Verb(
         systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"

@@ -126,7 +126,9 @@ class MoeConfig(WithPhases):
     """All flags of ``commsim workload moe``."""
 
     policy: tuple[str, ...] = repeated(
-        metavar="NAME", help="fifo, priority, lina (default: these), two_micro_batches; repeatable"
+        metavar="NAME",
+        help="fifo, priority, lina or two_micro_batches (default: the first three; with --exchange, two_micro_batches "
+        "in place of lina); repeatable",
     )
     layers: int = flag(required=True, metavar="N", help="layers of attention and experts")
     ranks: int = flag(required=True, metavar="N", help="GPUs, among which the experts are divided")

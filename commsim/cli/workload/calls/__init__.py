@@ -35,7 +35,7 @@ class Config(Communication):
         "files",
         nargs="+",
         metavar="FILE",
-        help="Kineto trace, flight recorder (JSON, pickle), Chakra, NCCL inspector, one per rank",
+        help="one file per rank: Kineto trace, flight recorder (JSON or pickle), Chakra trace or NCCL inspector log",
     )
     name: str | None = flag(metavar="TEXT", help="name of the job (default: that of the first file)")
     period: str | None = flag(metavar="TIME", help="length of an iteration, if nothing in the profile repeats")
