@@ -50,7 +50,7 @@ def test_a_job_of_the_check_by_flows_has_no_transport(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([FORTY | {"transport": "nscc"}, SIXTY]))
     message = commsim.refuses("place", "score", "--capacity", "50Gbps", "--check", path)
-    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placement" in message
+    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placed, placement" in message
 
 
 def test_candidates_of_the_shipped_example_come_best_first(commsim):
@@ -89,6 +89,10 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "job j1 needs a placement" in commsim.refuses("place", cluster, files[0], unplaced)
     assert "--candidates has no effect" in commsim.refuses("place", cluster, *files, "--candidates", "3")
     unplaced.write_text(json.dumps([{**FORTY, "gpus": 2, "placement": ["h4x2"]}]))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([job | {"start_ms": 5} for job in json.loads(files[1].read_text())]))
+    message = commsim.refuses("place", cluster, files[1], other)
+    assert "other.json: job j1 has another start_ms than in" in message
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
 
 
