@@ -1,4 +1,4 @@
-"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``, and of what the service reads and answers."""
+"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``, and of the service's requests."""
 
 from __future__ import annotations
 

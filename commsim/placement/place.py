@@ -63,6 +63,11 @@ class Ranking:
         ]
         return "\n".join([*lines, *(f"# {note}" for note in self.notes)]) or "no candidates"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, under the name that other answers have."""
+        return self.notes
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))

@@ -65,9 +65,9 @@ class FreeGpus:
                     raise InputError(f"job {job.name} is placed on {name}, which has no GPUs in {self.network.name}")
                 self.free[index[name]] -= 1
                 if self.free[index[name]] < 0:
-                    wanted = f"{counted((job.placement or ()).count(name), 'GPU')} of {name}"
+                    asked = f"{counted((job.placement or ()).count(name), 'GPU')} of {name}"
                     has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
-                    raise InputError(f"job {job.name} asks {wanted}, {has}")
+                    raise InputError(f"job {job.name} asks {asked}, {has}")
         wanted = sum(job.n_gpus for job in jobs if job.placement is None)
         if wanted > self.free.sum():
             raise InputError(f"the jobs that are not placed need {wanted} GPUs, and {self.free.sum()} are free")

@@ -96,6 +96,25 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
 
 
+def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
+    """`diff` refused them: they have candidates in place of results."""
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    best = {}
+    for name in ("packed", "random"):
+        words = ("--generator", name, "--candidates", "2", "--json", tmp_path / f"{name}.json")
+        assert commsim("place", *files, *words).code == 0
+        best[name] = json.loads((tmp_path / f"{name}.json").read_text())["candidates"][0]
+    tree = commsim.results("diff", tmp_path / "packed.json", tmp_path / "random.json")
+    for row in tree["results"]:
+        for side, one in (("a", best["packed"]), ("b", best["random"])):
+            assert row[side]["placement"] == one["placement"][row["job"]]
+            assert row[side]["iteration_ms"] == one["predicted_iteration_ms"][row["job"]]
+        assert row["time_ratio"] == pytest.approx(row["b"]["iteration_ms"] / row["a"]["iteration_ms"])
+    assert tree["differs"]["score_mean"]["b"] == best["random"]["score_mean"]
+    message = commsim.refuses("diff", tmp_path / "packed.json", tmp_path / "random.json", "--no-detail")
+    assert "--no-detail has no effect" in message
+
+
 def test_faults_of_the_network_take_effect_as_in_run(commsim, tmp_path):
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
     faults = ("--fail", "switch:spine0", "--scale", "link:h3:*=0.5")
