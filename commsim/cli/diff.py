@@ -21,7 +21,9 @@ TASK = ("collective", "operation", "n_ranks", "size_B")
 class Config(WithJson):
     """All flags of ``commsim diff``."""
 
-    a: str = flag("a", metavar="A", help="JSON that `commsim run --json` wrote, or the folder of a sweep")
+    a: str = flag(
+        "a", metavar="A", help="JSON that `commsim run --json` or `place --json` wrote, or the folder of a sweep"
+    )
     b: str = flag("b", metavar="B", help="the other one")
     output: str | None = flag("-o", metavar="FILE.html", help="write a page with the rows of both .json files")
     timeline: str | None = flag(
@@ -38,10 +40,15 @@ def run(config: Config) -> Answer:
     InputError
         If a flag is given that has no effect here, or nothing is common to both.
     """
+    from commsim.cli.place.beside import beside, best_of
     from commsim.report.page.write import check_page, write_page
     from commsim.report.rows.difference import difference, read_rows, runs_beside
     from commsim.report.rows.study_files import read_together
 
+    if (a_placed := best_of(config.a)) and (b_placed := best_of(config.b)):
+        if given := config.given("output", "timeline", "no_detail"):
+            raise InputError(f"{given[0]} has no effect on what `commsim place` wrote")
+        return beside(a_placed, b_placed, (config.a, config.b))
     if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
         raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
     if config.output is not None:

@@ -1,13 +1,17 @@
-"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``."""
+"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``, and of the service's requests."""
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 
 from commsim.core.errors import InputError
 from commsim.report.answer import Answer, Lines
 
 from .flags import Flags, Verb, flag
+
+# Requests and answers of the service by name, with `jobs.json`, the file of jobs.
+SERVICE = "place serve"
 
 
 class Config(Flags):
@@ -22,11 +26,18 @@ def run(config: Config) -> Answer:
     """Return the schema of a verb, or the verbs that have one."""
     known = schemas()
     verb = " ".join(config.verb)
+    if verb == SERVICE:
+        from .place.serve import require_extra
+
+        require_extra()
+        from commsim.placement.service.models import schemas as of_service
+
+        return Answer([Lines(json.dumps(of_service(), indent=1).splitlines())])
     if verb and verb not in known:
         if words := [name for name in known if name.startswith(f"{verb} ")]:
             raise InputError(f"{verb!r} has a schema for each of its verbs: {', '.join(words)}")
-        raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(known)}")
-    return Answer([Lines(known[verb].splitlines() if verb else list(known))])
+        raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, SERVICE]))}")
+    return Answer([Lines(known[verb].splitlines() if verb else sorted([*known, SERVICE]))])
 
 
 def schemas() -> dict[str, str]:

@@ -119,7 +119,7 @@ class Scores:
         if (jobs, i) not in self._phases:
             job = self.jobs[jobs[i]]
             each = [replace(at_one_rate(job), phases=(phase,)) for phase in at_one_rate(job).phases]
-            edges = np.arange(-circle.reach, circle.n_angles + 1) * circle.step
+            edges = np.arange(-circle.reach, circle.n_angles + 1).astype(np.float64) * circle.step
             self._phases[jobs, i] = mean_rates(each, np.full(len(each), circle.period[i]), edges)
         first = circle.reach - round(shift % float(circle.period[i]) / circle.step)
         return self._phases[jobs, i][:, first : first + circle.n_angles]

@@ -32,6 +32,8 @@ from .ranking_remarks import (
 )
 from .strategies import candidates
 
+# Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
+_SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
@@ -60,6 +62,11 @@ class Ranking:
             for rank, one in enumerate(self.candidates, 1)
         ]
         return "\n".join([*lines, *(f"# {note}" for note in self.notes)]) or "no candidates"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, under the name that other answers have."""
+        return self.notes
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
@@ -158,8 +165,13 @@ def rank_placements(
         raise InputError("rank_placements needs at least one placement")
     first, jobs = next(iter(read.items()))
     for name, others in read.items():
-        if [replace(job, placement=None) for job in others] != [replace(job, placement=None) for job in jobs]:
-            raise InputError(f"{name}: its jobs must be those of {first}, but for their placements")
+        if [job.name for job in others] != [job.name for job in jobs]:
+            raise InputError(f"{name}: its jobs must be those of {first}, in the same order")
+        for job, same in zip(others, jobs, strict=True):
+            if differ := [key for field, key in _SAME_OF.items() if getattr(job, field) != getattr(same, field)]:
+                raise InputError(
+                    f"{name}: job {job.name} has another {differ[0]} than in {first}; only placements may differ"
+                )
         unplaced = [job.name for job in others if job.placement is None]
         if unplaced:
             raise InputError(f"{name}: job {unplaced[0]} needs a placement, to be compared with others")

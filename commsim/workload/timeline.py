@@ -229,10 +229,15 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> d
     return {
         "job": name,
         "gpus": n_gpus,
-        "iter_time_ms": period * 1e3,
+        "iter_time_ms": _ms(period),
         "phases": [
-            {"offset_ms": p.offset * 1e3, "dur_ms": p.duration * 1e3, "rate_Gbps": p.rate / GBPS}
-            | ({"overlap_ms": p.overlap * 1e3} if p.overlap else {})
+            {"offset_ms": _ms(p.offset), "dur_ms": _ms(p.duration), "rate_Gbps": p.rate / GBPS}
+            | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
             for p in phases
         ],
     }
+
+
+def _ms(seconds: float) -> float:
+    """Milliseconds without the last digits, which are noise of the conversion."""
+    return round(seconds * 1e3, 12)

@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -71,7 +72,7 @@ def test_every_verb_with_json_has_a_schema():
 
 
 def test_schemas_are_printed_and_listed(commsim):
-    assert commsim("schema").out.splitlines() == sorted(EXAMPLES)
+    assert commsim("schema").out.splitlines() == sorted([*EXAMPLES, "place serve"])
     printed = json.loads(commsim("schema", "switch", "simulate").out)
     assert printed["title"] == "commsim switch simulate --json"
     assert "those of" in commsim.refuses("schema", "fly")
@@ -94,3 +95,12 @@ def test_csv_is_written_by_verbs_with_json_of_their_own(commsim, line):
     read = list(csv.reader(io.StringIO(commsim(*words, "--csv", "-").out)))
     assert len(read) == 1 + len(answer.get("results", answer.get("candidates")))
     assert "standard output" in commsim.refuses(*words, "--csv", "-", "--json", "-")
+
+
+def test_the_service_has_schemas_without_being_started(commsim):
+    assert commsim("schema", "place", "serve").code == 0
+    found = json.loads(commsim.out)
+    jsonschema.validate(
+        json.loads((Path(__file__).parents[2] / "examples" / "jobs.json").read_text()), found["jobs.json"]
+    )
+    assert "place serve" in commsim.refuses("schema", "place", "nothing")

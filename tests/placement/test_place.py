@@ -162,6 +162,7 @@ def test_candidates_come_best_first_and_every_number_is_finite() -> None:
         assert set(row["shifts_ms"]) == set(row["predicted_iteration_ms"]) == {"a", "b", "c"}
         assert all(0 <= row["shifts_ms"][one.name] < one.period * 1e3 for one in jobs)
     assert place_jobs(CLUSTER, jobs, n=8, generators=("packed", "spread", "random", "themis"), check=True) == ranking
+    assert ranking.remarks == ranking.notes
 
 
 def test_it_can_rank_by_the_worst_link() -> None:

@@ -61,8 +61,15 @@ class Parser(argparse.ArgumentParser):
         """Print the message and where to read more, and exit with 2."""
         if message.startswith("argument --seed: invalid int value") and "," in message:
             message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
-        print_error(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        prog = self._meant(message)
+        print_error(f"{prog}: error: {message} (see {prog} --help)")
         self.exit(2)
+
+    def _meant(self, message: str) -> str:
+        """Return the command that an error is about: argparse reports flags that a verb's verb lacks for the verb."""
+        verbs = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]
+        named = [word for one in verbs for word in self.words if word in one.choices]
+        return f"{self.prog} {named[0]}" if named and message.startswith("unrecognized") else self.prog
 
     def format_help(self) -> str:
         """Return the help: frequent flags, or all after ``--help all``, and examples."""

@@ -103,7 +103,7 @@ def run(config: Config) -> Answer:
     said: list[str] = []
     if config.fail or config.scale:
         network, said = with_faults(cluster.network, config)
-        cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or ()])
+        cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or job.placed])
         said += cut_off
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed)

@@ -41,7 +41,7 @@ def run(config: Config) -> Answer:
     """Serve until stopped by SIGINT or SIGTERM."""
     from commsim.placement.cluster import read_cluster
 
-    _require_extra()
+    require_extra()
     from commsim.placement.service.guard import Limits
     from commsim.placement.service.http_server import Listening, read_token, serve
     from commsim.placement.service.job_store import JobStore
@@ -84,7 +84,8 @@ def _time(text: str, name: str) -> float:
     return seconds
 
 
-def _require_extra() -> None:
+def require_extra() -> None:
+    """Refuse to go on without the packages of the service."""
     try:
         import fastapi  # noqa: F401
         import fastapi_offline  # noqa: F401

@@ -197,6 +197,11 @@ def _setting(config: Config) -> tuple[Setting, list[str]]:
         trace = model_trace(config.trace, batch_time)
         said.append(told(config.trace))
     else:
+        if "." not in Path(config.trace or "").name and not Path(config.trace or "").exists():
+            raise InputError(
+                f"--trace {config.trace}: no such file, and no published model; these are known: "
+                f"{', '.join(published_models())}; a transformer's step is that of `commsim workload step --model`"
+            )
         trace = read_backward_trace(config.trace or "", value_bytes)
     if config.density is not None:
         trace = trace.with_density(_shares(config.density))

@@ -25,6 +25,7 @@ from .models import (
     KnownJobs,
     Problem,
     Search,
+    schemas,
 )
 
 if TYPE_CHECKING:
@@ -77,9 +78,8 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
         return await service.remove_job(name)
 
     @app.get("/schema", summary="JSON Schemas of requests and answers, by name")
-    async def schemas() -> dict[str, Any]:
-        found: dict[str, Any] = app.openapi()["components"]["schemas"]
-        return found
+    async def by_name() -> dict[str, Any]:
+        return schemas()
 
     @app.get("/", summary="The addresses of the service")
     async def addresses() -> dict[str, dict[str, str]]:
@@ -110,9 +110,9 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
-        right = (
-            BODIES.get(request.url.path) if isinstance(error.body, (dict, list)) and not _has_jobs(error.body) else None
-        )
+        is_short = error.errors()[0]["type"] == "missing"
+        is_json = isinstance(error.body, (dict, list)) and (is_short or not _has_jobs(error.body))
+        right = BODIES.get(request.url.path) if is_json else None
         return refused(400, said_of(error.errors()) + ("" if right is None else f"; the body must be like {right}"))
 
     @app.exception_handler(InputError)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 MAX_NODES = 20_000
 MAX_CANDIDATES = 100
 MAX_FAULTS, MAX_FAULT = 100, 200  # texts, and letters of each
 MAX_SEED = 2**63 - 1
+MAX_PHASES = 64
+MAX_PERIOD_MS = 86_400e3
 Name = Annotated[str, Field(description="the name of a node")]
 
 
@@ -25,23 +27,25 @@ class _Request(BaseModel):
 class Phase(_Request):
     """A time in which a job sends."""
 
-    offset_ms: float
-    dur_ms: float
-    rate_Gbps: float  # noqa: N815 - as in jobs.json
-    overlap_ms: float | None = None
+    offset_ms: float = Field(ge=0, description="less than iter_time_ms")
+    dur_ms: float = Field(gt=0, description="at most iter_time_ms")
+    rate_Gbps: float = Field(gt=0)  # noqa: N815 - as in jobs.json
+    overlap_ms: float | None = Field(None, ge=0, description="computation beside the phase from its start")
 
 
 class Job(_Request):
     """A job as in jobs.json."""
 
-    job: str
-    gpus: int
-    iter_time_ms: float
-    phases: list[Phase]
-    placement: list[Name] | None = Field(None, description="node of each GPU of a job that is placed wholly")
-    placed: list[Name] = Field([], description="nodes of the GPUs of the ranks that are placed so far")
+    job: str = Field(min_length=1)
+    gpus: int = Field(ge=1, le=2**31 - 1)
+    iter_time_ms: float = Field(gt=0, le=MAX_PERIOD_MS)
+    phases: list[Phase] = Field(max_length=MAX_PHASES, description="by offset, without overlap")
+    placement: list[Name] | None = Field(
+        None, description="node of each GPU of a job that is placed wholly, or with counts such as h0x4"
+    )
+    placed: list[Name] = Field([], description="nodes of the first ranks, at most as many as gpus, without placement")
     start_ms: float | None = Field(
-        None, description="when an iteration of a job that runs starts, less than iter_time_ms; it is not shifted"
+        None, ge=0, description="when an iteration of a job that runs starts, less than iter_time_ms; it is not shifted"
     )
 
     def row(self) -> dict[str, Any]:
@@ -49,16 +53,19 @@ class Job(_Request):
         return self.model_dump(exclude_unset=True)
 
 
+_JobsFile = Annotated[list[Job], Field(min_length=1)]
+
+
 class Jobs(_Request):
     """Jobs to be known."""
 
-    jobs: list[Job]
+    jobs: list[Job] = Field(min_length=1)
 
 
 class Search(_Request):
     """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
 
-    jobs: list[Job]
+    jobs: list[Job] = Field(min_length=1)
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[str] | None = None
@@ -152,11 +159,13 @@ class HostPriority(BaseModel):
 
 
 class KnownJob(BaseModel):
-    """A job that is known."""
+    """A job that is known, as POST /jobs takes it."""
 
     job: str
     gpus: int
-    placed: list[str]
+    iter_time_ms: float
+    phases: list[Phase]
+    placed: list[str] = Field(description="nodes of its first ranks: of all, if it was sent with placement")
     start_ms: float | None = Field(None, description="when an iteration starts, of a job that is not shifted")
 
 
@@ -191,7 +200,11 @@ class Candidate(BaseModel):
 class Candidates(BaseModel):
     """Candidates, best first."""
 
+    model_config = ConfigDict(populate_by_name=True)
+
+    number: int = Field(alias="schema", description="number of this form, as in commsim place --json")
     candidates: list[Candidate]
+    discarded: list[Candidate]
     notes: list[str]
 
 
@@ -205,3 +218,11 @@ class Health(BaseModel):
     """That the service answers."""
 
     ok: bool = True
+
+
+def schemas() -> dict[str, Any]:
+    """Return the JSON Schemas of requests and answers by name, and that of a jobs.json; each is complete by itself."""
+    named = (Search, Candidates, Jobs, KnownJobs, ExtenderArgs, FilterResult, HostPriority, Problem, Health)
+    return {one.__name__: one.model_json_schema() for one in named} | {
+        "jobs.json": TypeAdapter(_JobsFile).json_schema()
+    }

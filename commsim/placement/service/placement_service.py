@@ -13,6 +13,7 @@ from commsim.core.errors import InputError, printable
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.timeline import job_row
 
 from .extender import failed_result, filter_result, host_priorities
 from .guard import Refusal
@@ -187,8 +188,11 @@ class PlacementService:
         jobs = self.state.jobs.values()
         rows: list[dict[str, Any]] = []
         for known in jobs:
-            started = {} if known.job.start is None else {"start_ms": round(known.job.start * 1e3, 9)}
-            rows.append({"job": known.job.name, "gpus": known.job.n_gpus, "placed": list(known.placed), **started})
+            job = known.job
+            started = {} if job.start is None else {"start_ms": round(job.start * 1e3, 9)}
+            rows.append(
+                job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(known.placed), **started}
+            )
         return {"version": self.state.version, "jobs": rows}
 
     async def place(self, asked: Search) -> dict[str, Any]:

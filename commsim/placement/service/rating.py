@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import on_network
 from commsim.placement.link_classes import Settings
 from commsim.placement.link_use import link_uses
@@ -197,7 +198,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
     Returns
     -------
     function
-        Does the search, and returns ``{"candidates": [...], "notes": [...]}``, best first.
+        Does the search, and returns the candidates, best first, and notes, as ``commsim place --json`` has them.
 
     Raises
     ------
@@ -205,10 +206,21 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         Naming the field that is wrong.
     """
     rows = [job.row() for job in asked.jobs]
-    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), allow_placed=False)]
+    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",))]
     names = {job.name for job in wanted}
-    jobs = [_job(known.job, known.placed) for known in state.jobs.values() if known.placed]
-    jobs = [job for job in jobs if job.name not in names] + wanted
+    others = [known for known in state.jobs.values() if known.placed and known.job.name not in names]
+    jobs = [_job(known.job, known.placed) for known in others] + wanted
+    told = [
+        f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
+        for known in others
+        if len(known.placed) < known.job.n_gpus
+    ]
+    told += [
+        f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
+        "neither placement nor placed"
+        for job in wanted
+        if job.placement is None and not job.placed and job.name in state.jobs and state.jobs[job.name].placed
+    ]
     if len(jobs) > MAX_JOBS or sum(job.n_gpus for job in jobs) > MAX_GPUS:
         raise InputError(f"request: jobs are at most {MAX_JOBS}, of {MAX_GPUS} GPUs, with those that are placed; got "
                          f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}")  # fmt: skip
@@ -220,14 +232,21 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         cluster, said = state.cluster, list[str]()
         if asked.fail or asked.scale:
             network, drawn = with_faults(cluster.network, asked.fail, asked.scale, asked.seed)
-            cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or ()])
+            cluster, cut_off = on_network(
+                cluster, network, [name for job in jobs for name in job.placement or job.placed]
+            )
             said = [*drawn, *cut_off]
         ranking = place_jobs(cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
-        return {"candidates": [one.row() for one in ranking.candidates], "notes": [*said, *ranking.notes]}
+        return {
+            "schema": 1,
+            "candidates": [one.row() for one in ranking.candidates],
+            "discarded": [one.row() for one in ranking.discarded],
+            "notes": [*told, *said, *ranking.notes],
+        }
 
     return search
 
 
 def _job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
     """Return a job as it is placed; one that is placed in part counts as no larger than that."""
-    return dataclasses.replace(job, placement=placed, n_gpus=len(placed)) if placed else job
+    return dataclasses.replace(job, placement=placed, placed=(), n_gpus=len(placed)) if placed else job

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,14 @@ from commsim.placement.schedulers.tree_network import host_names
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
 
 from .guard import Refusal
-from .models import Pod
+from .models import MAX_PERIOD_MS, MAX_PHASES, Pod
 
 MAX_JOBS = 1000
 ANNOTATION = "commsim/job"
 LABELS = (
     "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
 )  # fmt: skip
-MAX_PHASES = 64
 MAX_GPUS_OF_POD = 99_999
-MAX_PERIOD = 86_400.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,9 @@ class KnownJob:
 
     job: PeriodicJob
     placed: tuple[str, ...] = ()
+
+
+_Saved: TypeAlias = tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]], int]
 
 
 class ClusterState:
@@ -162,14 +163,13 @@ class ClusterState:
             self._order[here] = sorted(away, key=lambda other: away[other])
         return self._order[here]
 
-    def saved(self) -> tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]]]:
+    def saved(self) -> _Saved:
         """Return what :meth:`restore` takes; both tables are replaced by changes, never changed."""
-        return self.jobs, self.use
+        return self.jobs, self.use, self.version
 
-    def restore(self, saved: tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]]]) -> None:
-        """Go back to what was saved."""
-        self.jobs, self.use = saved
-        self.version += 1
+    def restore(self, saved: _Saved) -> None:
+        """Go back to what was saved, before anything was rated with what came after it."""
+        self.jobs, self.use, self.version = saved
 
 
 def job_of_pod(pod: Pod, state: ClusterState) -> KnownJob | None:
@@ -216,7 +216,7 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
     return total
 
 
-def read_known_jobs(rows: object, source: str, keys: Keys = (), allow_placed: bool = True) -> list[KnownJob]:
+def read_known_jobs(rows: object, source: str, keys: Keys = ()) -> list[KnownJob]:
     """Read jobs as in ``jobs.json``, with ``placement`` if all of a job is placed, or ``placed`` for a part.
 
     Raises
@@ -228,22 +228,14 @@ def read_known_jobs(rows: object, source: str, keys: Keys = (), allow_placed: bo
         parse_jobs(rows, source, keys)
     for i, row in enumerate(table := cast("list[dict[str, Any]]", rows)):
         fields = Fields(row, source, (*keys, i))
-        if "placed" in row:
-            if not allow_placed:
-                fields.fail("placed", "is not known here; placement names all of a job's GPUs")
-            fields.items("placed", str, "the name of a node")
-            if "placement" in row:
-                fields.fail("placed", "and placement have the same meaning; give one of them")
         if isinstance(row.get("phases"), list) and len(row["phases"]) > MAX_PHASES:
             fields.fail("phases", f"are at most {MAX_PHASES}, got {len(row['phases'])}")
-    jobs = parse_jobs([{key: row[key] for key in row if key != "placed"} for row in table], source, keys)
+    jobs = parse_jobs(table, source, keys)
     for i, (job, row) in enumerate(zip(jobs, table, strict=True)):
         fields = Fields(row, source, (*keys, i))
-        if job.period > MAX_PERIOD:
-            fields.refuse("iter_time_ms", f"at most {MAX_PERIOD * 1e3:g}")
-        if len(row.get("placed", ())) > job.n_gpus:
-            fields.fail("placed", f"names {len(row['placed'])} GPUs, but the job has {job.n_gpus}")
-    return [KnownJob(job, tuple(job.placement or row.get("placed", ()))) for job, row in zip(jobs, table, strict=True)]
+        if job.period > MAX_PERIOD_MS / 1e3:
+            fields.refuse("iter_time_ms", f"at most {MAX_PERIOD_MS:g}")
+    return [KnownJob(job, job.placement or job.placed) for job in jobs]
 
 
 def strict_json(text: str | bytes) -> Any:

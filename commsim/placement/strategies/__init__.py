@@ -55,7 +55,8 @@ def candidates(
 ) -> list[tuple[PeriodicJob, ...]]:
     """Make different placements of the jobs that have none; the others stay where they are.
 
-    Ranks are ordered so that the ring leaves each host, rack and pod once.
+    Ranks are ordered so that the ring leaves each host, rack and pod once. Those that are placed stay, and
+    in the first placement of each strategy the others of their job are as near to them as there is room.
 
     Parameters
     ----------
@@ -83,19 +84,40 @@ def candidates(
     build = STRATEGIES[strategy].build
     if n < 1:
         raise InputError(f"the number of candidates is 1 or more, got {n}")
-    free = FreeGpus(cluster, jobs)
+    jobs = [dataclasses.replace(job, placement=job.placed) if len(job.placed) == job.n_gpus else job for job in jobs]
+    rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
+    had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job)) for job in jobs if _had(job)]
+    free = FreeGpus(cluster, [*rest, *had])
     placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
     for i in range(n * _TRIES):
         free.reset()
         rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
-        plan = _checked(free, jobs, build(free, jobs, rng), strategy)
+        beside = _beside(free, jobs, rest) if i == 0 else {}
+        waiting = [
+            dataclasses.replace(job, placement=free.names(beside[k])) if k in beside else job
+            for k, job in enumerate(rest)
+        ]
+        plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
         placed = tuple(
-            dataclasses.replace(job, placement=free.names(plan[i])) if i in plan else job for i, job in enumerate(jobs)
+            dataclasses.replace(job, placement=(*_had(job), *free.names(plan[k], after=_had(job))))
+            if k in plan
+            else job
+            for k, job in enumerate(jobs)
         )
         placements.setdefault(tuple(job.placement or () for job in placed), placed)
         if len(placements) == n or not plan:
             break
     return list(placements.values())
+
+
+def _had(job: PeriodicJob) -> tuple[str, ...]:
+    """Return the places that a job keeps while the others are looked for."""
+    return job.placed if job.placement is None else ()
+
+
+def _beside(free: FreeGpus, jobs: Sequence[PeriodicJob], rest: Sequence[PeriodicJob]) -> Plan:
+    """Take what jobs with some places lack, as near to these as there is room."""
+    return {i: free.take_beside(rest[i].n_gpus, _had(job)) for i, job in enumerate(jobs) if _had(job)}
 
 
 def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: str = "the strategy") -> Plan:

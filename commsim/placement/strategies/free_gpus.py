@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import locality_levels
+from commsim.core.units import counted
 from commsim.placement.cluster import Cluster
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -64,8 +65,9 @@ class FreeGpus:
                     raise InputError(f"job {job.name} is placed on {name}, which has no GPUs in {self.network.name}")
                 self.free[index[name]] -= 1
                 if self.free[index[name]] < 0:
-                    had = f"{cluster.free[index[name]]} free GPUs of {name}"
-                    raise InputError(f"job {job.name} is placed on {name}, but all {had} are taken")
+                    asked = f"{counted((job.placement or ()).count(name), 'GPU')} of {name}"
+                    has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
+                    raise InputError(f"job {job.name} asks {asked}, {has}")
         wanted = sum(job.n_gpus for job in jobs if job.placement is None)
         if wanted > self.free.sum():
             raise InputError(f"the jobs that are not placed need {wanted} GPUs, and {self.free.sum()} are free")
@@ -130,6 +132,17 @@ class FreeGpus:
         tie = nodes if rng is None else rng.permutation(len(self.free))[nodes]
         return self._take(nodes[np.lexsort((tie, self.free[nodes]))[:n]])
 
+    def take_beside(self, n: int, nodes: Sequence[str]) -> Taken:
+        """Take the `n` that are nearest to one of some nodes, given by name."""
+        each, _ = self._all()
+        shared = [self._shared(each, name) for name in dict.fromkeys(nodes)]
+        return self._take(each[np.argsort(-np.max(shared, axis=0), kind="stable")[:n]])
+
+    def _shared(self, nodes: Taken, name: str) -> Taken:
+        """How many groups of each level nodes share with the one of a name."""
+        shared: Taken = (self.path[nodes] == self.path[self.network.nodes.index(name)]).sum(axis=1)
+        return shared
+
     def take_any(self, n: int, rng: np.random.Generator) -> Taken:
         """Take `n` at random."""
         return self._take(rng.choice(self._all()[0], n, replace=False))
@@ -138,8 +151,10 @@ class FreeGpus:
         """How many levels of groups hold all of them: the more, the closer together they are."""
         return int((self.path[taken] == self.path[taken[0]]).all(axis=0).sum())
 
-    def names(self, taken: Taken) -> tuple[str, ...]:
-        """Return the names of nodes."""
+    def names(self, taken: Taken, after: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the names of nodes, those near the last of the ranks before them first."""
+        if after:
+            taken = taken[np.argsort(-self._shared(taken, after[-1]), kind="stable")]
         return tuple(self.network.nodes[i] for i in taken)
 
     def _all(self) -> tuple[Taken, Taken]:

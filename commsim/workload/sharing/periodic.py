@@ -1,7 +1,7 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms``.
+"placement": [...]?}]``; a phase may have ``overlap_ms``, and a job ``start_ms`` or ``placed``.
 
 References
 ----------
@@ -82,6 +82,8 @@ class PeriodicJob:
         Nodes of a network, one per GPU in the order of ranks.
     start : float, s, optional
         Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
+    placed : tuple of str
+        Nodes that its first ranks have and keep, of a job that is to be placed.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class PeriodicJob:
     phases: tuple[Phase, ...]
     placement: tuple[str, ...] | None = None
     start: float | None = None
+    placed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.name and self.name.isprintable()):
@@ -105,6 +108,8 @@ class PeriodicJob:
             raise InputError(f"{self.name}: period must be positive and finite, got {self.period}")
         if self.placement is not None and len(self.placement) != self.n_gpus:
             raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
+        if len(self.placed) > self.n_gpus:
+            raise InputError(f"{self.name}: {self.n_gpus} GPUs cannot have {len(self.placed)} places")
         if self.start is not None and not 0 <= self.start < self.period:
             raise InputError(f"{self.name}: start must be 0 or more and less than the period, got {self.start}")
         if (fault := _fault(self.period, self.phases)) is not None:
@@ -243,8 +248,11 @@ def _job(fields: Fields) -> PeriodicJob:
     start = None if fields.raw("start_ms") is None else fields.number("start_ms") / 1e3
     if start is not None and not 0 <= start < period:
         fields.refuse("start_ms", "0 or more, and less than the iteration time")
+    placed = _placed(fields, n_gpus)
+    if placed and placement is not None:
+        fields.fail("placed", "and placement have the same meaning; give one of them")
     fields.finish()
-    return PeriodicJob(name, n_gpus, period, phases, placement, start)
+    return PeriodicJob(name, n_gpus, period, phases, placement, start, placed)
 
 
 def _phase(table: Fields) -> Phase:
@@ -263,6 +271,15 @@ def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
     if len(names) != n_gpus:
         wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs"
         fields.fail("placement", f"must name {wanted}, got {len(names)}")
+    return tuple(names)
+
+
+def _placed(fields: Fields, n_gpus: int) -> tuple[str, ...]:
+    if fields.raw("placed") is None:
+        return ()
+    names: list[str] = fields.items("placed", str, "the name of a node")
+    if len(names) > n_gpus:
+        fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}")
     return tuple(names)
 
 

@@ -50,7 +50,7 @@ def test_a_job_of_the_check_by_flows_has_no_transport(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([FORTY | {"transport": "nscc"}, SIXTY]))
     message = commsim.refuses("place", "score", "--capacity", "50Gbps", "--check", path)
-    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placement" in message
+    assert "[0].transport is not a field here; known: gpus, iter_time_ms, job, phases, placed, placement" in message
 
 
 def test_candidates_of_the_shipped_example_come_best_first(commsim):
@@ -89,7 +89,30 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "job j1 needs a placement" in commsim.refuses("place", cluster, files[0], unplaced)
     assert "--candidates has no effect" in commsim.refuses("place", cluster, *files, "--candidates", "3")
     unplaced.write_text(json.dumps([{**FORTY, "gpus": 2, "placement": ["h4x2"]}]))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([job | {"start_ms": 5} for job in json.loads(files[1].read_text())]))
+    message = commsim.refuses("place", cluster, files[1], other)
+    assert "other.json: job j1 has another start_ms than in" in message
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
+
+
+def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
+    """`diff` refused them: they have candidates in place of results."""
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    best = {}
+    for name in ("packed", "random"):
+        words = ("--generator", name, "--candidates", "2", "--json", tmp_path / f"{name}.json")
+        assert commsim("place", *files, *words).code == 0
+        best[name] = json.loads((tmp_path / f"{name}.json").read_text())["candidates"][0]
+    tree = commsim.results("diff", tmp_path / "packed.json", tmp_path / "random.json")
+    for row in tree["results"]:
+        for side, one in (("a", best["packed"]), ("b", best["random"])):
+            assert row[side]["placement"] == one["placement"][row["job"]]
+            assert row[side]["iteration_ms"] == one["predicted_iteration_ms"][row["job"]]
+        assert row["time_ratio"] == pytest.approx(row["b"]["iteration_ms"] / row["a"]["iteration_ms"])
+    assert tree["differs"]["score_mean"]["b"] == best["random"]["score_mean"]
+    message = commsim.refuses("diff", tmp_path / "packed.json", tmp_path / "random.json", "--no-detail")
+    assert "--no-detail has no effect" in message
 
 
 def test_faults_of_the_network_take_effect_as_in_run(commsim, tmp_path):

@@ -150,6 +150,16 @@ def test_phases_are_the_demand_of_a_link_out_of_a_machine(run, commsim, tmp_path
     assert size * (1 - 1e-9) <= job.n_bytes * n_links <= 2 * size
 
 
+def test_a_model_that_is_not_published_is_told_which_are_and_a_wrong_flag_where_help_is(commsim):
+    message = commsim.refuses("workload", "run", "--trace", "llama2-7b", "--workers", 4, "--bandwidth", "10Gbps")
+    assert "no published model; these are known: " in message
+    assert "bert" in message
+    message = commsim.refuses(
+        "workload", "step", "--model", "llama2-7b", "--gpu", "h100", "--global-batch", 8, "--phases", "f"
+    )
+    assert "(see commsim workload step --help)" in message
+
+
 def test_an_iteration_may_be_described_task_by_task(commsim, tmp_path):
     path = tmp_path / "iteration.toml"
     path.write_text(GRAPH)

@@ -5,8 +5,10 @@ import http.client
 import json
 import re
 import statistics
+from collections import Counter
 from pathlib import Path
 
+import jsonschema
 import pytest
 from place_service import LIMIT_S, pod, row, running, small_cluster
 
@@ -92,6 +94,22 @@ def test_it_gives_the_schemas_of_requests_and_answers(service):
     assert status == 200
     assert {"jobs", "fail", "scale", "candidates"} <= set(schemas["Search"]["properties"])
     assert {"Jobs", "Candidates", "KnownJobs", "Problem"} <= set(schemas)
+    job = row("a", 2, placed=["h0"], start_ms=5)
+    asked = {"jobs": [job], "candidates": 2}
+    jsonschema.validate(asked, schemas["Search"])
+    jsonschema.validate([job], schemas["jobs.json"])
+    status, answer = service.ask("POST", "/place", asked)
+    jsonschema.validate(answer, schemas["Candidates"])
+    assert answer["schema"] == 1
+    jsonschema.validate(service.ask("POST", "/jobs", {"jobs": [job]})[1], schemas["KnownJobs"])
+    phase = job["phases"][0]
+    for wrong in (
+        {"jobs": []}, {"jobs": [job | {"gpus": -1}]}, {"jobs": [job | {"iter_time_ms": -5}]},
+        {"jobs": [job | {"phases": [phase | {"dur_ms": -1}]}]}, {"jobs": [job | {"start_ms": -1}]},
+    ):  # fmt: skip
+        assert service.ask("POST", "/place", wrong)[0] == 400
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schemas["Search"])
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/place"])
@@ -219,7 +237,12 @@ def test_jobs_are_added_all_or_none_and_listed(service):
     assert status == 409
     assert answer["error"].startswith("job b takes 2 GPUs of h0")
     assert service.ask("GET", "/jobs")[1]["jobs"] == []
-    assert service.ask("POST", "/jobs", {"jobs": [good]})[1]["jobs"] == [{"job": "a", "gpus": 1, "placed": ["h0"]}]
+    before = service.ask("POST", "/jobs", {"jobs": [good | {"start_ms": 5}, row("c", 4, placed=["h1"])]})[1]
+    assert [(job["job"], job["gpus"], job["placed"]) for job in before["jobs"]] == [("a", 1, ["h0"]), ("c", 4, ["h1"])]
+    assert service.ask("POST", "/jobs", {"jobs": [good, bad]})[0] == 409
+    assert service.ask("GET", "/jobs")[1] == before  # with its version: nothing has changed
+    again = service.ask("POST", "/jobs", {"jobs": before["jobs"]})
+    assert (again[0], again[1]["jobs"]) == (200, before["jobs"])
     assert service.ask("DELETE", "/jobs/b") == (404, {"error": "job 'b' is not known"})
 
 
@@ -237,6 +260,30 @@ def test_place_answers_with_candidates_best_first(service):
         scores = [link["score"] for link in one["links"]]
         assert one["score_mean"] == pytest.approx(statistics.fmean(scores) if scores else 1.0)
         assert one["score_min"] == pytest.approx(min(scores, default=1.0))
+
+
+def test_a_job_that_lacks_a_field_is_told_the_right_body(service):
+    for path in ("/jobs", "/place"):
+        answer = service.ask("POST", path, {"jobs": [{"job": "a"}]})[1]
+        assert answer["error"].startswith("request: jobs[0].gpus: Field required; the body must be like {")
+
+
+def test_a_job_grows_from_the_hosts_that_it_has(service):
+    """`placed` was not known in POST /place: a scheduler could not ask where a running job may grow."""
+    service.ask("POST", "/jobs", {"jobs": [row("g", 8, placed=["h5", "h5", "h6"], start_ms=10)]})
+    status, answer = service.ask("POST", "/place", {"jobs": [row("g", 8, placed=["h5", "h5", "h6"], start_ms=10)]})
+    assert status == 200
+    for one in answer["candidates"]:
+        assert one["placement"]["g"][:3] == ["h5", "h5", "h6"]
+        used = Counter(one["placement"]["g"])
+        assert used.total() == 8
+        assert max(used.values()) <= 2
+    assert set(answer["candidates"][0]["placement"]["g"]) == {"h4", "h5", "h6", "h7"}  # in its rack
+    assert not any("job g" in note for note in answer["notes"])
+    notes = service.ask("POST", "/place", {"jobs": [row("g", 8)]})[1]["notes"]
+    assert notes[0] == "job g is known on h5x2 h6, and is placed anew: the request has neither placement nor placed"
+    notes = service.ask("POST", "/place", {"jobs": [row("other", 2)]})[1]["notes"]
+    assert notes[0] == "job g has 3 of its 8 GPUs: none are kept for the others"
 
 
 def test_a_least_score_filters_nodes_out():

@@ -119,7 +119,7 @@ def test_muri_makes_neighbours_of_jobs_that_complement_each_other() -> None:
 def test_jobs_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="need 65 GPUs, and 64 are free"):
         candidates(CLUSTER, [job("a", 65)])
-    with pytest.raises(InputError, match="job b is placed on h0, but all 4 free GPUs of h0 are taken"):
+    with pytest.raises(InputError, match="job b asks 5 GPUs of h0, which has 4, 4 free before these jobs"):
         candidates(CLUSTER, [job("b", 5, placement=("h0",) * 5)])
     with pytest.raises(InputError, match="placed on leaf0, which has no GPUs"):
         candidates(CLUSTER, [job("b", 1, placement=("leaf0",))])
