@@ -173,8 +173,8 @@ def queues_of(transport: Spraying | None) -> dict[str, float]:
     return {key: float(getattr(transport.fabric, key)) for key in keys}
 
 
-def told_queues(transport: Spraying | None) -> list[str]:
-    """Describe :func:`queues_of`, and why a rate that marks have cut with DCQCN stays low on links of today."""
+def told_queues(transport: Spraying | None, *, marked: bool = True) -> list[str]:
+    """Describe :func:`queues_of`, and where packets were marked, why DCQCN's rates stay low on links of today."""
     if not (queues := queues_of(transport)) or transport is None:
         return []
     low, high, chance, pause, resume = queues.values()
@@ -182,7 +182,7 @@ def told_queues(transport: Spraying | None) -> list[str]:
     marks += f" (up to {chance:.3g} of packets) to {high / 1e3:.4g} kB (all)" if high > low else ""
     pauses = f"pause a link (PFC) from {pause / 1e3:.4g} kB to {resume / 1e3:.4g} kB" if pause else "never pause (PFC)"
     lines = [f"queues of switches {marks}, and {pauses}; --ecn and --pause change that"]
-    if name_of(transport) == "dcqcn":
+    if marked and name_of(transport) == "dcqcn":
         one = cast("Dcqcn", transport.settled[1])
         lines.append(
             f"dcqcn: a rate that marks have cut rises every {format_time(one.rise_time)}, first half-way back, then by "

@@ -21,7 +21,7 @@ from commsim.scenario.faults import draws_faults, flaps_of, with_faults
 from commsim.scenario.given import CollectiveLike, NetworkLike, collective_of, placement_of
 from commsim.scenario.given import network_of as loaded
 from commsim.scenario.options import Quantity, ScenarioOptions, takes, unknown_option
-from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of, told_queues
+from commsim.scenario.packet_options import checked_packets, framing_of, packet_notes, packets_of
 from commsim.scenario.scenario import AUTO, Scenario, Wish
 from commsim.software.presets import software as software_named
 
@@ -190,7 +190,6 @@ def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str
         notes = packet_notes(given, framing)
         transport = transport or packets_of(given, network)
         transport = transport if fabric is None else transport.with_fabric(fabric)
-        notes += told_queues(transport)
     elif given and (engine, *given) != (AUTO, "transport"):
         raise InputError(f"{min(given).replace('_', ' ')} needs engine packet, got engine {engine}")
     elif given:

@@ -36,7 +36,7 @@ def of_hash(network: Network, results: Sequence[Result]) -> list[str]:
     """Describe that a seed decides a time, where the busiest link is between switches; no formula has one."""
     for result in results:
         link, _, _ = result.busiest_link(network)
-        if result.engine not in ("flow", "packet") or link is None:
+        if result.engine != "flow" or link is None:  # packets may be spread over paths
             continue
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:

@@ -143,7 +143,8 @@ def without_overheads(network: Network) -> Network:
     """Return the network as packets of switch systems see it: a host posts a call, and no message for each packet."""
     if not network.overhead.any() and not network.recv_overhead.any():
         return network
-    return dataclasses.replace(network, overhead=0.0, recv_overhead=0.0)
+    none = np.zeros(network.n_nodes)
+    return dataclasses.replace(network, overhead=none, recv_overhead=none)
 
 
 def as_messages(plan: AggregatedPlan) -> Plan:
