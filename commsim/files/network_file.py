@@ -50,14 +50,7 @@ _ARRAYS = {
 
 
 def read_network(path: str | Path, *, has_table: bool = True) -> Network:
-    """Read a network from a .toml, .json or .npz file.
-
-    Parameters
-    ----------
-    path : str or Path
-        File.
-    has_table : bool
-        Whether the file may have a ``[topology]`` table, such as that of a cluster, in place of nodes and links.
+    """Read a network from a .toml, .json or .npz file; one with `has_table` may have the table ``[topology]`` instead.
 
     Returns
     -------

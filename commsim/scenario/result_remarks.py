@@ -10,6 +10,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import microseconds
+from commsim.routing.routing import is_hashed
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -32,8 +33,10 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
     ]
 
 
-def of_hash(network: Network, results: Sequence[Result]) -> list[str]:
+def of_hash(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
     """Describe that a seed decides a time, where the busiest link is between switches; no formula has one."""
+    if not is_hashed(routing or network.routing):
+        return []
     for result in results:
         link, _, _ = result.busiest_link(network)
         if result.engine != "flow" or link is None:  # packets may be spread over paths

@@ -21,7 +21,6 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
-from commsim.routing.routing import is_hashed
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.kind import Outcome
 from commsim.scenario.result_remarks import of_hash, of_switches, remarks_of_results
@@ -232,8 +231,7 @@ class Plan:
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
-        if is_hashed(self.paths.routing or self.network.routing):
-            own += of_hash(self.network, results)
+        own += of_hash(self.network, self.paths.routing, results)
         return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
