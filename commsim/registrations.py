@@ -43,6 +43,15 @@ def _nccl_tuner(path: str) -> Any:
     return read_tuner(path)
 
 
+def _network_of_table(tree: Any, path: Any) -> Any:
+    from commsim.files.fields import Fields
+    from commsim.scenario.inputs import read_topology
+
+    top = Fields(tree, path)
+    top.only("topology", "hosts")  # the hosts of a cluster say how many GPUs are free, which no network does
+    return read_topology(top, path)
+
+
 def _synthesized(scenario: Any) -> Any:
     from commsim.synthesis.ready import plan_synthesized
 
@@ -61,6 +70,7 @@ def register() -> None:
     offer("network of ASTRA-sim", _astra_network)
     offer("machine file .xml", _nccl_topology)
     offer("machine file .txt", _nvidia_smi)
+    offer("network of a table", _network_of_table)
     offer("NCCL's channels", _nccl_graphs)
     offer("NCCL's tuner", _nccl_tuner)
     offer("synthesized plan", _synthesized)

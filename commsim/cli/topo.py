@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 # Bytes at which no latency matters.
 LARGE = 2.0**60
-SCALED_CABLES = (
-    "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
-    "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
-)
 ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
     "MACHINE@TOPOLOGY puts a machine of `commsim topo presets` in place of hosts; in every topology machines=N is the "
@@ -103,6 +99,7 @@ def show(config: ShowConfig) -> Answer:
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.routing.network_metrics import measure
+    from commsim.scenario.faults import SCALED_CABLES
     from commsim.scenario.inputs import load_network
 
     network, notes = with_faults(load_network(config.topology), config)
@@ -127,7 +124,7 @@ def show(config: ShowConfig) -> Answer:
     }  # fmt: skip
     if metrics.no_path is not None:
         facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
-    if "oversubscription=" in config.topology:
+    if "oversubscription=" in config.topology and SCALED_CABLES not in said:
         said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"

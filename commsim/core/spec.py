@@ -81,7 +81,9 @@ def read_arguments(build: Callable[..., Any], raw: Mapping[str, str], given: tup
         values[key] = _convert(text, hints[key], f"{build.__name__}: {key}")
     missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
     if missing:
-        raise InputError(f"{build.__name__} needs {', '.join(missing)}")
+        example = ",".join(f"{name}=4" for name in missing)
+        such = f", such as {build.__name__}:{example}" if all(hints[name] is int for name in missing) else ""
+        raise InputError(f"{build.__name__} needs {', '.join(missing)}{such}")
     return values
 
 

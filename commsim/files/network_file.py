@@ -18,6 +18,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
+from commsim.core.services import service
 from commsim.core.units import (
     parse_bandwidth,
     parse_cost,
@@ -48,8 +49,8 @@ _ARRAYS = {
 }  # fmt: skip
 
 
-def read_network(path: str | Path) -> Network:
-    """Read a network from a .toml, .json or .npz file.
+def read_network(path: str | Path, *, has_table: bool = True) -> Network:
+    """Read a network from a .toml, .json or .npz file; one with `has_table` may have the table ``[topology]`` instead.
 
     Returns
     -------
@@ -66,7 +67,10 @@ def read_network(path: str | Path) -> Network:
         return _read_arrays(path)
     tree = read_tree(path)
     if "schema" not in tree and "topology" in tree:
-        raise InputError(f"{path}: this is a cluster, for commsim place and cluster; a network file has schema = 1")
+        if not has_table:
+            raise InputError(f"{path}: a [topology] table names a file with nodes and links, and no other table")
+        found: Network = service("network of a table")(tree, path)
+        return found
     try:
         is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
         return read_node_link(tree, path) if is_node_link else _read_own(Fields(tree, path), path)

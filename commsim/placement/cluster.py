@@ -18,14 +18,12 @@ from commsim.core.network_queries import levels_from
 from commsim.core.units import counted
 from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
-from commsim.files.network_file import read_network
 from commsim.files.whole_files import read_tree
-from commsim.scenario.inputs import load_network
+from commsim.scenario.inputs import read_topology
 
 # Of one host.
 MAX_GPUS = 1024
 _MAX_NAMES = 8
-_EXAMPLE = 'spec = "star:n_hosts=8"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +97,7 @@ def read_cluster(path: ClusterLike) -> Cluster:
     tree, path = (dict(path), "cluster") if isinstance(path, Mapping) else (read_tree(Path(path)), Path(path))
     top = Fields(tree, path)
     top.only("topology", "hosts")
-    network = _read_topology(top, Path(path))
+    network = read_topology(top, Path(path))
     hosts = top.table("hosts")
     gpus = np.zeros(network.n_nodes, np.int64)
     if network.seat_kind == HOST:
@@ -147,34 +145,6 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
     names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
     notes = [f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"] if len(away) else []
     return Cluster(network, cluster.gpus, busy), notes
-
-
-def _read_topology(top: Fields, path: Path) -> Network:
-    fields = top.table("topology")
-    ways = [key for key in ("name", "spec", "file") if key in fields]
-    if len(ways) != 1:
-        fields.fail(None, f"needs one of name, spec and file, as in {_EXAMPLE}, got {' and '.join(ways) or 'none'}")
-    text = fields.text(ways[0])
-    if ways[0] == "name":
-        given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
-        text = f"{text}:{','.join(given)}" if given else text
-    fields.finish()
-    if ways[0] == "file":
-        return read_network(path.parent / text)
-    with located(path):
-        return load_network(text)
-
-
-def _as_text(fields: Fields, key: str) -> str:
-    """Write a parameter of a topology as the command line takes it."""
-    value = fields.raw(key)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list) and all(isinstance(part, int) for part in value):
-        return "x".join(map(str, value))
-    if not isinstance(value, (str, int, float)) or "," in str(value):
-        fields.refuse(key, "a number, text without a comma, true, false or a list of whole numbers")
-    return str(value)
 
 
 def _fill(values: NDArray[np.int64], table: Fields, network: Network) -> None:

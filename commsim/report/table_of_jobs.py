@@ -87,7 +87,8 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     wish = solution.scenario.wish
     how = told_transport(wish.transport) if not shared.transports else "transports by job"
     engine = f"packet, {how}" if wish.engine == "packet" else wish.engine
-    what = f"{counted(len(rows), 'job')} and {counted(len(shared.took), 'background message')}"
+    what = counted(len(rows), "job")
+    what += f" and {counted(len(shared.took), 'background message')}" if len(shared.took) else ""
     costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
     title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}"
     columns = [*COLUMNS, *(["transport"] if shared.transports else [])]

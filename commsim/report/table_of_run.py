@@ -158,6 +158,11 @@ def parts_of(
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
         parts += [Lines(_met_by_packets(result)) for result in results if result.engine == "packet"]
+        if engines.startswith("packet"):
+            from commsim.scenario.packet_options import told_queues
+
+            marked = any(result.counters.get("marks", 0) for result in results)
+            parts.append(Lines([f"# {line}" for line in told_queues(wish.transport, marked=marked)]))
         if verbose:
             from commsim.engine.ways.catalog import named
 

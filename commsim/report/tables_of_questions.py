@@ -31,6 +31,8 @@ FAULTS = ["whole(us)", "faults_cost"]
 LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
               "predicted(GB/s)", ""]  # fmt: skip
+# What stands behind the prediction where it has an interval.
+OF_INTERVAL = ["low(us)", "high(us)", "inside"]
 LEAST_OF_COMPARISON = ["", "predicted(GB/s)", "operation", "most(us)", "least(us)"]
 BOUND = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
 RATIOS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
@@ -153,12 +155,26 @@ def parts_of_pairs(
     ]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
-        said.append(f"{sum(within)} of {len(within)} predictions lie between low and high")
+        said.append(f"{sum(within)} of {len(within)} predictions lie between the least and the most measured")
+    inside = [pair.is_expected for pair in pairs if pair.is_expected is not None]
+    if inside:
+        said.append(f"{sum(inside)} of {len(inside)} measured times lie inside the predicted intervals of 80 %")
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""
         said.append(f"without a prediction: {named}{more}")
-    return [Table(COMPARISON, [_cells(pair) for pair in pairs], title, LEAST_OF_COMPARISON), *remarks(said)]
+    names, cells = list(COMPARISON), [_cells(pair) for pair in pairs]
+    if any(pair.interval for pair in pairs):
+        names[6:6] = OF_INTERVAL
+        for pair, row in zip(pairs, cells, strict=True):
+            row[6:6] = _interval(pair)
+    return [Table(names, cells, title, LEAST_OF_COMPARISON), *remarks(said)]
+
+
+def _interval(pair: Pair) -> list[str]:
+    if pair.interval is None:
+        return ["-", "-", "-"]
+    return [*map(microseconds, pair.interval), {None: "-", True: "yes", False: "no"}[pair.is_expected]]
 
 
 def parts_of_comparison(comparison: Comparison, title: str = "") -> list[Part]:

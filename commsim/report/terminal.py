@@ -98,7 +98,7 @@ def print_line(text: str) -> None:
     if not (sys.stdout.isatty() and is_sentence):
         print(text)
         return
-    indent = " " * (len(text) - len(words) + (begin or 2))
+    indent = "#   " if text.startswith("# ") else " " * (len(text) - len(words) + (begin or 2))
     room = shutil.get_terminal_size().columns
     wrapped = textwrap.wrap(text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     print("\n".join(wrapped) if len(text) > room else text)

@@ -63,7 +63,14 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     if operation not in USUAL:
         raise InputError(f"{operation} has no usual algorithm here; name one")
     usual = USUAL[operation]
-    return usual, f"{usual}: {library.upper()} is not modelled for {operation}" if library else ""
+    if library:
+        return usual, f"{usual}: {library.upper()} is not modelled for {operation}"
+    if textbook or not (network.machine > 0).any() or f"nccl_{operation}" not in COLLECTIVES:
+        return usual, ""
+    return usual, (
+        f"{usual}: over one NIC of each machine at a time, since the network does not say whose GPUs it has; its "
+        "hardware (gpu=hopper in the name of the machine) makes it NCCL's, and --collective nccl names that"
+    )
 
 
 def spelled_out(spec: str, operation: str | None) -> str:
@@ -190,6 +197,7 @@ def check_collective(text: str) -> None:
 def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
     """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
 
+    The name of a library alone is that of its all-reduce.
     What a file's function builds is checked whenever it is built, as ``commsim schedule check`` does.
 
     Raises
@@ -198,7 +206,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
         If the collective is unknown, or the file does not register it.
     """
     if not is_own_file(text):
-        name, raw = split_spec(text)
+        name, raw = split_spec(spelled_out(text, None))
         if name not in COLLECTIVES:
             from .systems import every_collective  # which registers those of switch systems
 

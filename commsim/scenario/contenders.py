@@ -17,11 +17,10 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import collective_entry, runs_here
-from commsim.scenario.plans.aggregated import AggregatedPlan
+from commsim.scenario.collective_names import runs_here
+from commsim.scenario.plans.aggregated import NO_OVERHEAD, AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
-from commsim.scenario.systems import split_system
 
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
@@ -46,13 +45,25 @@ def with_assumed_overhead(network: Network) -> Network:
 
 
 def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
-    """Describe in a ranking that the overhead of messages is assumed, and for what it is not."""
-    packets = [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
+    """Describe in a ranking that the overhead of messages is assumed, and for what it does not count."""
+    packets = _in_packets(runnable)
     return [
         f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: an "
-        "overhead of 0us means none, commsim calibrate measures it"
+        "overhead of 0us means none, as where one collective is predicted; commsim calibrate measures it"
         + (f"; not for packets of {', '.join(packets)}" if packets else "")
     ]
+
+
+def _in_packets(runnable: Mapping[str, Plan]) -> list[str]:
+    return [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
+
+
+def about_given(runnable: Mapping[str, Plan], network: Network, sizes: Sequence[float]) -> list[str]:
+    """Describe for what an overhead that is given does not count, and that small sizes are ranked without any."""
+    if network.overhead.any() or network.recv_overhead.any():
+        packets = _in_packets(runnable)
+        return [f"{', '.join(packets)}: {NO_OVERHEAD}"] if packets else []
+    return without_overhead(network, sizes)
 
 
 def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
@@ -169,8 +180,7 @@ def prepare_all(
     named : collection of str, optional
         Those that were asked for by name; by default all. For the others no switch is assumed to be programmable.
     assume_overhead : bool
-        Whether messages cost ``ASSUMED_OVERHEAD`` where the network says nothing. Switches that aggregate get packets,
-        whose costs are those of their system, so that nothing is assumed for these.
+        Whether messages cost ``ASSUMED_OVERHEAD`` where the network says nothing.
     none_is_error : bool
         Whether it is an error that none can run.
     **options
@@ -195,10 +205,7 @@ def prepare_all(
         EXPECTED.part = f"{spec} ({i} of {len(every)})"
         try:
             assume = named is None or spec in named
-            where = network if costly is not network and adds_in_switches(spec) else costly
-            prepared = prepare(spec, where, n_ranks=n_ranks, assume_programmable=assume, **options)
-            if where is not costly and not isinstance(prepared, AggregatedPlan):  # too few ranks for a switch to add
-                prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
+            prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(spec, prepared)
             runnable[spec] = prepared
         except InputError as error:
@@ -207,14 +214,6 @@ def prepare_all(
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out
-
-
-def adds_in_switches(spec: str) -> bool:
-    """Whether a collective is planned as packets that switches add."""
-    if spec.endswith(".npz"):
-        return False
-    entry, raw = collective_entry(spec)
-    return bool(entry.metadata["systems"]) and split_system(entry, raw)[1] is not None
 
 
 def skipped(left_out: Mapping[str, str]) -> list[str]:

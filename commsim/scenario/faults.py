@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_time
+from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
+SCALED_CABLES = (
+    "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
+    "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
+)
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
-__all__ = ["DETECTION", "draws_faults", "flaps_of", "with_faults"]
+__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "flaps_of", "with_faults"]
 
 
 def with_faults(
@@ -50,9 +55,31 @@ def with_faults(
     for text in fail:
         network, drawn = _fail(network, text, seed)
         notes += drawn
+    left = network
     for text in scale:
         network = _scale(network, text, seed)
-    return network, notes
+    between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
+    is_slower = bool((network.bandwidth < left.bandwidth)[between].any())
+    return network, [*notes, *_about_paths(network, fail, is_slower)]
+
+
+def _about_paths(network: Network, fail: Sequence[str], is_slower: bool) -> list[str]:
+    """Describe what a fault of a cable takes away, and that hashes know nothing of it."""
+    notes = []
+    if any(text.startswith("link") for text in fail) and is_oversubscribed(network.name):
+        notes.append(SCALED_CABLES)
+    if is_hashed(network.routing) and (is_slower or " cables)" in network.name):
+        notes.append(
+            "ECMP weighs no links: one that is slower gets as many messages as others, and so does a switch with fewer "
+            "cables left; the hash decides which messages, and --seed draws another"
+        )
+    return notes
+
+
+def is_oversubscribed(name: str) -> bool:
+    """Whether the name of a network gives it a ratio above 1:1, by cables that are slower."""
+    ratio = re.search(r"[:,]oversubscription=([\d.]+)", name)
+    return ratio is not None and float(ratio[1].rstrip(".")) > 1
 
 
 def draws_faults(texts: Sequence[str]) -> bool:

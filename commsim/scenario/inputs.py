@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.core.network import Network
 from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
 from commsim.core.services import service
 from commsim.core.spec import is_own_file, read_arguments, split_spec
 from commsim.core.units import counted
+from commsim.files.fields import Fields
+from commsim.files.network_file import read_network
 from commsim.files.whole_files import SUFFIXES
 from topologies import TOPOLOGIES
 
 PACKED = "packed"  # the placement where none is given
 
+SPEC_OF_TABLE = 'spec = "star:n_hosts=8"'
 ASTRA_SUFFIXES = (".yml", ".yaml")
 
 
@@ -38,8 +41,6 @@ def load_network(text: str) -> Network:
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
     if Path(text).suffix in SUFFIXES and (_is_there(text) or "@" not in text):
-        from commsim.files.store import read_network
-
         return read_network(text)
     if Path(text).suffix in ASTRA_SUFFIXES and (_is_there(text) or "@" not in text):
         network: Network = service("network of ASTRA-sim")(text)
@@ -149,3 +150,47 @@ def placement_of_ranks(
     if not 1 <= p <= most:
         raise InputError(f"ranks must be 1..{most}, since {network.name} has {counted(most, 'host')}; got {p}")
     return load_placement(placement or PACKED, network, p, seed)
+
+
+def read_topology(top: Fields, path: Path) -> Network:
+    """Read the table ``[topology]`` of a file.
+
+    Parameters
+    ----------
+    top : Fields
+        All tables of the file.
+    path : Path
+        The file, beside which ``file`` is looked for.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and the field that is wrong.
+    """
+    fields = top.table("topology")
+    ways = [key for key in ("name", "spec", "file") if key in fields]
+    if len(ways) != 1:
+        fields.fail(
+            None, f"needs one of name, spec and file, as in {SPEC_OF_TABLE}, got {' and '.join(ways) or 'none'}"
+        )
+    text = fields.text(ways[0])
+    if ways[0] == "name":
+        given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
+        text = f"{text}:{','.join(given)}" if given else text
+    fields.finish()
+    if ways[0] == "file":
+        return read_network(path.parent / text, has_table=False)
+    with located(path):
+        return load_network(text)
+
+
+def _as_text(fields: Fields, key: str) -> str:
+    """Write a parameter of a topology as the command line takes it."""
+    value = fields.raw(key)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(part, int) for part in value):
+        return "x".join(map(str, value))
+    if not isinstance(value, (str, int, float)) or "," in str(value):
+        fields.refuse(key, "a number, text without a comma, true, false or a list of whole numbers")
+    return str(value)

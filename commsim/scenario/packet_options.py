@@ -7,18 +7,19 @@ says otherwise; with all others over many.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import format_bandwidth, format_time, parse_size, parse_time
 from commsim.scenario import checks
 from commsim.scenario.packet_presets import preset_options
 
 if TYPE_CHECKING:
     from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.packet.transports.transports import Dcqcn
 
 # Keys of the transport, of spraying, and of queues and losses, with the kind of each.
 TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
@@ -34,8 +35,8 @@ USUAL = "window"
 # Balancing by the name that routing has for it: each packet takes a path at random.
 BALANCING_NAMES = {"spray": "oblivious"}
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
-__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "told_briefly",
-           "told_transport"]  # fmt: skip
+__all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "queues_of",
+           "told_briefly", "told_queues", "told_transport"]  # fmt: skip
 
 
 # How values of each kind are checked.
@@ -159,6 +160,36 @@ def told_transport(transport: Spraying | None) -> str:
     if transport is None or transport.on_path:
         return f"transport {name_of(transport)}"
     return f"transport {transport.transport}, balancing {transport.balancing}"
+
+
+def queues_of(transport: Spraying | None) -> dict[str, float]:
+    """Return where queues of switches mark and pause, with those that a preset or transport chose, in bytes.
+
+    Empty where none are given: sprayed transports then mark by the round trip of the network, others not at all.
+    """
+    if transport is None or not ((transport.ecn and transport.ecn[1]) or transport.pause_at):
+        return {}
+    keys = ("ecn_min", "ecn_max", "ecn_probability", "pause_at", "resume_at")
+    return {key: float(getattr(transport.fabric, key)) for key in keys}
+
+
+def told_queues(transport: Spraying | None, *, marked: bool = True) -> list[str]:
+    """Describe :func:`queues_of`, and where packets were marked, why DCQCN's rates stay low on links of today."""
+    if not (queues := queues_of(transport)) or transport is None:
+        return []
+    low, high, chance, pause, resume = queues.values()
+    marks = f"mark from {low / 1e3:.4g} kB" if high else "mark nothing"
+    marks += f" (up to {chance:.3g} of packets) to {high / 1e3:.4g} kB (all)" if high > low else ""
+    pauses = f"pause a link (PFC) from {pause / 1e3:.4g} kB to {resume / 1e3:.4g} kB" if pause else "never pause (PFC)"
+    lines = [f"queues of switches {marks}, and {pauses}; --ecn and --pause change that"]
+    if marked and name_of(transport) == "dcqcn":
+        one = cast("Dcqcn", transport.settled[1])
+        lines.append(
+            f"dcqcn: a rate that marks have cut rises every {format_time(one.rise_time)}, first half-way back, then by "
+            f"{format_bandwidth(one.additive)}; these are the constants of a paper on 40 Gbit/s, others are given as "
+            "dcqcn:rise_time=5us"
+        )
+    return lines
 
 
 def told_briefly(transport: Spraying | None) -> str:

@@ -17,6 +17,7 @@ from commsim.core.value import Shown
 from commsim.scenario.build import SYNTHESIZED, plan_collective
 from commsim.scenario.contenders import (
     about_assumed,
+    about_given,
     algorithms_for,
     blaming,
     legal_sizes,
@@ -24,7 +25,6 @@ from commsim.scenario.contenders import (
     priced_apart,
     skipped,
     with_assumed_overhead,
-    without_overhead,
 )
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.solve import Solution, solve, without_effect
@@ -170,7 +170,7 @@ def rank(
             *(n for plan in plans.values() for n in plan.notes),
         )
     )
-    said = about_assumed(plans) if costly is not network else without_overhead(network, sizes)
+    said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
     remarks = (*sentences(found), *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 

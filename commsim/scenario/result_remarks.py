@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import microseconds
+from commsim.routing.routing import is_hashed
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -30,6 +31,20 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
         *of_plan,
         *_flaps(results),
     ]
+
+
+def of_hash(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
+    """Describe that a seed decides a time, where the busiest link is between switches; no formula has one."""
+    if not is_hashed(routing or network.routing):
+        return []
+    for result in results:
+        link, _, _ = result.busiest_link(network)
+        if result.engine != "flow" or link is None:  # packets may be spread over paths
+            continue
+        i = int((result.link_bytes / network.bandwidth).argmax())
+        if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
+            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew, with another time"]
+    return []
 
 
 def _alone(results: Sequence[Result]) -> list[str]:

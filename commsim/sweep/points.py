@@ -153,7 +153,9 @@ def _is_kept(case: Case, parameters: Mapping[str, Any], config: Config) -> bool:
     try:
         return all_of(case.filters, _values(parameters, config))
     except InputError as error:
-        raise InputError(f"{config.path}: {error}") from None
+        number = next(i for i, one in enumerate(config.cases, 1) if one is case)
+        where = f"case {number} of {len(config.cases)}: " if len(config.cases) > 1 else ""
+        raise InputError(f"{config.path}: {where}{error}") from None
 
 
 def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], Any]:

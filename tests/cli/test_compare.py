@@ -113,3 +113,16 @@ def test_what_cannot_be_compared_is_refused(commsim, tmp_path, arguments, messag
     }
     error = commsim.refuses("compare", *(text.format(**files) for text in arguments))
     assert re.search(message, error)
+
+
+def test_measured_times_stand_beside_the_interval_of_the_prediction(commsim, tmp_path):
+    where = ("--topology", "dgx-h100@star:machines=2")
+    row = commsim.results("run", "nccl", *where, "--size", "64M")["results"][0]
+    measured = {1 << 26: row["high_s"] * 1.01e6}
+    tree = commsim.results("compare", table(tmp_path / "slow.txt", measured, ranks=16), *where)["results"][0]
+    assert (tree["predicted_low_s"], tree["predicted_high_s"]) == (row["low_s"], row["high_s"])
+    assert tree["within_predicted"] is False
+    assert "# 0 of 1 measured times lie inside" in commsim.out
+    measured = {1 << 26: row["high_s"] * 0.99e6}
+    commsim("compare", table(tmp_path / "in.txt", measured, ranks=16), *where)
+    assert "# 1 of 1 measured times lie inside" in commsim.out

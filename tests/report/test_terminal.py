@@ -129,3 +129,12 @@ def test_ratios_with_faults_are_one_table_of_80_columns(shown):
     heads = [line.split() for line in lines if "size(B)" in line]
     assert len(heads) == 1
     assert {"algorithm", "time(us)", "times_bound", "faults_cost"} <= set(heads[0])
+
+
+def test_a_comment_that_is_wrapped_goes_on_as_a_comment(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    terminal.print_line("# packets of 4 B : " + "30720 packets, 0 sent again, " * 3)
+    lines = terminal.sys.stdout.getvalue().splitlines()
+    assert len(lines) > 2
+    assert all(line.startswith("#") for line in lines)

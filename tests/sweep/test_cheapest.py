@@ -1,4 +1,5 @@
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +8,7 @@ from commsim.core.errors import InputError
 from commsim.sweep import run_sweep
 from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
 from commsim.sweep.config import read_config
+from commsim.sweep.points import points
 from commsim.sweep.price import read_prices, total
 from commsim.sweep.table import read_table
 
@@ -120,3 +122,26 @@ def test_prices_that_are_missing_are_named_for_all_topologies(tree):
     config = read_config(tree)
     with pytest.raises(InputError, match=r"(?s)no price for 100Gbps.*no price for 200Gbps"):
         read_bills(config, read_prices(tree, "f"))
+
+
+def test_the_answer_comes_first_and_of_those_that_miss_the_goal_only_the_front_is_shown(capsys):
+    from commsim.cli import main
+
+    path = Path(__file__).parents[2] / "examples" / "sweep_cost.toml"
+    assert main(["sweep", "cheapest", str(path), "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("# cheapest: leaf_spine")
+    rows = [line.split() for line in lines if not line.startswith("#")][1:]
+    assert any("*" in row for row in rows)
+    assert not [row for row in rows if "no" in row and "*" not in row]
+    assert "more are in the JSON" in lines[-1]
+
+
+def test_a_case_without_a_topology_is_named_by_its_number(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        '[sweep]\nfilters = ["topology.n_hosts == 4"]\n[collective]\nname = "ring_all_reduce"\nsize = "1MB"\n'
+        '[[case]]\ntopology = { name = "star", n_hosts = 4 }\n[[case]]\n'
+    )
+    with pytest.raises(InputError, match=r"case 2 of 2: .*topology\.name is missing"):
+        list(points(read_config(path)))

@@ -3,7 +3,6 @@
 import pytest
 
 import commsim as cs
-from commsim.core.errors import InputError
 
 STAR = "star:n_hosts=17,bandwidth=400Gbps"
 ON_MESSAGES = ("flow", "alpha-beta", "closed-form")
@@ -13,20 +12,41 @@ def took(collective, engine, size="1MB", network=STAR, **costs):
     return cs.predict(collective, network, size, n_ranks=16, engine=engine, **costs).time
 
 
-@pytest.mark.parametrize("collective", ["netreduce", "switchml", "sharp", "atp", "flare"])
-def test_packets_of_switch_systems_refuse_a_receive_overhead(collective):
-    with pytest.raises(InputError, match=r"no receive overhead.*--recv-overhead"):
-        took(collective, "packet", recv_overhead="500ns")
+@pytest.mark.parametrize("cost", ["overhead", "recv_overhead"])
+@pytest.mark.parametrize("engine", [*ON_MESSAGES, "packet"])
+@pytest.mark.parametrize("collective", ["netreduce", "switchml", "sharp", "atp"])
+def test_packets_of_switch_systems_have_no_overheads_of_messages(collective, engine, cost):
+    asked = cs.scenario_of(collective, STAR, n_ranks=16, engine=engine, **{cost: "10us"})
+    solution = cs.solve(asked, ["1MB"])
+    assert solution.results[0].time == took(collective, engine)
+    assert any("overheads of messages do not count for packets" in line for line in solution.remarks)
 
 
-def test_a_message_of_netreduce_has_one_overhead_whether_it_is_sent_or_received():
-    """The million bytes are 977 packets, and 31 messages of 32; each engine counts 500 ns for each message."""
-    for engine in ON_MESSAGES:
-        more = took("netreduce", engine, recv_overhead="500ns") - took("netreduce", engine)
-        assert 31 * 500e-9 <= more <= 80 * 500e-9
-    assert took("netreduce", "flow", overhead="500ns") == pytest.approx(
-        took("netreduce", "packet", overhead="500ns"), rel=0.01
+def test_packets_of_switch_systems_have_none_beside_messages_that_have(tmp_path):
+    """A ring of hosts that share no link with the switch system's, on the same network with overheads."""
+    jobs = tmp_path / "jobs.toml"
+    jobs.write_text(
+        '[[job]]\ncollective = "sharp"\nsize = "1MB"\nranks = "0-3"\n'
+        '[[job]]\ncollective = "ring_all_reduce"\nsize = "1MB"\nranks = "4-7"\n'
     )
+    for engine in ("flow", "packet"):
+        without, given = (
+            [r.time for r in cs.solve(cs.scenario_of(None, STAR, jobs=jobs, engine=engine, **costs)).results]
+            for costs in ({}, {"overhead": "10us"})
+        )
+        assert given[0] == without[0]
+        assert given[1] > without[1] + 6 * 9e-6
+
+
+def test_an_overhead_that_is_given_ranks_as_the_same_that_is_assumed():
+    assumed, given = (
+        cs.rank("all_reduce", STAR, "1MiB", n_ranks=16, named=["sharp", "switchml"], **costs)
+        for costs in ({}, {"overhead": "1us"})
+    )
+    first, second = ([(name, r.time) for name, r in one.by_size[2**20]] for one in (assumed, given))
+    assert first == second
+    assert {"sharp", "switchml"} <= {name for name, _ in first}
+    assert any("sharp, switchml: overheads of messages do not count" in line for line in given.remarks)
 
 
 @pytest.mark.parametrize("cost", ["overhead", "recv_overhead"])

@@ -63,11 +63,15 @@ def answered_by(config: Config, solutions: Sequence[Solution], said: Sequence[Pa
     said : sequence of Part
         Remarks on all of them.
     """
+    from commsim.scenario.packet_options import queues_of
+
     parts, rows = [*said], list[Row]()
     for solution in solutions:
         parts += parts_of(solution, config.datatype, config.group, config.verbose)
         rows += rows_of(solution, config.datatype, config.group)
-    return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions)
+    queues = queues_of(solutions[0].scenario.wish.transport) if config.engine == "packet" else {}
+    more = {"queues": queues} if queues else {}
+    return answered_of(config, parts, rows, solutions[0].scenario.network, solutions=solutions, more=more)
 
 
 def answered_of(config: Config, parts: Sequence[Part], rows: Sequence[Row], network: Network, **more: Any) -> Answered:

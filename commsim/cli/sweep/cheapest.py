@@ -40,26 +40,28 @@ def run(config: Config) -> Answer:
 
 def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> list[Part]:
     columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
-               "front", "ports", "cables", "switches", "with"]  # fmt: skip
+               "ports", "cables", "switches", "with"]  # fmt: skip
+    told = [(i, offer) for i, offer in enumerate(offers, 1) if offer.keeps or offer.is_on_front]
     rows = [
         [
-            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal), "yes" if offer.keeps else "no",
-            "*" if offer.is_on_front else "", *(str(_count(offer, *items)) for items in _COUNTED),
-            offer.chosen or offer.problem,
+            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal),
+            ("yes" if offer.keeps else "no") + " *" * offer.is_on_front,
+            *(str(_count(offer, *items)) for items in _COUNTED), offer.chosen or offer.problem,
         ]
-        for i, offer in enumerate(offers[:MAX_ROWS], 1)
+        for i, offer in told[:MAX_ROWS]
     ]  # fmt: skip
     side = "at least" if goal.more_is_better else "within"
     title = (
         f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
         "with what is best for it; * no other is cheaper and as good"
     )
-    more = [f"{len(offers) - MAX_ROWS} more are in the JSON"] if len(offers) > MAX_ROWS else []
+    left = len(offers) - len(rows)
+    more = [f"{left} more are in the JSON: of those that miss the goal, only * are here"] if left else []
     spare = [f"{offer.topology}: {counted(offer.spare, 'host')}" for offer in offers if offer.spare]
     if spare:
         more.append(f"more hosts than ranks, all of which are charged: {first_of(spare)}")
-    table = Table(columns, rows, title, ["ports", "cables", "switches", "front", "rank", "with"])
-    return [table, *remarks((*more, *_about_best(offers, prices, f"{goal.keep} {side}", goal)))]
+    table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
+    return [*remarks(_about_best(offers, prices, f"{goal.keep} {side}", goal)), table, *remarks(more)]
 
 
 def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:

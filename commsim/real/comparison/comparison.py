@@ -145,6 +145,10 @@ def compare(
     pairs, alone = pair_up(
         measured, lambda row: found.time if (found := results.get((row.operation, row.size))) is not None else None
     )
+    pairs = tuple(
+        dataclasses.replace(pair, interval=results[pair.measured.operation, pair.measured.size].interval)
+        for pair in pairs
+    )
     largest = results[predicted, sizes[-1]]
     if scenario.wish.engine != "flow":
         largest = plan.predict(sizes[-1], engine="flow", seed=scenario.wish.seed)

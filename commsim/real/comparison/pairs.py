@@ -27,10 +27,13 @@ class Pair:
         Measurement; the median of several of one size.
     predicted : float, s
         What the model says.
+    interval : (float, float), s, optional
+        Between what 80 % of measurements are expected, where the model knows its errors.
     """
 
     measured: Measured
     predicted: float
+    interval: tuple[float, float] | None = None
 
     @property
     def error(self) -> float | None:
@@ -43,12 +46,20 @@ class Pair:
         low, high = self.measured.low, self.measured.high
         return None if low is None or high is None else low <= self.predicted <= high
 
+    @property
+    def is_expected(self) -> bool | None:
+        """Whether the measured time lies in the interval of the prediction; None where there is none."""
+        if self.interval is None or not self.measured.time:
+            return None
+        return self.interval[0] <= self.measured.time <= self.interval[1]
+
     def row(self) -> dict[str, Any]:
         """Return the JSON row of the command line's contract."""
-        m = self.measured
+        m, (low, high) = self.measured, self.interval or (None, None)
         return {
             "operation": m.operation, "size_B": m.size, "n_ranks": m.n_ranks, "measured_s": m.time, "low_s": m.low,
             "high_s": m.high, "predicted_s": self.predicted, "error": self.error, "within_spread": self.is_within,
+            "predicted_low_s": low, "predicted_high_s": high, "within_predicted": self.is_expected,
             "algorithm": m.algorithm, "protocol": m.protocol, "busbw_Bps": m.busbw, "line": m.line,
         }  # fmt: skip
 

@@ -110,7 +110,10 @@ def _by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
     values = distinct(table[by])
     if len(values) > MAX_SERIES:
         raise InputError(f"{len(values)} values of {by} are too many for one plot (at most {MAX_SERIES}); choose --by")
-    return [(_label_of(table[by], v), i, table.take(table[by].values == v)) for i, v in enumerate(values)]
+    column = table[by]
+    is_bare = column.labels is None and not column.unit  # a number that says nothing of what it is
+    name = f"{by.rpartition('.')[2]}=" if is_bare else ""
+    return [(f"{name}{_label_of(column, v)}", i, table.take(column.values == v)) for i, v in enumerate(values)]
 
 
 def _label_of(column: Column, value: float) -> str:

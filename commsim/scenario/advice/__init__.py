@@ -15,12 +15,12 @@ from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.contenders import (
     about_assumed,
+    about_given,
     blaming,
     prepare_all,
     priced_apart,
     skipped,
     with_assumed_overhead,
-    without_overhead,
 )
 from commsim.scenario.options import Quantity
 from commsim.scenario.ranking import rank_algorithms
@@ -247,7 +247,7 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
-    assumed = about_assumed(ranked) if costly is not network else without_overhead(network, [question.size])
+    assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
     assumed += priced_apart(ranked, question.size)
     return Advice(
         tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)

@@ -11,7 +11,6 @@ from collectives import BLOCKING, COLLECTIVES
 from commsim.core.network import SWITCH, Network
 from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
-from commsim.scenario.plans.aggregated import AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
 
@@ -34,8 +33,6 @@ def closed_form_differs(prepared: Plan) -> str:
         return "each step waits for the one before"
     if prepared.data is not None:
         return "the data is sparse"
-    if isinstance(prepared, AggregatedPlan) and prepared.network.overhead.any():
-        return "ranks have overheads, and switches that pass packets on have none"
     nodes = _participants(prepared)
     if len(np.unique(nodes)) < len(nodes):
         return "participants share a node"

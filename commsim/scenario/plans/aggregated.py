@@ -10,7 +10,7 @@ import numpy as np
 
 from collectives import BLOCKING
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH
+from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.scenario.build import Asked, Built, laid_out
 from commsim.scenario.helper_placement import seat_aggregators
@@ -24,7 +24,9 @@ NOT_SPRAYED = (
     "{}: an aggregating switch needs all packets of a job on the job's tree, and these transports spread them over "
     "paths; use the transport window, dctcp or dcqcn without --balancing"
 )
-__all__ = ["NOT_SPRAYED", "AggregatedPlan", "as_messages", "plan_aggregated"]
+# One rule for overheads that are given, assumed and calibrated: they are of messages that the host's software posts.
+NO_OVERHEAD = "overheads of messages do not count for packets of switch systems, whose hosts cost what the system says"
+__all__ = ["NOT_SPRAYED", "NO_OVERHEAD", "AggregatedPlan", "as_messages", "plan_aggregated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +37,18 @@ class AggregatedPlan(Plan):
     ----------
     system : Aggregation
         Switch system, and places of its aggregators.
+    had_overheads : bool
+        Whether the network that was asked for has overheads of messages, which packets of switch systems have not.
     """
 
     system: Aggregation
+    had_overheads: bool = False
 
     def view(self, size: float) -> FlowView | None:
         """Return what all engines but the packet engine take from the switch system at a size; None for none."""
         if not 0 < size < float("inf"):
             return None
-        return self.system.flow_view(self.network, self.ranks, size)
+        return self.system.flow_view(self.network, size)
 
     def at(self, size: float) -> AggregatedPlan:
         """Return the plan of one size: chunks are of whole packets, and have the rate that windows allow."""
@@ -52,9 +57,7 @@ class AggregatedPlan(Plan):
         key = (view.rate_cap, *(view.parameters.get(name) for name in ("n_chunks", "pool")))
         if key not in self._at:
             schedule = self.system.build(self.schedule.n_ranks, **view.parameters)
-            packets_pass = np.where(self.network.kind == SWITCH, 0.0, self.network.overhead)  # switches at line rate
-            network = dataclasses.replace(self.network, overhead=packets_pass)
-            self._at[key] = self.with_schedule(schedule, view.parameters, network, rate_cap=view.rate_cap)
+            self._at[key] = self.with_schedule(schedule, view.parameters, self.network, rate_cap=view.rate_cap)
         plan: AggregatedPlan = self._at[key]
         return dataclasses.replace(plan, framing=view.framing, sent=view.size, before=view.latency)
 
@@ -86,7 +89,7 @@ class AggregatedPlan(Plan):
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
         """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
-        lines = []
+        lines = [NO_OVERHEAD] if self.had_overheads else []
         if results[0].engine == "packet":
             lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
         elif verbose:
@@ -127,10 +130,21 @@ def plan_aggregated(asked: Asked) -> Plan:
     if spec is not None and where is not None:
         notes = (*notes, f"{entry.name}: as {describe_packets(spec)}")
     made = Built(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
-    plan = laid_out(made, dataclasses.replace(asked, network=seated.network))
+    network, is_added = seated.network, spec is not None and where is not None
+    free = without_overheads(network) if is_added else network
+    plan = laid_out(made, dataclasses.replace(asked, network=free))
     if spec is None or where is None:
         return plan
-    return plan.as_kind(AggregatedPlan, system=Aggregation(entry.build, given, spec, where))
+    system = Aggregation(entry.build, given, spec, where)
+    return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network)
+
+
+def without_overheads(network: Network) -> Network:
+    """Return the network as packets of switch systems see it: a host posts a call, and no message for each packet."""
+    if not network.overhead.any() and not network.recv_overhead.any():
+        return network
+    none = np.zeros(network.n_nodes)
+    return dataclasses.replace(network, overhead=none, recv_overhead=none)
 
 
 def as_messages(plan: AggregatedPlan) -> Plan:

@@ -116,30 +116,24 @@ class Aggregation:
         n_elements = math.ceil(size / system.element_bytes)
         return aggregation_job(system, network, ranks.tolist(), n_elements, starts=tuple(starts), where=self.where)
 
-    def flow_view(self, network: Network, ranks: NDArray[np.integer], size: float) -> FlowView:
+    def flow_view(self, network: Network, size: float) -> FlowView:
         """Return what the flow engine takes at this size."""
         system, trees = self.spec.at(size), self.where.trees
         per_message = system.packets_per_message
         n_packets = math.ceil(size / system.payload / per_message) * per_message
-        # Each is of a message, so that chunks are whole messages where there is one; they occupy two ports.
-        sent, received = float(network.overhead[ranks].max()), float(network.recv_overhead[ranks].max())
-        overhead = max(sent, received)
-        unit = per_message if overhead else 1
         parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
         chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
         if not chosen:
             most = min(MAX_CHUNKS, max(FEWEST_CHUNKS, MAX_TRANSFERS // len(self.where.tree)))
-            parameters["n_chunks"] = math.ceil(n_packets / unit / math.ceil(n_packets / unit / most))
+            parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
         packets = n_packets / parameters["n_chunks"]
         units = _unit_times(system, trees[0])
         bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
         chunk = float(system.framing.on_wire(packets * system.payload))
-        cap = _rate(system, network, trees, units + sent + received, windowed="pool" not in chosen)
-        if overhead and packets > per_message:  # several messages, of whose overheads the flow engine counts one
-            cap = min(cap, chunk / (chunk / bandwidth + (packets / per_message - 1) * overhead))
-        whole = packets == unit == per_message  # of parts of messages, a pool would slide on before the message is back
+        cap = _rate(system, network, trees, units, windowed="pool" not in chosen)
+        whole = packets == 1 == per_message  # of parts of messages, a pool would slide on before the message is back
         if whole and not system.unit_time(1) and "pool" not in chosen:
-            parameters["pool"], cap = system.window // unit, math.inf
+            parameters["pool"], cap = system.window, math.inf
         cap = cap if cap < bandwidth else math.inf
         if per_message == 1 and cap == math.inf and "pool" not in parameters:
             parameters["pool"] = _window_in_chunks(system, network, trees, packets)
@@ -148,11 +142,7 @@ class Aggregation:
         longer = (n_stages - 1) * (chunk - system.message_bytes / per_message) / bandwidth
         differences = self._differences(system, network, n_packets, packets, longer)
         if cap < math.inf:
-            differences += (f"windows, overheads and aggregation units as a rate of {format_bandwidth(cap)}",)
-        if overhead and any(network.bandwidth[path[0]] > bandwidth for path in trees[0].worker_up if path):
-            differences += ("an overhead delays packets on a rank's first link, which is faster than the slowest",)
-        if received:
-            differences += ("packets of switch systems have no receive overhead, and are refused",)
+            differences += (f"windows and aggregation units as a rate of {format_bandwidth(cap)}",)
         return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)
 
     def _differences(

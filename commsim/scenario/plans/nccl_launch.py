@@ -327,7 +327,7 @@ def nccl_launch(
     if assumed:
         notes.append(f"{name}: assumed: {'; '.join(assumed)}")
     if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
-        notes.append(f"{name}: only links cost time, since {why}")
+        notes.append(f"{name}: only links cost time, since {why}; there is no interval from low to high either")
     return dataclasses.replace(found, notes=tuple(notes))
 
 

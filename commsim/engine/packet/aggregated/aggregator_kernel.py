@@ -15,7 +15,6 @@ from commsim.engine.packet.packet_state import (
     COLLIDED,
     ECN_MARKED,
     EMPTY,
-    FIRST,
     REPLY,
     RESENT,
     RESULT,
@@ -220,7 +219,7 @@ def on_server(links: Packets, jobs: Jobs, p: int) -> None:
     packet["message"], packet["worker"] = new_message(links), -1
     note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = RESULT
-    packet["flags"] &= ALL_FLAGS ^ (RESENT | FIRST | COLLIDED)
+    packet["flags"] &= ALL_FLAGS ^ (RESENT | COLLIDED)
     packet["tag"] = fragment["slot"] + 1
     send(links, p, row["down"])
 
@@ -264,9 +263,7 @@ def _carry_out(links: Packets, jobs: Jobs, p: int, row: Row, job: Row, at: int, 
         free_packet(links, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] = (packet["flags"] & (ALL_FLAGS ^ (FIRST | ECN_MARKED))) | (
-        ECN_MARKED if jobs.slot[at]["ecn"] else 0
-    )
+    packet["flags"] = (packet["flags"] & (ALL_FLAGS ^ ECN_MARKED)) | (ECN_MARKED if jobs.slot[at]["ecn"] else 0)
     if action & SENDER:
         packet["kind"] = RESULT
         packet["flags"] |= REPLY

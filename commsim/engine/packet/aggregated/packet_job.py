@@ -273,15 +273,10 @@ class AggregationJob:
         Raises
         ------
         InputError
-            If the system needs lossless links and the network loses packets, or a worker has a receive overhead.
+            If the system needs lossless links and the network loses packets.
         """
         if self.system.lossless and network.loss.any():
             raise InputError(f"{self.system.name} needs links without loss, {network.name} loses packets")
-        if network.recv_overhead[list(self.workers)].any():
-            raise InputError(
-                f"{self.system.name}: packets of switch systems have no receive overhead (--recv-overhead, or that of "
-                f"{network.name}); the flow engine counts it once per message"
-            )
 
     def shared_slots(self, number: int) -> NDArray[np.int32]:
         """Slot of each entry of the window when slots are shared: hashes, drawn again until they differ.

@@ -139,14 +139,11 @@ def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np
     """Time of the packet at each position on each hop, rounded as the event engine rounds."""
     system = job.system
     at = np.asarray(draft.link)
-    first = np.zeros(len(at), np.bool_)
-    first[: draft.n_up] = np.isin([e[0] for e in draft.edge[: draft.n_up]], range(len(job.workers)))
     occupied = np.zeros(len(at))
     occupied[at < 0] = [system.unit_time(fan_in) for fan_in in reversed(job.trees[0].fan_in)]  # as they were unfolded
     rows = []
     for position in range(system.packets_per_message):
         time_ = (system.packet_bytes(position) * link["ps_per_byte"][at] + 0.5).astype(np.int64)
-        time_ += np.where(first & (position == 0), link["first_time"][at], 0)
         rows.append(np.where(at < 0, np.rint(occupied * PS).astype(np.int64), time_))
     return np.array(rows)
 

@@ -13,7 +13,7 @@ from commsim.engine.packet.aggregated.aggregator_kernel import chunk_of, note, s
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.links.posting_kernel import Packets, free_packet, send, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Row
+from commsim.engine.packet.packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, RESENT, VERSION, Row
 from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 
@@ -220,7 +220,7 @@ def _transmit(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int, fla
         packet["message"], packet["worker"] = -1, job["worker"] + worker["number"]
         if job["shared"]:
             only(jobs.workers, set_of_packet(jobs, p), worker["number"])
-        packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
+        packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0)
         packet["size"] = job["bytes_middle"]
         if position == 0:
             packet["size"] = job["bytes_first"]
