@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "many points and figures": {
         "sweep": "vary any parameters over many points, and resume if interrupted; find the cheapest topology",
         "report": "write one offline page with the figures of a result or a sweep",
-        "diff": "print two results or sweeps side by side, and where their runs differ",
+        "diff": "print two results, sweeps or schedules side by side, and where they differ",
         "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
         "trace": "write the timeline of a run for Perfetto and chrome://tracing",
     },

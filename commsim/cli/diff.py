@@ -1,4 +1,4 @@
-"""``commsim diff``: two results or sweeps side by side, and the runs in detail where they can be repeated."""
+"""``commsim diff``: two results, sweeps or schedules side by side, and runs in detail where they can be repeated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Config(WithJson):
     """All flags of ``commsim diff``."""
 
     a: str = flag(
-        "a", metavar="A", help="JSON that `commsim run --json` or `place --json` wrote, or the folder of a sweep"
+        "a",
+        metavar="A",
+        help="JSON that `commsim run --json` or `place --json` wrote, the folder of a sweep, or a schedule (.npz)",
     )
     b: str = flag("b", metavar="B", help="the other one")
     output: str | None = flag("-o", metavar="FILE.html", help="write a page with the rows of both .json files")
@@ -40,6 +42,8 @@ def run(config: Config) -> Answer:
     InputError
         If a flag is given that has no effect here, or nothing is common to both.
     """
+    if config.a.endswith(".npz") and config.b.endswith(".npz"):
+        return _schedules(config)
     from commsim.cli.place.beside import beside, best_of
     from commsim.report.page.write import check_page, write_page
     from commsim.report.rows.difference import difference, read_rows, runs_beside
@@ -83,6 +87,25 @@ def run(config: Config) -> Answer:
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
     return Answer(parts, found.pairs, config.flags("timeline", "output"), more)
+
+
+def _schedules(config: Config) -> Answer:
+    """Compare two schedules."""
+    from commsim.files.schedule_file import read_schedule
+    from commsim.report.rows.schedules_beside import compare_schedules
+
+    if given := config.given("output", "timeline", "no_detail"):
+        raise InputError(f"{given[0]} is of results, and cannot be used with schedules")
+    said, differs = compare_schedules(read_schedule(config.a), read_schedule(config.b))
+    cells = [[name, _word(x), _word(y)] for name, (x, y) in [*differs.items()][:MAX_LISTED]]
+    title = "sent: parts of the size, by sender and receiver"
+    parts: list[Part] = [*remarks([f"A: {config.a}", f"B: {config.b}", said])]
+    parts += [Table(["what", "A", "B"], cells, title)] if cells else []
+    if len(differs) > MAX_LISTED:
+        parts += remarks([f"{len(differs) - MAX_LISTED} more differences; --json has all"])
+    more: dict[str, Any] = {"only_a": [], "only_b": [], "critical_path": [], "links": []}
+    more["differs"] = {name: {"a": x, "b": y} for name, (x, y) in differs.items()}
+    return Answer(parts, [], config.flags("timeline", "output"), more)
 
 
 def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:

@@ -257,7 +257,10 @@ FORMATS = {
         {SYSTEM: "formats.astra.system_layer:read_system", SCHEDULE: _read_system},
         {SYSTEM: "formats.astra.system_layer:write_system", SCHEDULE: _write_system},
     ),
-    "msccl": Format("MSCCL's algorithms, XML", (".xml",), {SCHEDULE: _read_msccl}, {SCHEDULE: _write_msccl}),
+    "msccl": Format(
+        "MSCCL's algorithms, XML; not the JSON plans of MSCCL++", (".xml",),
+        {SCHEDULE: _read_msccl}, {SCHEDULE: _write_msccl},
+    ),
     "goal": Format(
         "GOAL of LogGOPSim and ATLAHS, text", (".goal",),
         _reads_programs("formats.goal:read_goal_text"), _writes_programs("formats.goal:write_goal_text"),

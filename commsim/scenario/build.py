@@ -269,7 +269,8 @@ def built(asked: Asked) -> Built:
     schedule, machines = build(n_ranks)
     if as_many_as_fit and schedule.n_helpers and not helpers_sit_beside(network, placement):
         n_ranks, why = ranks_left(schedule, network)
-        notes.append(why)
+        beside = "colocated" in entry.parameters and not parameters.get("colocated")
+        notes.append(why + ("; colocated=true puts them beside the ranks" if beside else ""))
         schedule, machines = build(n_ranks)
     parameters |= machines
     notes += [f"{name}: {len(groups)} machines of {_sizes(groups)} ranks each" for groups in machines.values()]

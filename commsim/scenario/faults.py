@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
-from commsim.core.units import parse_time
+from commsim.core.network_queries import partners
+from commsim.core.units import counted, parse_time
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
@@ -57,10 +61,15 @@ def with_faults(
         notes += drawn
     left = network
     for text in scale:
-        network = _scale(network, text, seed)
+        before, network = network, _scale(network, text, seed)
+        if draws_faults([text]):
+            notes.append(_drawn_cables(before, network, text))
     between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
     is_slower = bool((network.bandwidth < left.bandwidth)[between].any())
-    return network, [*notes, *_about_paths(network, fail, is_slower)]
+    about = _about_paths(network, fail, is_slower)
+    if len(scale) > 1:
+        network = dataclasses.replace(network, name=_name_of_scaled(left, network))
+    return network, [*notes, *about]
 
 
 def _about_paths(network: Network, fail: Sequence[str], is_slower: bool) -> list[str]:
@@ -80,6 +89,22 @@ def is_oversubscribed(name: str) -> bool:
     """Whether the name of a network gives it a ratio above 1:1, by cables that are slower."""
     ratio = re.search(r"[:,]oversubscription=([\d.]+)", name)
     return ratio is not None and float(ratio[1].rstrip(".")) > 1
+
+
+def _name_of_scaled(whole: Network, scaled: Network) -> str:
+    """Name a network after all that makes links slower: one phrase, with each rate once."""
+    factors, counts = np.unique(np.round(scaled.bandwidth / whole.bandwidth, 9), return_counts=True)
+    said = [f"{n} links at {factor:g}" for factor, n in zip(factors, counts, strict=True) if factor != 1]
+    return f"{whole.name} with {' and '.join(said)} of their rate" if said else whole.name
+
+
+def _drawn_cables(before: Network, after: Network, text: str) -> str:
+    """Name the cables that were drawn, each by the first of its links."""
+    changed = np.flatnonzero(before.bandwidth != after.bandwidth)
+    cables = changed[changed < partners(after)[changed]]
+    named = [after.link_name(int(i)) for i in cables[:_MAX_NAMES]]
+    more = ", ..." if len(cables) > _MAX_NAMES else ""
+    return f"scale {text}: {counted(len(cables), 'cable')}{': ' if named else ''}{', '.join(named)}{more}"
 
 
 def draws_faults(texts: Sequence[str]) -> bool:

@@ -62,7 +62,7 @@ def size_of(given: SizeLike, name: str = "size") -> float:
     if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
         raise InputError(
             f"{name} is one number of bytes, or text such as '64MiB', got {_short(given)}; for several, call it for "
-            "each, or cs.rank or cs.run_sweep once"
+            "each, or cs.solve(cs.scenario_of(...), sizes), cs.rank or cs.run_sweep once"
         )
     number: Any = parse_size(given, name) if isinstance(given, str) else given
     if not (0 <= number < LARGEST and number == int(number)):

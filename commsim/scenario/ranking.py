@@ -91,13 +91,20 @@ class Ranking(Shown):
     def __repr__(self) -> str:
         best = [f"{format_size(size)} {found[0][0]} {format_time(found[0][1].time)}"
                 for size, found in self.by_size.items()]  # fmt: skip
-        return f"Ranking({counted(len(self.plans), 'algorithm')}, the best: {first_of(best)})"
+        costs = {format_time(self._overhead(name)) for name in self.plans}
+        told = f", {costs.pop()} of overhead per message" if len(costs) == 1 else ""
+        return f"Ranking({counted(len(self.plans), 'algorithm')}{told}, the best: {first_of(best)})"
+
+    def _overhead(self, name: str) -> float:
+        """Overhead of a message that the times of an algorithm include, given or assumed, s."""
+        return float(self.plans[name].network.overhead.max(initial=0.0)) if name in self.plans else 0.0
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
         return frame_of(
             (
                 {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / found[0][1].time}
+                | {"overhead_s": self._overhead(name)}
                 | {key: value for key, value in result.row().items() if key not in ("size_B", "counters")}
                 for size, found in self.by_size.items()
                 for place, (name, result) in enumerate(found, 1)

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,13 @@ def test_one_collective_is_listed_by_its_name(commsim):
     rows = commsim.results("schedule", "list", "ring_all_reduce")["results"]
     assert [row["collective"] for row in rows] == ["ring_all_reduce"]
     assert "unknown" in commsim.refuses("schedule", "list", "ring_all_reduced")
+
+
+def test_two_files_of_schedules_are_compared(commsim, tmp_path):
+    names = [f"{tmp_path}/{name}.npz" for name in ("ring_all_reduce", "halving_doubling_all_reduce")]
+    for name in names:
+        commsim("schedule", "save", Path(name).stem, "--ranks", "4", "-o", name)
+    assert commsim("diff", names[0], names[0]).out.endswith("# the schedules are equal\n")
+    found = commsim.results("diff", *names)["differs"]
+    assert found["sent 0:1"] == {"a": 1.5, "b": 1.0}
+    assert "-o" in commsim.refuses("diff", *names, "-o", "x.html")

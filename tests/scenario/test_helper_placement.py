@@ -135,7 +135,8 @@ def test_servers_take_the_next_free_hosts_and_that_is_said():
     ready = prepare("parameter_server:n_servers=3", "star:n_hosts=8")
     assert ready.schedule.n_ranks == 5
     assert ready.placement.nodes.tolist() == list(range(8))
-    assert ready.notes == ("parameter_server: 5 ranks, since helpers need 3 of the hosts",)
+    hint = "colocated=true puts them beside the ranks"
+    assert ready.notes == (f"parameter_server: 5 ranks, since helpers need 3 of the hosts; {hint}",)
     fewer = prepare("parameter_server:n_servers=3", "star:n_hosts=8", n_ranks=2)
     assert fewer.placement.nodes.tolist() == [0, 1, 2, 3, 4]
 

@@ -49,7 +49,10 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
         steps[block].append(replace(item.step, wait=waits[-1] if waits else None))
         order.add(item, block, len(steps[block]) - 1)
         if len(steps[block]) > MAX_STEPS:
-            raise InputError(f"rank {rank} needs more than {MAX_STEPS} steps in one thread block; take fewer chunks")
+            raise InputError(
+                f"rank {rank} needs more than {MAX_STEPS} steps in one thread block; take fewer chunks: commsim "
+                "synthesize --max-messages N makes schedules with fewer messages"
+            )
     return tuple(
         ThreadBlock(*end, tuple(replace(s, waited_for=(b, i) in waited_for) for i, s in enumerate(of_block)))
         for b, (end, of_block) in enumerate(zip(ends, steps, strict=True))

@@ -61,7 +61,10 @@ def read_rows(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         rows = read_table(path).to_pylist()
         return {}, [row for row in rows if row.get("error") is None]
     if path.suffix != ".json":
-        raise InputError(f"{path}: what is compared is the .json that a command wrote, or the folder of a sweep")
+        raise InputError(
+            f"{path}: what is compared is the .json that a command wrote, the folder of a sweep, or .npz files of two "
+            "schedules"
+        )
     config, rows = results_of(read_tree(path), path)
     return config, flat_rows(rows)
 
