@@ -77,7 +77,9 @@ def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
         return 0.0
     unit = _unit(np.minimum(rate, most), most)
     units = np.minimum(np.rint(rate / unit), _MAX_CAPACITY).astype(np.int64)  # cut before the cast, which would wrap
+    del used, passes, rate  # of millions of links, and the solver needs as much again
     graph = coo_array((units, (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
+    del units, src, dst
     graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)
     return float(maximum_flow(graph, source, sink).flow_value) * unit
 

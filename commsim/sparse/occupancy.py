@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
 
 from .bitmap import WORD, bitmap_words
+
+# Elements that are regrouped at once.
+PIECE = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,8 +215,7 @@ def regrouped(occupancy: Occupancy, block: int) -> Occupancy:
     n_blocks = -(-occupancy.n_elements // block)
     octets = np.zeros((occupancy.n_ranks, -(-n_blocks // WORD) * 8), np.uint8)
     for rank in range(occupancy.n_ranks):
-        packed = _packed_regroup(occupancy, rank, block)
-        octets[rank, : len(packed)] = packed
+        _regroup_one(occupancy, rank, block, octets[rank])
     if n_blocks % 8:
         octets[:, n_blocks // 8] &= (1 << n_blocks % 8) - 1  # the last octet may reach beyond the last block
     words = octets.view("<u8").astype(np.uint64, copy=False)
@@ -220,13 +223,19 @@ def regrouped(occupancy: Occupancy, block: int) -> Occupancy:
     return Occupancy(occupancy.n_elements, block, words)
 
 
-def _packed_regroup(occupancy: Occupancy, rank: int, block: int) -> NDArray[np.uint8]:
-    """Bits of one rank's blocks of the other size, eight to an octet."""
+def _regroup_one(occupancy: Occupancy, rank: int, block: int, octets: NDArray[np.uint8]) -> None:
+    """Write the bits of one rank's blocks of the other size, eight to an octet; elements are looked at in pieces."""
     n_elements, present = occupancy.n_elements, occupancy.bitmap_of(rank)
-    if occupancy.block % (8 * block) == 0:  # whole octets are alike: no array of all elements is needed
-        n_octets = -(-n_elements // (8 * block))
-        return np.repeat(present.view(np.uint8) * np.uint8(255), occupancy.block // (8 * block))[:n_octets]
-    elements = np.repeat(present, occupancy.block)[:n_elements]
-    if block > 1:
-        elements = np.logical_or.reduceat(elements, np.arange(0, n_elements, block))
-    return np.packbits(elements, bitorder="little")
+    both = math.lcm(occupancy.block, 8 * block)  # a piece is whole blocks of the old size, and whole octets
+    length = both * max(1, PIECE // both)
+    for at in range(0, n_elements, length):
+        blocks = present[at // occupancy.block : -(-min(at + length, n_elements) // occupancy.block)]
+        if both == occupancy.block:  # all bits of an octet are alike
+            packed = np.repeat(blocks.view(np.uint8) * np.uint8(255), both // (8 * block))
+            packed = packed[: -(-(n_elements - at) // (8 * block))]
+        else:
+            elements = np.repeat(blocks, occupancy.block)[: n_elements - at]
+            if block > 1:
+                elements = np.logical_or.reduceat(elements, np.arange(0, len(elements), block))
+            packed = np.packbits(elements, bitorder="little")
+        octets[at // (8 * block) :][: len(packed)] = packed

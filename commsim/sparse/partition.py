@@ -71,7 +71,11 @@ class Partition(Value):
         """Return the chunk of each block, or of those in a range of them: int32[n_blocks]."""
         blocks = range(self.n_blocks) if blocks is None else blocks
         if self.hashed:
-            return (_mixed(len(blocks), blocks.start) % np.uint64(self.n_chunks)).astype(np.int32)
+            chunks = np.empty(len(blocks), np.int32)
+            for at in range(0, len(blocks), PIECE):
+                hashes = _mixed(min(PIECE, len(blocks) - at), blocks.start + at)
+                chunks[at : at + PIECE] = hashes % np.uint64(self.n_chunks)
+            return chunks
         inside = np.clip(self.ranges(), blocks.start, blocks.stop)
         return np.repeat(np.arange(self.n_chunks, dtype=np.int32), np.diff(inside))
 

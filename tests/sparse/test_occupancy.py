@@ -1,11 +1,13 @@
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import commsim.sparse.occupancy
 from commsim.core.errors import InputError
 from commsim.sparse.occupancy import Occupancy, occupancy_of, regrouped
 
@@ -110,3 +112,19 @@ def test_the_same_size_gives_the_same_value_and_none_is_refused():
     assert regrouped(occupancy, 4) is occupancy
     with pytest.raises(InputError, match="a block has at least 1 element, got block=0"):
         regrouped(occupancy, 0)
+
+
+@pytest.mark.parametrize(("old", "new"), [(256, 1), (1, 256), (3, 7), (64, 3)])
+def test_regrouping_takes_little_more_than_what_it_returns(monkeypatch, old, new):
+    n = 2**24
+    bitmap = np.random.default_rng(1).random((1, -(-n // old))) < 0.1
+    occupancy = Occupancy.from_bitmap(bitmap, n, old)
+    tracemalloc.start()
+    try:
+        found = regrouped(occupancy, new)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < found.words.nbytes + bitmap.nbytes + 8e6  # 16.8 MB of elements are never there at once
+    monkeypatch.setattr(commsim.sparse.occupancy, "PIECE", n)
+    np.testing.assert_array_equal(regrouped(occupancy, new).words, found.words)

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -114,3 +116,15 @@ def test_a_long_tensor_is_looked_at_in_pieces_that_add_up(monkeypatch, hashed, n
     monkeypatch.setattr(partitions, "PIECE", 50)
     some = Partition(n_elements, 3, 4, hashed)
     np.testing.assert_array_equal(some.sizes(), np.bincount(some.chunk_of_blocks(), minlength=4))
+
+
+def test_classes_of_many_blocks_take_little_more_than_their_numbers():
+    partition = Partition(2**23, 1, 7, hashed=True)
+    tracemalloc.start()
+    try:
+        found = partition.chunk_of_blocks(range(5, 2**23))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < found.nbytes + 36e6  # hashes of all blocks at once take 201 MB
+    np.testing.assert_array_equal(found[2**22 :], partition.chunk_of_blocks(range(2**22 + 5, 2**23)))

@@ -13,7 +13,7 @@ _NOTHING, _VARIABLE, _INSTRUCTION, _LIST, _DICT = range(5)
 # What to do with values of each kind within an instruction, as they are met.
 _what: dict[type, int] = {}
 _usual_size, _usual_alignment = BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment
-_usual_call_type = BaseFunction.get_call_type
+_usual_call_type, _usual_list = BaseFunction.get_call_type, ir.Inst._rec_list_vars
 _sizes: dict[tuple[Any, Any, str], int] = {}
 _signatures: dict[Any, tuple[Any, Any]] = {}
 
@@ -80,7 +80,16 @@ def call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 
 
 def install() -> None:
-    """Replace Numba's."""
-    ir.Inst._rec_list_vars = list_vars_within  # type: ignore[method-assign]
-    BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment = abi_size, abi_alignment  # type: ignore[method-assign]
-    BaseFunction.get_call_type = call_type  # type: ignore[method-assign]
+    """Replace Numba's, for the whole process: kernels of others are compiled by these, too."""
+    _set(list_vars_within, abi_size, abi_alignment, call_type)
+
+
+def remove() -> None:
+    """Give Numba its own back."""
+    _set(_usual_list, _usual_size, _usual_alignment, _usual_call_type)
+
+
+def _set(list_vars: Any, size: Any, alignment: Any, kind: Any) -> None:
+    ir.Inst._rec_list_vars = list_vars  # type: ignore[method-assign]
+    BaseContext.get_abi_sizeof, BaseContext.get_abi_alignment = size, alignment  # type: ignore[method-assign]
+    BaseFunction.get_call_type = kind  # type: ignore[method-assign]

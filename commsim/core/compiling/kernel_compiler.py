@@ -23,10 +23,8 @@ from numba.core.typing import templates
 
 from commsim.interrupts import signals_held
 
-from . import faster_numba
 from .tables_type import LowerWithCopies
 
-faster_numba.install()
 _USUAL_JIT = templates._OverloadFunctionTemplate._get_jit_decorator
 ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .kernel_cache import KernelCache, LinkedCache, line_of
 from .notices import notify
 
-OURS = "commsim.core.compiling.kernel_compiler"
+OURS, FASTER = "commsim.core.compiling.kernel_compiler", "commsim.core.compiling.faster_numba"
 VALUES = 4  # that the two kernels of the check add
 
 
@@ -64,6 +65,8 @@ def pipelines() -> Pipelines:
         found = _ours()
         _check(found)
     except Exception as error:  # a private class may be missing, take other arguments or do something else
+        if (faster := sys.modules.get(FASTER)) is not None:  # it may be what is wrong
+            faster.remove()
         version = importlib.import_module("numba").__version__
         notify(f"numba {version} is not as expected ({line_of(error)}): "
                "kernels are compiled by plain njit, which takes twice as long")  # fmt: skip
@@ -73,6 +76,7 @@ def pipelines() -> Pipelines:
 
 def _ours() -> Pipelines:
     ours = importlib.import_module(OURS)
+    importlib.import_module(FASTER).install()
     called, linked = {"pipeline_class": ours.CalledCompiler}, {"pipeline_class": ours.LinkedCompiler}
     return Pipelines(called, linked, LinkedCache, ours.widened)
 

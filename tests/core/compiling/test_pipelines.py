@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from numba import types
+from numba.core import ir
 
-from commsim.core.compiling import kernel_cache, kernel_compiler, notices
+from commsim.core.compiling import faster_numba, kernel_cache, kernel_compiler, notices
 from commsim.core.compiling.pipelines import PLAIN, pipelines
 from commsim.core.jit import KERNEL, Kernel, _is_disabled
 
@@ -38,6 +39,10 @@ def another_answer(patch):
     patch.setattr(kernel_compiler, "widened", lambda kinds: (*kinds[:-1], types.float32))
 
 
+def a_quicker_function_is_wrong(patch):
+    patch.setattr(faster_numba, "list_vars_within", lambda *_: [])
+
+
 def share(i, x):
     if x < 0:
         raise ValueError("no share of ", x)
@@ -68,7 +73,7 @@ def answers(patch):
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("change", [missing, other_arguments, no_passes, another_answer])
+@pytest.mark.parametrize("change", [missing, other_arguments, no_passes, another_answer, a_quicker_function_is_wrong])
 def test_plain_njit_takes_over_with_one_line_and_the_same_answers(anew, capfd, change):
     wanted = answers(anew)
     assert pipelines() is not PLAIN
@@ -79,6 +84,7 @@ def test_plain_njit_takes_over_with_one_line_and_the_same_answers(anew, capfd, c
     change(anew)
     assert answers(anew) == wanted
     assert pipelines() is PLAIN
+    assert ir.Inst._rec_list_vars is not faster_numba.list_vars_within
     (line,) = capfd.readouterr().err.splitlines()
     assert "is not as expected" in line
     assert line.endswith("kernels are compiled by plain njit, which takes twice as long")
