@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
 from commsim.engine.packet import run_state as rows_of
-from commsim.engine.packet.aggregated.traffic_state import ADDED, RECEIVER_ROW, Jobs
-from commsim.engine.packet.hosts.work import Work
+from commsim.engine.packet.aggregated.traffic_state import ADDED, Jobs
+from commsim.engine.packet.hosts.work import Layout, Work
 from commsim.engine.packet.links.link_tables import check_room, check_times, job_tables, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
@@ -26,7 +26,6 @@ from commsim.engine.packet.packet_state import (
     ROUTE_ROW,
     STREAM_ROW,
     TAP_ROW,
-    Row,
     Rows,
     event_queue,
     on_lines,
@@ -50,32 +49,18 @@ class Tables(NamedTuple):
 
 
 def build(
-    network: Network,
-    ways: Ways,
-    work: Work,
-    spraying: Spraying,
-    of_jobs: Mapping[str, Any] | None = None,
-    *,
-    others: Sequence[Spraying] = (),
-    tapped: Sequence[int] = (),
-    flaps: bool = False,
+    laid: Layout, of_jobs: Mapping[str, Any] | None = None, *, tapped: Sequence[int] = (), flaps: bool = False
 ) -> Tables:
     """Lay out all tables of a run.
 
     Parameters
     ----------
-    network, ways : Network, Ways
-        Network, and its equal-cost sets.
-    work : Work
-        Flows and their messages.
-    spraying : Spraying
-        Transport, load balancing and switches.
+    laid : Layout
+        What is sent, over which links, and how; seed, samples, losses, pauses, shared buffers and weights of classes
+        are those of the first way in which messages are sent.
     of_jobs : mapping of str to table, optional
         Tables of jobs that switches aggregate, of
         :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
-    others : sequence of Spraying
-        How flows are sent whose `rule` is 1 and more; seed, samples, losses, pauses, shared buffers and weights of
-        classes are those of `spraying`.
     tapped : sequence of int
         Links whose packets are recorded.
     flaps : bool
@@ -86,23 +71,24 @@ def build(
     InputError
         If a number is out of its range.
     """
+    network, ways, work, hows, spraying = laid.network, laid.ways, laid.work, laid.hows, laid.hows[0]
     of_jobs = of_jobs or {}
-    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
-    hows = (spraying, *others)
+    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.flow)
     rules = [rules_of(network, ways, one, flaps=flaps) for one in hows]
     if n_flows:
         mtu = max(one["mtu"] for one in rules)
-        check_times(network, float(work.message["end"][work.queue[work.of_flow[1:] - 1]].sum()) * mtu)
+        check_times(network, float(work.message["end"][work.queue[work.flow["end"] - 1]].sum()) * mtu)
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
     taps = np.isin(ways.links, tapped)
     link["tapped"][: len(taps)] = taps
     link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
-    flow, ring = _flows(work, hows, rules, generator)
+    flow = on_lines(work.flow)
+    ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
     n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
-    state = np.zeros((), rows_of.STATE_ROW)
+    state = np.zeros(1, rows_of.STATE_ROW)[0]
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
     state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
@@ -134,8 +120,8 @@ def build(
     weight = np.array(spraying.class_weights, np.float64)
     per_class = np.zeros((2, n_links * n_classes), np.int64)
     fabric = Fabric(
-        _row(state), row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
-        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
+        state, row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
+        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
         work.message, work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
         np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
@@ -178,13 +164,14 @@ def _links(
 def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
     stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
-    if work.paths is not None:
-        there, back, n = work.paths.there, work.paths.back, len(work.src)
-        hops = np.concatenate((there.link, back.link)).astype(np.int64)
-        first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
-        stream = np.zeros(2 * n, STREAM_ROW)
-        stream["begin"], stream["end"], stream["owner"] = first[:-1], first[1:], np.tile(np.arange(n), 2)
-        stream["priority"] = np.tile(work.rank, 2)
+    if work.routes:
+        n, before = len(work.routes[0].first) - 1, 0
+        stream = np.zeros((2, len(work.flow)), STREAM_ROW)  # tasks take no links
+        for rows, way in zip(stream, work.routes, strict=True):
+            rows["begin"][:n], rows["end"][:n] = way.first[:-1] + before, way.first[1:] + before
+            before += way.first[-1]
+        stream["owner"], stream["priority"] = np.arange(len(work.flow)), work.flow["rank"]
+        stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
     more = np.array(of_jobs.get("stream", []), STREAM_ROW)
     for name in ("begin", "end"):
         more[name] += len(hops)
@@ -202,16 +189,10 @@ def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, 
     return stream, on_lines(route)
 
 
-def _row(table: NDArray[np.void]) -> Row:
-    """Take the one row of a table, which is not a copy of it."""
-    row: Row = table.reshape(1)[0]
-    return row
-
-
 def with_more_packets(fabric: Fabric) -> Fabric:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
-    new = _in_lines(max(2 * len(old), 1024))
+    new = zeros_on_lines(max(2 * len(old), 1024), rows_of.PACKET_ROW)
     new[: len(old)] = old
     new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
     new["next"][-1] = state["first_free"]
@@ -222,51 +203,33 @@ def with_more_packets(fabric: Fabric) -> Fabric:
     return fabric._replace(packet=new, note=note)
 
 
-def _in_lines(n: int) -> Rows:
-    """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
-    size = rows_of.PACKET_ROW.itemsize
-    room = np.zeros((n + 1) * size, np.uint8)
-    begin = -room.ctypes.data % size
-    return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
-
-
-def _flows(
-    work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
-) -> tuple[Rows, int]:
-    """Fill the flows' table; return it with the length of their rings in all."""
-    n = len(work.src)
-    flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
-    flow["message"], flow["end"], flow["rule"] = work.of_flow[:-1], work.of_flow[1:], work.rule
-    count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
-    flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
-    flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
-    flow["received_at"] = flow["finished_at"] = -1
-    flow["blind"], flow["give_up"], flow["rank"], flow["turns"] = True, NEVER, work.rank, 1
+def _fill_flows(
+    flow: Rows, work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
+) -> int:
+    """Fill what flows have from their rules and at the beginning; return the length of their rings in all."""
+    count = work.message["end"][work.queue[flow["end"] - 1]].astype(np.int64)
+    flow["n_packets"], flow["received_at"], flow["finished_at"] = count, -1, -1
+    flow["blind"], flow["give_up"] = True, NEVER
     for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
         flow[name] = NEVER
     for name in ("decayed_at", "notified_at", "latest", "next_pull", "next_idle"):
         flow[name] = -1
     for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
-        _begin_flows(flow, np.flatnonzero(flow["rule"] == number), work, how, rule, generator)
+        _begin_flows(flow, np.flatnonzero(flow["rule"] == number), how, rule, generator)
     mtu = np.array([rule["mtu"] for rule in rules])[flow["rule"]]
     early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // mtu + 1, 1), MOST_EARLY)
     length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
-    return flow, int(length.sum())
+    return int(length.sum())
 
 
 def _begin_flows(
-    flow: Rows, which: NDArray[np.intp], work: Work, how: Spraying, rules: Rules, generator: np.random.Generator
+    flow: Rows, which: NDArray[np.intp], how: Spraying, rules: Rules, generator: np.random.Generator
 ) -> None:
     """Fill what flows have from the rules that they are under."""
     one: Rows = flow[which]
-    one["window"] = rules["window"]
-    if how.on_path and work.paths is not None:
-        one["local"] = np.diff(work.paths.there.first)[which] == 0
-        cap = work.paths.cap[which]
-        one["cap"], one["turns"] = np.where(np.isfinite(cap), cap, 0.0) / PS, work.paths.turns[which]
-        if rules["transport"] == rows_of.WINDOW and how.window is None:
-            one["window"] = work.paths.window[which] * rules["mtu"]
+    if not (how.on_path and rules["transport"] == rows_of.WINDOW and how.window is None):
+        one["window"] = rules["window"]
     # windows of DCTCP and Swift grow as far as the network lets them
     grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
@@ -279,15 +242,6 @@ def _begin_flows(
     if how.balancing == "ecmp":
         one["upper"] += one["flip"]
     flow[which] = one
-
-
-def _receivers(work: Work) -> Rows:
-    """Fill the table of the flows' other ends."""
-    receiver = np.zeros(len(work.src), RECEIVER_ROW)
-    receiver["message"] = receiver["complete"] = work.of_flow[:-1]
-    receiver["end"], receiver["node"] = work.of_flow[1:], work.node
-    receiver["boundary"] = work.message["end"][work.queue[work.of_flow[:-1]]]
-    return receiver
 
 
 def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> Rows:
