@@ -181,10 +181,9 @@ def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, 
                 if row in (one.dtype.names or ()) and one[row] >= 0:
                     one[row] += len(stream)
     stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
-    place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
-    place[ways.links] = np.arange(len(ways.links))
+    units = np.arange(len(ways.links), int(hops.max(initial=0)) + 1)  # of aggregation, behind all links
     route = np.zeros(len(hops), ROUTE_ROW)
-    route["link"] = place[hops.astype(np.int64)]
+    route["link"] = np.concatenate((ways.place, units))[hops.astype(np.int64)]
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     return stream, on_lines(route)
 

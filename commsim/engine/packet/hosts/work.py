@@ -202,12 +202,10 @@ def _keep_to_paths(
             f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
             "or a balancing, sprays packets"
         )
-    place = np.empty(len(ways.links), np.int32)
-    place[ways.links] = np.arange(len(ways.links))
     for end, way in zip(("src", "dst"), routes, strict=True):
         crosses = np.diff(way.first) > 0
         link = np.zeros(len(flow), np.int32)
-        link[crosses] = place[way.link[way.first[:-1][crosses]]]
+        link[crosses] = ways.place[way.link[way.first[:-1][crosses]]]
         flow[end] = np.where(flow[end] < 0, link, flow[end])
     turns = turns_of(plan, next((how.transport for how in hows if how.on_path and how.transport != "window"), "window"))
     cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
