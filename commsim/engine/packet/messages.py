@@ -191,7 +191,7 @@ def run_beside(
         laid = nothing_sent(network, how)
     else:
         laid = lay_out(plan, payload(plan, sizes), entered, hows, rule, ranks, beside=bool(jobs))
-    of_jobs = aggregation_rows(network, jobs, how.fabric, ranks[len(of_plan) :]) if jobs else None
+    of_jobs = aggregation_rows(laid, jobs, ranks[len(of_plan) :])
     tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
     if jobs:
         tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, jobs)

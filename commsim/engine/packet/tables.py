@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
 from commsim.engine.packet import run_state as rows_of
+from commsim.engine.packet.aggregated.packet_plan import AggregationRows, aggregation_rows
 from commsim.engine.packet.aggregated.traffic_state import ADDED, Jobs
 from commsim.engine.packet.hosts.work import Layout, Work
-from commsim.engine.packet.links.link_tables import check_room, check_times, job_tables, link_tables, with_packets
+from commsim.engine.packet.links.link_tables import check_room, check_times, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
 from commsim.engine.packet.packet_state import (
@@ -49,7 +50,7 @@ class Tables(NamedTuple):
 
 
 def build(
-    laid: Layout, of_jobs: Mapping[str, Any] | None = None, *, tapped: Sequence[int] = (), flaps: bool = False
+    laid: Layout, of_jobs: AggregationRows | None = None, *, tapped: Sequence[int] = (), flaps: bool = False
 ) -> Tables:
     """Lay out all tables of a run.
 
@@ -58,9 +59,8 @@ def build(
     laid : Layout
         What is sent, over which links, and how; seed, samples, losses, pauses, shared buffers and weights of classes
         are those of the first way in which messages are sent.
-    of_jobs : mapping of str to table, optional
-        Tables of jobs that switches aggregate, of
-        :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
+    of_jobs : AggregationRows, optional
+        Tables of jobs that switches aggregate; by default there are none.
     tapped : sequence of int
         Links whose packets are recorded.
     flaps : bool
@@ -72,7 +72,7 @@ def build(
         If a number is out of its range.
     """
     network, ways, work, hows, spraying = laid.network, laid.ways, laid.work, laid.hows, laid.hows[0]
-    of_jobs = of_jobs or {}
+    of_jobs = of_jobs or aggregation_rows(laid)
     n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.flow)
     rules = [rules_of(network, ways, one, flaps=flaps) for one in hows]
     if n_flows:
@@ -87,7 +87,7 @@ def build(
     ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
-    n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
+    n_links, n_workers = len(link), len(of_jobs.jobs.worker)
     state = np.zeros(1, rows_of.STATE_ROW)[0]
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
     state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
@@ -124,7 +124,7 @@ def build(
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
         work.message, work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
-        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
+        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or n_workers else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
         np.zeros(n_flows * int(state["n_entropies"]), np.uint8),
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
@@ -133,16 +133,16 @@ def build(
         np.zeros(0, TAP_ROW),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
-    return Tables(fabric, with_packets(job_tables(of_jobs), len(fabric.packet)))
+    return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
 
 
 def _links(
-    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: Mapping[str, Any]
+    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: AggregationRows
 ) -> tuple[Rows, Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
-    n, n_hosts = len(laid), len(ways.hosts)
-    unit = of_jobs.get("unit", laid[:0])
+    check_room(network, spraying.fabric, laid, of_jobs.largest)  # one that never fits would be repeated for ever
+    n, n_hosts, unit = len(laid), len(ways.hosts), of_jobs.unit
     link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
     link[:n], link[n:] = laid[ways.links], unit
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
@@ -161,7 +161,7 @@ def _links(
     return link, buffer
 
 
-def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
+def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[Rows, Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
     stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
     if work.routes:
@@ -172,18 +172,10 @@ def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, 
             before += way.first[-1]
         stream["owner"], stream["priority"] = np.arange(len(work.flow)), work.flow["rank"]
         stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
-    more = np.array(of_jobs.get("stream", []), STREAM_ROW)
-    for name in ("begin", "end"):
-        more[name] += len(hops)
-    for row in ("up", "down", "down_end", "unit"):
-        for table in ("worker", "aggregator", "server"):
-            for one in of_jobs.get(table, ()):
-                if row in (one.dtype.names or ()) and one[row] >= 0:
-                    one[row] += len(stream)
-    stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
+    stream, hops = np.concatenate((stream, of_jobs.stream)), np.concatenate((hops, of_jobs.hops))
     units = np.arange(len(ways.links), int(hops.max(initial=0)) + 1)  # of aggregation, behind all links
     route = np.zeros(len(hops), ROUTE_ROW)
-    route["link"] = np.concatenate((ways.place, units))[hops.astype(np.int64)]
+    route["link"] = np.concatenate((ways.place, units))[hops]
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     return stream, on_lines(route)
 
