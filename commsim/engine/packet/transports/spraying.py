@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -228,39 +228,3 @@ def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
             f"the packet engine needs packets of whole bytes, such as 4096 of payload and 64 of header, got {sizes}"
         )
     return dataclasses.replace(spraying, payload=int(framing.payload), header=int(framing.header))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Messages:
-    """What hosts send to each other.
-
-    Parameters
-    ----------
-    src, dst : int32[n]
-        Numbers of hosts, from 0.
-    nbytes : int64[n], bytes
-        Size of each message, at least 1.
-    start : float64[n], s
-        Time at which each sender begins.
-    after : int64[n], optional
-        Message that must be complete before each begins, -1 for none.
-
-    Raises
-    ------
-    InputError
-        If one sends to itself, has no bytes, or begins before 0.
-    """
-
-    src: NDArray[np.int32]
-    dst: NDArray[np.int32]
-    nbytes: NDArray[np.int64]
-    start: NDArray[np.float64]
-    after: NDArray[np.int64] | None = None
-
-    def __post_init__(self) -> None:
-        if (self.src == self.dst).any():
-            raise InputError(f"host {self.src[np.argmax(self.src == self.dst)]} sends a message to itself")
-        if len(self.nbytes) and self.nbytes.min() < 1:
-            raise InputError(f"messages have at least 1 byte, got {self.nbytes.min()}")
-        if len(self.start) and not (self.start.min() >= 0 and self.start.max() < 1e6):
-            raise InputError("messages start at 0 s or later, and before 1e6 s")
