@@ -14,10 +14,10 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.aggregated.packet_plan import reverse_links
-from commsim.engine.packet.aggregated.recurrence_kernel import EDGE_ROW, sweep
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.link_tables import check_times, link_tables
 from commsim.engine.packet.packet_state import LAST_TIME, PS, Rows
+from commsim.engine.recurrence.tree_times_kernel import EDGE_ROW, sweep
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:
