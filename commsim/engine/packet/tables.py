@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
+from commsim.engine.packet import packet_state as s
 from commsim.engine.packet import run_state as rows_of
 from commsim.engine.packet.aggregated.packet_plan import AggregationRows, aggregation_rows
 from commsim.engine.packet.aggregated.traffic_state import ADDED, Jobs
@@ -16,22 +17,6 @@ from commsim.engine.packet.hosts.work import Layout, Work
 from commsim.engine.packet.links.link_tables import check_room, check_times, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
-from commsim.engine.packet.packet_state import (
-    AT_HOST,
-    BETWEEN,
-    ENDLESS,
-    LINK_ROW,
-    NEVER,
-    NO_MARKS,
-    PS,
-    ROUTE_ROW,
-    STREAM_ROW,
-    TAP_ROW,
-    Rows,
-    event_queue,
-    on_lines,
-    zeros_on_lines,
-)
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.credit_kernel import INTERVAL
 from commsim.engine.packet.transports.rules_of_run import RULES_ROW, Rules, rules_of
@@ -83,7 +68,7 @@ def build(
     taps = np.isin(ways.links, tapped)
     link["tapped"][: len(taps)] = taps
     link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
-    flow = on_lines(work.flow)
+    flow = s.on_lines(work.flow)
     ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
@@ -108,12 +93,12 @@ def build(
         row[name] = [one.get(name, 0) for one in rules]  # what the transport does not have
     state["pauses"], state["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
     state["n_entropies"], state["least_rate"] = max(one.entropies for one in hows), least_rate
-    every = round(PS * spraying.sample)
-    state["sample_every"], state["sample_at"] = every, every or NEVER
+    every = round(s.PS * spraying.sample)
+    state["sample_every"], state["sample_at"] = every, every or s.NEVER
     watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
     width = rows_of.N_COUNTED + 2 * len(watched)
     longest = float((link["latency"] + rules[0]["mtu"] * link["ps_per_byte"]).max(initial=1.0))
-    events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
+    events = s.event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
     state["n_notes"] = notes = int(max(one["n_notes"] for one in rules))
     noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
     noted["link"] = -1
@@ -130,7 +115,7 @@ def build(
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
-        np.zeros(0, TAP_ROW),
+        np.zeros(0, s.TAP_ROW),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
     return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
@@ -138,35 +123,35 @@ def build(
 
 def _links(
     network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: AggregationRows
-) -> tuple[Rows, Rows]:
+) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
     check_room(network, spraying.fabric, laid, of_jobs.largest)  # one that never fits would be repeated for ever
     n, n_hosts, unit = len(laid), len(ways.hosts), of_jobs.unit
-    link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
+    link: s.Rows = s.zeros_on_lines(n + len(unit), s.LINK_ROW)
     link[:n], link[n:] = laid[ways.links], unit
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
     at_switch[: ways.n_ports] = False  # a NIC may be one
     room[at_switch] = np.minimum(room[at_switch], max(one["queue"] for one in rules))
-    link["room"][:n] = np.minimum(room, ENDLESS)
+    link["room"][:n] = np.minimum(room, s.ENDLESS)
     check_room(network, spraying.fabric, link[:n], int(max(one["mtu"] for one in rules)))
     link["costs"] = (link["packet_time"] > 0) | (link["first_time"] > 0) | (link["last_time"] > 0)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     to_switch[n_hosts : n_hosts + ways.n_ports] = False
-    link["marks"][:n] = np.where(at_switch, np.where(to_switch, BETWEEN, AT_HOST), NO_MARKS)
+    link["marks"][:n] = np.where(at_switch, np.where(to_switch, s.BETWEEN, s.AT_HOST), s.NO_MARKS)
     return link, buffer
 
 
-def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[Rows, Rows]:
+def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
-    stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
+    stream, hops = np.zeros(0, s.STREAM_ROW), np.zeros(0, np.int64)
     if work.routes:
         n, before = len(work.routes[0].first) - 1, 0
-        stream = np.zeros((2, len(work.flow)), STREAM_ROW)  # tasks take no links
+        stream = np.zeros((2, len(work.flow)), s.STREAM_ROW)  # tasks take no links
         for rows, way in zip(stream, work.routes, strict=True):
             rows["begin"][:n], rows["end"][:n] = way.first[:-1] + before, way.first[1:] + before
             before += way.first[-1]
@@ -174,16 +159,16 @@ def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[Rows, Ro
         stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
     stream, hops = np.concatenate((stream, of_jobs.stream)), np.concatenate((hops, of_jobs.hops))
     units = np.arange(len(ways.links), int(hops.max(initial=0)) + 1)  # of aggregation, behind all links
-    route = np.zeros(len(hops), ROUTE_ROW)
+    route = np.zeros(len(hops), s.ROUTE_ROW)
     route["link"] = np.concatenate((ways.place, units))[hops]
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
-    return stream, on_lines(route)
+    return stream, s.on_lines(route)
 
 
 def with_more_packets(fabric: Fabric) -> Fabric:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
-    new = zeros_on_lines(max(2 * len(old), 1024), rows_of.PACKET_ROW)
+    new = s.zeros_on_lines(max(2 * len(old), 1024), rows_of.PACKET_ROW)
     new[: len(old)] = old
     new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
     new["next"][-1] = state["first_free"]
@@ -195,14 +180,14 @@ def with_more_packets(fabric: Fabric) -> Fabric:
 
 
 def _fill_flows(
-    flow: Rows, work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
+    flow: s.Rows, work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
 ) -> int:
     """Fill what flows have from their rules and at the beginning; return the length of their rings in all."""
     count = work.message["end"][work.queue[flow["end"] - 1]].astype(np.int64)
     flow["n_packets"], flow["received_at"], flow["finished_at"] = count, -1, -1
-    flow["blind"], flow["give_up"] = True, NEVER
+    flow["blind"], flow["give_up"] = True, s.NEVER
     for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
-        flow[name] = NEVER
+        flow[name] = s.NEVER
     for name in ("decayed_at", "notified_at", "latest", "next_pull", "next_idle"):
         flow[name] = -1
     for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
@@ -215,10 +200,10 @@ def _fill_flows(
 
 
 def _begin_flows(
-    flow: Rows, which: NDArray[np.intp], how: Spraying, rules: Rules, generator: np.random.Generator
+    flow: s.Rows, which: NDArray[np.intp], how: Spraying, rules: Rules, generator: np.random.Generator
 ) -> None:
     """Fill what flows have from the rules that they are under."""
-    one: Rows = flow[which]
+    one: s.Rows = flow[which]
     if not (how.on_path and rules["transport"] == rows_of.WINDOW and how.window is None):
         one["window"] = rules["window"]
     # windows of DCTCP and Swift grow as far as the network lets them
@@ -235,13 +220,13 @@ def _begin_flows(
     flow[which] = one
 
 
-def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> Rows:
+def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> s.Rows:
     """Fill the hosts' table."""
     host = np.zeros(n_hosts, rows_of.HOST_ROW)
     host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
     for name in ("pull_head", "idle_head"):
         host[name] = -1
-    host["pacer"] = host["rate_at"] = NEVER
+    host["pacer"] = host["rate_at"] = s.NEVER
     host["rate"] = 1.0
     if least_rate < 1.0:
         host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL
