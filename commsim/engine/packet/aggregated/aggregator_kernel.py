@@ -10,7 +10,8 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated.traffic_state import Jobs
-from commsim.engine.packet.links.posting_kernel import Packets, free_packet, send, take_packet
+from commsim.engine.packet.links.posting_kernel import free_packet, send, take_packet
+from commsim.engine.packet.run_state import Fabric
 from switch_model import slot_kernel as rule
 
 
@@ -69,12 +70,12 @@ def slot_row(row: s.Row, job: s.Row, slot: int) -> int:
 
 
 @njit_norefcount
-def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+def note(fabric: Fabric, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
     """Write one operation on values to the log.
 
     Parameters
     ----------
-    links, jobs : Packets, Jobs
+    fabric, jobs : Fabric, Jobs
         All tables; changed in place.
     action : int
         Bits of `slot_kernel`, or RECEIVE.
@@ -89,33 +90,33 @@ def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, ch
     out : int
         Message that is made, or -1.
     """
-    row = jobs.log[links.state["n_log"]]
-    links.state["n_log"] += 1
+    row = jobs.log[fabric.state["n_log"]]
+    fabric.state["n_log"] += 1
     row["action"], row["register"], row["worker"], row["chunk"] = action, register, worker, chunk
     row["in_message"], row["out_message"] = into, out
 
 
 @njit_norefcount
-def new_message(links: Packets) -> int:
+def new_message(fabric: Fabric) -> int:
     """Return the number of a message that a READ makes."""
-    links.state["n_messages"] += 1
-    return int(links.state["n_messages"] - 1)
+    fabric.state["n_messages"] += 1
+    return int(fabric.state["n_messages"] - 1)
 
 
 @njit_norefcount
-def on_contribution(links: Packets, jobs: Jobs, p: int) -> None:
+def on_contribution(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
-    packet = links.packet[p]
-    stream = links.stream[packet["stream"]]
+    packet = fabric.packet[p]
+    stream = fabric.stream[packet["stream"]]
     row = jobs.aggregator[stream["owner"]]
     job = jobs.job[row["job"]]
     if job["shared"]:
-        _on_claim(links, jobs, p, row, job)
+        _on_claim(fabric, jobs, p, row, job)
         return
     child = stream["child"]
     if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, row, job, child, packet):
-        links.state["out_of_order"] += 1
-        free_packet(links, p)
+        fabric.state["out_of_order"] += 1
+        free_packet(fabric, p)
         return
     at = slot_row(row, job, packet["slot"])
     shadow = slot_row(row, job, packet["slot"] ^ s.VERSION)
@@ -126,51 +127,51 @@ def on_contribution(links: Packets, jobs: Jobs, p: int) -> None:
     if action & (rule.OVERWRITE | rule.ADD):
         marked = packet["flags"] & s.ECN_MARKED
         jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
-        links.state["busy_slots"] += int(before == 0) - int(action & rule.READ != 0)
+        fabric.state["busy_slots"] += int(before == 0) - int(action & rule.READ != 0)
     else:
-        links.state["duplicates"] += 1
+        fabric.state["duplicates"] += 1
     if job["rounds"] >= 0:
         action = _without_empty(jobs, packet, job, at, action)
-    _carry_out(links, jobs, p, row, job, at, action)
+    _carry_out(fabric, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
-def on_result(links: Packets, jobs: Jobs, p: int) -> None:
+def on_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
-    packet = links.packet[p]
-    row = jobs.aggregator[links.stream[packet["stream"]]["owner"]]
+    packet = fabric.packet[p]
+    row = jobs.aggregator[fabric.stream[packet["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     if job["shared"]:
         at = row["slots"] + packet["slot"] % job["pool"]
         if rule.release(jobs.slot, at, _key(row["job"], packet["number"]), jobs.workers, at) & rule.FREE:
-            links.state["busy_slots"] -= 1
-        _to_children(links, p, row)
+            fabric.state["busy_slots"] -= 1
+        _to_children(fabric, p, row)
         return
     at = slot_row(row, job, packet["slot"])
     action = rule.take_result(jobs.slot, at)
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
-    out = new_message(links)
+    out = new_message(fabric)
     if chunk >= 0:
-        note(links, jobs, action & (rule.OVERWRITE | rule.READ), at, -1, chunk, packet["message"], out)
+        note(fabric, jobs, action & (rule.OVERWRITE | rule.READ), at, -1, chunk, packet["message"], out)
     packet["message"] = out
-    _to_children(links, p, row)
+    _to_children(fabric, p, row)
 
 
 @njit_norefcount
-def on_unit(links: Packets, jobs: Jobs, p: int) -> None:
+def on_unit(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
-    row = jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]]
+    row = jobs.aggregator[fabric.stream[fabric.packet[p]["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     if not job["shared"]:
-        jobs.slot[slot_row(row, job, links.packet[p]["slot"])]["in_unit"] = False
-    _leave_switch(links, p, row)
+        jobs.slot[slot_row(row, job, fabric.packet[p]["slot"])]["in_unit"] = False
+    _leave_switch(fabric, p, row)
 
 
 @njit_norefcount
-def on_server(links: Packets, jobs: Jobs, p: int) -> None:
+def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
-    packet = links.packet[p]
-    row = jobs.server[links.stream[packet["stream"]]["owner"]]
+    packet = fabric.packet[p]
+    row = jobs.server[fabric.stream[packet["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     message = packet["number"]
     fragment = jobs.fragment[row["fragments"] + message]
@@ -180,26 +181,26 @@ def on_server(links: Packets, jobs: Jobs, p: int) -> None:
     if not rule.meet(jobs.workers, counted, held):
         action = rule.ADD if rule.meet(jobs.workers, counted, counted) else rule.OVERWRITE
         rule.unite(jobs.workers, counted, held)
-        note(links, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
+        note(fabric, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
-        links.state["duplicates"] += 1
+        fabric.state["duplicates"] += 1
     if packet["flags"] & s.COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
     if not rule.includes(jobs.workers, counted, row["all_workers"]):
-        free_packet(links, p)
+        free_packet(fabric, p)
         return
-    packet["message"], packet["worker"] = new_message(links), -1
-    note(links, jobs, rule.READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
+    packet["message"], packet["worker"] = new_message(fabric), -1
+    note(fabric, jobs, rule.READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = s.RESULT
     packet["flags"] &= s.ALL_FLAGS ^ (s.RESENT | s.FIRST | s.COLLIDED)
     packet["tag"] = fragment["slot"] + 1
-    send(links, p, row["down"])
+    send(fabric, p, row["down"])
 
 
 @njit_norefcount
-def _on_claim(links: Packets, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> None:
-    packet = links.packet[p]
+def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> None:
+    packet = fabric.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & s.RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
@@ -207,34 +208,34 @@ def _on_claim(links: Packets, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> Non
     action = rule.claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
     if action & rule.COLLISION:
         packet["flags"] |= s.COLLIDED
-        links.state["collisions"] += 1
+        fabric.state["collisions"] += 1
     if not action & (rule.OVERWRITE | rule.ADD | rule.DUPLICATE):
-        send(links, p, row["up"])
+        send(fabric, p, row["up"])
         return
-    links.state["busy_slots"] += int(was_free) - int(action & rule.FREE != 0)
+    fabric.state["busy_slots"] += int(was_free) - int(action & rule.FREE != 0)
     if action & rule.DUPLICATE:
-        links.state["duplicates"] += 1
+        fabric.state["duplicates"] += 1
     else:
         jobs.slot[at]["ecn"] |= packet["flags"] & s.ECN_MARKED != 0
-    _carry_out(links, jobs, p, row, job, at, action)
+    _carry_out(fabric, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
-def _carry_out(links: Packets, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: int, action: int) -> None:
+def _carry_out(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
-    packet = links.packet[p]
+    packet = fabric.packet[p]
     if action & rule.DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
-        free_packet(links, p)
+        free_packet(fabric, p)
         return
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
-    out = new_message(links) if action & rule.READ else -1
+    out = new_message(fabric) if action & rule.READ else -1
     if chunk >= 0 and action & (rule.OVERWRITE | rule.ADD):
         told = action & (rule.OVERWRITE | rule.ADD | rule.READ)
-        note(links, jobs, told, at, packet["worker"], chunk, packet["message"], out)
+        note(fabric, jobs, told, at, packet["worker"], chunk, packet["message"], out)
     elif chunk >= 0 and action & rule.READ:
-        note(links, jobs, rule.READ, at, -1, chunk, -1, out)
+        note(fabric, jobs, rule.READ, at, -1, chunk, -1, out)
     if not action & rule.READ:
-        free_packet(links, p)
+        free_packet(fabric, p)
         return
     packet["message"], packet["worker"] = out, -1
     packet["flags"] &= s.ALL_FLAGS ^ (s.FIRST | s.ECN_MARKED)
@@ -242,15 +243,15 @@ def _carry_out(links: Packets, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: i
     if action & rule.SENDER:
         packet["kind"] = s.RESULT
         packet["flags"] |= s.REPLY
-        send(links, p, row["down"] + links.stream[packet["stream"]]["child"])
+        send(fabric, p, row["down"] + fabric.stream[packet["stream"]]["child"])
     elif action & (rule.ALL | rule.UP):
         if action & rule.ALL:
             packet["kind"] = s.RESULT
         if row["unit"] >= 0:
             jobs.slot[at]["in_unit"] = not job["shared"]
-            send(links, p, row["unit"])
+            send(fabric, p, row["unit"])
         else:
-            _leave_switch(links, p, row)
+            _leave_switch(fabric, p, row)
 
 
 @njit_norefcount
@@ -269,21 +270,21 @@ def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) 
 
 
 @njit_norefcount
-def _leave_switch(links: Packets, p: int, row: s.Row) -> None:
+def _leave_switch(fabric: Fabric, p: int, row: s.Row) -> None:
     """Send a sum to the parent, or a result to every child."""
-    if links.packet[p]["kind"] == s.RESULT:
-        _to_children(links, p, row)
+    if fabric.packet[p]["kind"] == s.RESULT:
+        _to_children(fabric, p, row)
     else:
-        send(links, p, row["up"])
+        send(fabric, p, row["up"])
 
 
 @njit_norefcount
-def _to_children(links: Packets, p: int, row: s.Row) -> None:
+def _to_children(fabric: Fabric, p: int, row: s.Row) -> None:
     for stream in range(row["down"], row["down_end"] - 1):
-        copy = take_packet(links)
-        links.packet[copy] = links.packet[p]
-        send(links, copy, stream)
-    send(links, p, row["down_end"] - 1)
+        copy = take_packet(fabric)
+        fabric.packet[copy] = fabric.packet[p]
+        send(fabric, copy, stream)
+    send(fabric, p, row["down_end"] - 1)
 
 
 @njit_norefcount

@@ -6,9 +6,8 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.aggregated.traffic_state import TIMEOUT
-from commsim.engine.packet.hosts.message_kernel import message_of
 from commsim.engine.packet.hosts.receiver_kernel import base_of
-from commsim.engine.packet.hosts.resend_kernel import forget_resend, resend
+from commsim.engine.packet.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
 from commsim.engine.packet.links.class_kernel import queue_in_order
 from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
@@ -34,7 +33,6 @@ from commsim.engine.packet.transports.credit_kernel import wanted
 from commsim.engine.packet.transports.dcqcn_kernel import on_notified
 from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from commsim.engine.packet.transports.nscc_kernel import measure
-from commsim.engine.packet.transports.timeout_kernel import on_round_trip, on_timeout, patience
 
 NS = 1000  # ps
 UNSENT = -1  # of a request, whose answer tells nothing of how long data take
@@ -47,7 +45,7 @@ def size_of(fabric: Fabric, f: int, number: int) -> int:
     flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     if number >= flow["first"]:
         return int(flow["last_size"] if number == flow["limit"] - 1 else mtu)
-    message = fabric.message[message_of(fabric, flow, number)]
+    message = fabric.message[_message_of(fabric, f, number)]
     return int(message["last_size"] if number == message["end"] - 1 else mtu)
 
 
@@ -57,7 +55,17 @@ def ends_message(fabric: Fabric, f: int, number: int) -> bool:
     flow = fabric.flow[f]
     if number >= flow["first"]:
         return bool(number == flow["limit"] - 1)
-    return bool(number == fabric.message[message_of(fabric, flow, number)]["end"] - 1)
+    return bool(number == fabric.message[_message_of(fabric, f, number)]["end"] - 1)
+
+
+@njit_norefcount
+def _message_of(fabric: Fabric, f: int, number: int) -> int:
+    """Return whose packet this is: of the message that has begun, or of one before it."""
+    flow = fabric.flow[f]
+    place = min(flow["message"], flow["end"] - 1)
+    while number < fabric.message[fabric.queue[place]]["first"]:
+        place -= 1
+    return int(fabric.queue[place])
 
 
 @njit_norefcount

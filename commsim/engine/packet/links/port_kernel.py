@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.links.class_kernel import queue_in_order, queued_of_class, take_first
+from commsim.engine.packet.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.engine.packet.links.loss_kernel import draw
-from commsim.engine.packet.links.pause_kernel import hold
 from commsim.engine.packet.links.posting_kernel import free_packet, post, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import (
