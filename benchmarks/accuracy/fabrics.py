@@ -24,7 +24,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.packet.run_state import RCCC
+from commsim.engine.packet.kinds import RCCC
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.host_messages import run_messages

@@ -16,9 +16,10 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.engine.packet.hosts.work import Layout
+from commsim.engine.packet.kinds import AT_HOST, BETWEEN
 from commsim.engine.packet.links.flapping import Flapping
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import AT_HOST, BETWEEN, PS, SAMPLE_ROW, Rows
+from commsim.engine.packet.packet_state import PS, SAMPLE_ROW, Rows
 from commsim.engine.packet.run_state import N_COUNTED
 from commsim.engine.packet.run_state import Fabric as Kernel
 from commsim.engine.packet.tables import Tables

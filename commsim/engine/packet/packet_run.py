@@ -17,19 +17,12 @@ from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.hosts.host_kernel import MARGIN, begin_run
 from commsim.engine.packet.hosts.host_kernel import run as run_kernel
 from commsim.engine.packet.hosts.work import Layout
+from commsim.engine.packet.kinds import CHANGE, DONE, FULL, TOO_LATE
 from commsim.engine.packet.links.link_tables import more_records, with_packets
 from commsim.engine.packet.links.pauses import deadlocked, named
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import (
-    CHANGE,
-    DONE,
-    FULL,
-    LAST_TIME,
-    NEVER,
-    PS,
-    TOO_LATE,
-)
+from commsim.engine.packet.packet_state import LAST_TIME, NEVER, PS
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.tables import Tables, with_more_packets
 

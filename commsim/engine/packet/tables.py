@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
+from commsim.engine.packet import kinds
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet import run_state as rows_of
 from commsim.engine.packet.aggregated.packet_plan import AggregationRows, aggregation_rows
-from commsim.engine.packet.aggregated.traffic_state import ADDED, Jobs
+from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.hosts.work import Layout, Work
 from commsim.engine.packet.links.link_tables import check_room, check_times, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
@@ -78,7 +79,7 @@ def build(
     state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
-    firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
+    firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
         state[name] = first
     stream, route = _streams(ways, work, of_jobs)
@@ -142,7 +143,7 @@ def _links(
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     to_switch[n_hosts : n_hosts + ways.n_ports] = False
-    link["marks"][:n] = np.where(at_switch, np.where(to_switch, s.BETWEEN, s.AT_HOST), s.NO_MARKS)
+    link["marks"][:n] = np.where(at_switch, np.where(to_switch, kinds.BETWEEN, kinds.AT_HOST), kinds.NO_MARKS)
     return link, buffer
 
 
@@ -204,15 +205,15 @@ def _begin_flows(
 ) -> None:
     """Fill what flows have from the rules that they are under."""
     one: s.Rows = flow[which]
-    if not (how.on_path and rules["transport"] == rows_of.WINDOW and how.window is None):
+    if not (how.on_path and rules["transport"] == kinds.WINDOW and how.window is None):
         one["window"] = rules["window"]
     # windows of DCTCP and Swift grow as far as the network lets them
-    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (how.on_path and how.window)
+    grows = rules["transport"] in (kinds.DCTCP, kinds.SWIFT) and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
     one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
     # HPCC's first window is that of a round trip
     one["rate"], one["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
-    one["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
+    one["marked"] = 1.0 if rules["transport"] == kinds.DCQCN else 0.0
     one["flip"] = generator.integers(how.entropies, size=len(which))
     one["upper"] = generator.integers(MOST_ENTROPIES // how.entropies, size=len(which)) * how.entropies
     if how.balancing == "ecmp":

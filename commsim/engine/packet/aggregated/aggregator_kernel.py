@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet import kinds
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.links.posting_kernel import free_packet, send, take_packet
@@ -65,8 +66,8 @@ def slot_row(row: s.Row, job: s.Row, slot: int) -> int:
         Slot and version, as packets carry it.
     """
     if job["versions"] == 1:
-        return int(row["slots"] + (slot & ~s.VERSION))
-    return int(row["slots"] + 2 * (slot & ~s.VERSION) + (slot & s.VERSION != 0))
+        return int(row["slots"] + (slot & ~kinds.VERSION))
+    return int(row["slots"] + 2 * (slot & ~kinds.VERSION) + (slot & kinds.VERSION != 0))
 
 
 @njit_norefcount
@@ -119,13 +120,13 @@ def on_contribution(fabric: Fabric, jobs: Jobs, p: int) -> None:
         free_packet(fabric, p)
         return
     at = slot_row(row, job, packet["slot"])
-    shadow = slot_row(row, job, packet["slot"] ^ s.VERSION)
+    shadow = slot_row(row, job, packet["slot"] ^ kinds.VERSION)
     if job["skips_seen_check"]:
         jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
     before = jobs.slot[at]["seen"]
     action = rule.contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
     if action & (rule.OVERWRITE | rule.ADD):
-        marked = packet["flags"] & s.ECN_MARKED
+        marked = packet["flags"] & kinds.MARKED
         jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
         fabric.state["busy_slots"] += int(before == 0) - int(action & rule.READ != 0)
     else:
@@ -184,7 +185,7 @@ def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
         note(fabric, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
         fabric.state["duplicates"] += 1
-    if packet["flags"] & s.COLLIDED and fragment["slot"] < 0:
+    if packet["flags"] & kinds.COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
     if not rule.includes(jobs.workers, counted, row["all_workers"]):
@@ -192,8 +193,8 @@ def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
         return
     packet["message"], packet["worker"] = new_message(fabric), -1
     note(fabric, jobs, rule.READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
-    packet["kind"] = s.RESULT
-    packet["flags"] &= s.ALL_FLAGS ^ (s.RESENT | s.FIRST | s.COLLIDED)
+    packet["kind"] = kinds.RESULT
+    packet["flags"] &= kinds.ALL_FLAGS ^ (kinds.RESENT | kinds.FIRST | kinds.COLLIDED)
     packet["tag"] = fragment["slot"] + 1
     send(fabric, p, row["down"])
 
@@ -202,12 +203,12 @@ def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
 def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> None:
     packet = fabric.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
-    resent = packet["flags"] & s.RESENT != 0
+    resent = packet["flags"] & kinds.RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
     key, held = _key(row["job"], packet["number"]), set_of_packet(jobs, p)
     action = rule.claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
     if action & rule.COLLISION:
-        packet["flags"] |= s.COLLIDED
+        packet["flags"] |= kinds.COLLIDED
         fabric.state["collisions"] += 1
     if not action & (rule.OVERWRITE | rule.ADD | rule.DUPLICATE):
         send(fabric, p, row["up"])
@@ -216,7 +217,7 @@ def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> Non
     if action & rule.DUPLICATE:
         fabric.state["duplicates"] += 1
     else:
-        jobs.slot[at]["ecn"] |= packet["flags"] & s.ECN_MARKED != 0
+        jobs.slot[at]["ecn"] |= packet["flags"] & kinds.MARKED != 0
     _carry_out(fabric, jobs, p, row, job, at, action)
 
 
@@ -238,15 +239,15 @@ def _carry_out(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: i
         free_packet(fabric, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] &= s.ALL_FLAGS ^ (s.FIRST | s.ECN_MARKED)
-    packet["flags"] |= s.ECN_MARKED if jobs.slot[at]["ecn"] else 0
+    packet["flags"] &= kinds.ALL_FLAGS ^ (kinds.FIRST | kinds.MARKED)
+    packet["flags"] |= kinds.MARKED if jobs.slot[at]["ecn"] else 0
     if action & rule.SENDER:
-        packet["kind"] = s.RESULT
-        packet["flags"] |= s.REPLY
+        packet["kind"] = kinds.RESULT
+        packet["flags"] |= kinds.REPLY
         send(fabric, p, row["down"] + fabric.stream[packet["stream"]]["child"])
     elif action & (rule.ALL | rule.UP):
         if action & rule.ALL:
-            packet["kind"] = s.RESULT
+            packet["kind"] = kinds.RESULT
         if row["unit"] >= 0:
             jobs.slot[at]["in_unit"] = not job["shared"]
             send(fabric, p, row["unit"])
@@ -261,10 +262,10 @@ def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) 
         jobs.filled[at] = False
     if action & (rule.OVERWRITE | rule.ADD):
         action &= ~(rule.OVERWRITE | rule.ADD)
-        if not packet["flags"] & s.EMPTY:
+        if not packet["flags"] & kinds.EMPTY:
             action |= rule.ADD if jobs.filled[at] else rule.OVERWRITE
             jobs.filled[at] = True
-    packet["flags"] &= s.ALL_FLAGS ^ s.EMPTY
+    packet["flags"] &= kinds.ALL_FLAGS ^ kinds.EMPTY
     packet["size"] = job["bytes_first"]
     return int(action)
 
@@ -272,7 +273,7 @@ def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) 
 @njit_norefcount
 def _leave_switch(fabric: Fabric, p: int, row: s.Row) -> None:
     """Send a sum to the parent, or a result to every child."""
-    if fabric.packet[p]["kind"] == s.RESULT:
+    if fabric.packet[p]["kind"] == kinds.RESULT:
         _to_children(fabric, p, row)
     else:
         send(fabric, p, row["up"])
@@ -290,7 +291,7 @@ def _to_children(fabric: Fabric, p: int, row: s.Row) -> None:
 @njit_norefcount
 def _in_order(jobs: Jobs, row: s.Row, job: s.Row, child: int, packet: s.Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
-    place = row["order"] + child * job["window"] + (packet["slot"] & ~s.VERSION) // job["packets"]
+    place = row["order"] + child * job["window"] + (packet["slot"] & ~kinds.VERSION) // job["packets"]
     position = packet["position"]
     if position == 0:
         jobs.order[place] = 1

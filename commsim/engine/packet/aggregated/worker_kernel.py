@@ -11,9 +11,10 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.aggregated.aggregator_kernel import chunk_of, note, set_of_packet
 from commsim.engine.packet.aggregated.traffic_state import Jobs
+from commsim.engine.packet.kinds import CONTRIBUTION, ECN_CAPABLE, EMPTY, FIRST, MARKED, RESENT, VERSION
 from commsim.engine.packet.links.posting_kernel import free_packet, send, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Row
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.run_state import Fabric
 from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
@@ -56,7 +57,7 @@ def on_worker_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
     number = fabric.stream[packet["stream"]]["owner"]
     worker = jobs.worker[number]
     job = jobs.job[worker["job"]]
-    message, position, marked = packet["number"], packet["position"], packet["flags"] & ECN_MARKED != 0
+    message, position, marked = packet["number"], packet["position"], packet["flags"] & MARKED != 0
     place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     if entry["message"] != message or entry["done"]:

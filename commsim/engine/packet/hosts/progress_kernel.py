@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, TIMEOUT
 from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, give_up, request
+from commsim.engine.packet.kinds import ADDED, GO, RCCC, TIMEOUT
 from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import RCCC, Fabric
+from commsim.engine.packet.run_state import Fabric
 
 
 @njit_norefcount

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import IN_FLIGHT, SENDER_BITS, TO_RESEND
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import IN_FLIGHT, SENDER_BITS, TO_RESEND, Fabric
+from commsim.engine.packet.run_state import Fabric
 
 MAX_BACKOFF = 6
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import CONTRIBUTION
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import CONTRIBUTION, Row
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.run_state import Fabric
 
 SCALE = 1 << 16  # of keys: parts of a byte, for weights that are no whole numbers

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import ADAPTIVE, DATA, FLOWLET
 from commsim.engine.packet.links.loss_kernel import draw, mix
 from commsim.engine.packet.links.port_kernel import serve
-from commsim.engine.packet.packet_state import DATA
 from commsim.engine.packet.rule_kernel import rules_of_packet
-from commsim.engine.packet.run_state import ADAPTIVE, FLOWLET, N_FLOWLETS, Fabric
+from commsim.engine.packet.run_state import N_FLOWLETS, Fabric
 
 
 @njit_norefcount

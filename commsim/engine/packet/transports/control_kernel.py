@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY, Fabric
+from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports import (
     dcqcn_kernel,
     dctcp_kernel,

@@ -8,9 +8,9 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.engine.packet.kinds import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
-from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from commsim.routing.network_metrics import fabric_oversubscription

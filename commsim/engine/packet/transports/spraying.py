@@ -11,13 +11,13 @@ import numpy as np
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.engine.packet import run_state as tables
+from commsim.engine.packet import kinds
 from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Conditions, Fabric, usual_queues
 from commsim.engine.packet.transports.transports import Constants, Transport, transport_of
 
 BALANCINGS = {
-    "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
-    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET, "path": tables.PATH,
+    "ecmp": kinds.ECMP, "oblivious": kinds.OBLIVIOUS, "bitmap": kinds.BITMAP, "reps": kinds.REPS,
+    "mixed": kinds.MIXED, "adaptive": kinds.ADAPTIVE, "flowlet": kinds.FLOWLET, "path": kinds.PATH,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
 
