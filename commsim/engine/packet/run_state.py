@@ -53,8 +53,6 @@ PACKET_ROW = np.dtype(
 
 HOST_ROW = np.dtype(
     [
-        ("up", np.int32),  # links to and from its switch
-        ("down", np.int32),
         ("n_ready", np.int32),  # flows that wait for their turn in its queue
         ("pull_head", np.int32),  # messages to it that want credit
         ("pull_tail", np.int32),
@@ -197,7 +195,6 @@ STATE_ROW = np.dtype(
         ("seed", np.int64),  # of losses
         ("draws", np.uint64),  # state of the generator of all else
         ("n_hosts", np.int64),
-        ("n_switches", np.int64),
         ("n_edges", np.int64),  # switches with hosts
         ("n_classes", np.int64),  # of packets
         ("n_entropies", np.int64),  # of a flow at most
@@ -261,7 +258,7 @@ class Fabric(NamedTuple):
     salt : uint64[n_switches]
         Salt of each switch's hash.
     receiver, message, queue, first_successor, successor, adding, adder_free
-        Same as in :class:`commsim.engine.packet.aggregated.traffic_state.Flows`; `adder_free` by host.
+        Same as in :class:`commsim.engine.packet.hosts.work.Work`; when each node has added all, in ps.
     carried : int64[n_jobs * n_links], bytes
         Bytes of each job that left each link; empty where there is one job.
     mark, sent_at : uint8[n], int32[n]

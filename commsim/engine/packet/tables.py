@@ -76,7 +76,7 @@ def build(
     n_links, n_workers = len(link), len(of_jobs.jobs.worker)
     state = np.zeros(1, rows_of.STATE_ROW)[0]
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
-    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
+    state["n_hosts"], state["n_edges"] = n_hosts, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
     firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
@@ -224,7 +224,6 @@ def _begin_flows(
 def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> s.Rows:
     """Fill the hosts' table."""
     host = np.zeros(n_hosts, rows_of.HOST_ROW)
-    host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
     for name in ("pull_head", "idle_head"):
         host[name] = -1
     host["pacer"] = host["rate_at"] = s.NEVER

@@ -28,15 +28,13 @@ from commsim.engine.packet.links.port_kernel import (
     begin_sending,
     depart,
     enqueue,
-    free_packet,
     keeps_path,
     leave_queue,
     serve,
     start,
     take_high,
-    take_packet,
 )
-from commsim.engine.packet.links.posting_kernel import post_first
+from commsim.engine.packet.links.posting_kernel import free_packet, post_first, take_packet
 from commsim.engine.packet.links.switch_kernel import choose
 from commsim.engine.packet.links.wheel_kernel import next_event, schedule
 from commsim.engine.packet.packet_state import LAST_TIME, NEVER

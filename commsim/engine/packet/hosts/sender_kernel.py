@@ -9,7 +9,8 @@ from commsim.engine.packet import kinds
 from commsim.engine.packet.hosts.receiver_kernel import base_of
 from commsim.engine.packet.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
 from commsim.engine.packet.links.class_kernel import queue_in_order
-from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
+from commsim.engine.packet.links.port_kernel import follow, go_out
+from commsim.engine.packet.links.posting_kernel import take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.rule_kernel import rules_for

@@ -13,13 +13,11 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet import kinds
 from commsim.engine.packet.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.engine.packet.links.loss_kernel import draw
-from commsim.engine.packet.links.posting_kernel import free_packet, post, take_packet
+from commsim.engine.packet.links.posting_kernel import free_packet, post
 from commsim.engine.packet.links.wheel_kernel import schedule
 from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.rule_kernel import rules_for, rules_of_packet
 from commsim.engine.packet.run_state import Fabric
-
-__all__ = ["free_packet", "take_packet"]
 
 
 @njit_norefcount

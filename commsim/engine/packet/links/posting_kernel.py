@@ -25,7 +25,7 @@ def free_packet(fabric: Fabric, p: int) -> None:
 
 @njit_norefcount
 def send(fabric: Fabric, p: int, stream: int) -> None:
-    """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over.
+    """Send a packet over a stream: the main loop puts it into the first queue when the event is over.
 
     Parameters
     ----------

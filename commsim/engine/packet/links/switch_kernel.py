@@ -28,7 +28,7 @@ def choose(fabric: Fabric, switch: int, p: int) -> int:
     one, state = fabric.packet[p], fabric.state
     target = one["target"]
     if fabric.edge_switch[target] == switch:
-        return int(fabric.host[target]["down"])
+        return int(state["n_hosts"] + target)
     row = switch * state["n_edges"] + fabric.edge[target]
     first, count = fabric.way[row], fabric.way[row + 1] - fabric.way[row]
     if count == 1:

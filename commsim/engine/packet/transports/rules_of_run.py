@@ -90,7 +90,7 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     Parameters
     ----------
     network, ways, spraying
-        Same as in :func:`commsim.engine.packet.packet_run.build`.
+        Same as in :func:`commsim.engine.packet.tables.build`.
     flaps : bool
         Whether links go down, so that packets are lost.
     """
