@@ -127,7 +127,8 @@ def _links(
 ) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
-    check_room(network, spraying.fabric, laid, of_jobs.largest)  # one that never fits would be repeated for ever
+    sizes = [of_jobs.jobs.job[name].max(initial=0) for name in ("bytes_first", "bytes_middle", "bytes_last")]
+    check_room(network, spraying.fabric, laid, int(max(sizes)))  # what never fits would be repeated for ever
     n, n_hosts, unit = len(laid), len(ways.hosts), of_jobs.unit
     link: s.Rows = s.zeros_on_lines(n + len(unit), s.LINK_ROW)
     link[:n], link[n:] = laid[ways.links], unit

@@ -99,15 +99,12 @@ class AggregationRows(NamedTuple):
         Ways of their packets, behind those of flows; the links of each, by the network's numbers, then units.
     unit : LINK_ROW[n]
         Aggregation units, as links behind all others.
-    largest : int, bytes
-        Size of the largest packet.
     """
 
     jobs: m.Jobs
     stream: s.Rows
     hops: NDArray[np.int64]
     unit: s.Rows
-    largest: int
 
 
 def aggregation_rows(
@@ -131,15 +128,13 @@ def aggregation_rows(
     """
     network, routes = laid.network, laid.work.routes
     check_times(network, sum(float(job.messages().sum()) * job.system.message_bytes * len(job.workers) for job in jobs))
-    first_hop, largest = sum(len(way.link) for way in routes), 0
-    draft = Draft(network.n_links, reverse_links(network), len(routes) * len(laid.work.flow), first_hop)
+    first_stream, first_hop = len(routes) * len(laid.work.flow), sum(len(way.link) for way in routes)
+    draft = Draft(network.n_links, reverse_links(network), first_stream, first_hop)
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
         draft.priority = int(rank)
         _add_job(draft, number, job)
-        row = draft.job[-1]
-        largest = max(largest, *(int(row[name]) for name in ("bytes_first", "bytes_middle", "bytes_last")))
-    return _tables(draft, largest)
+    return _tables(draft)
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -283,7 +278,7 @@ def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
     return found
 
 
-def _tables(draft: Draft, largest: int) -> AggregationRows:
+def _tables(draft: Draft) -> AggregationRows:
     unit = idle_links(len(draft.units))
     unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
     entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
@@ -311,9 +306,7 @@ def _tables(draft: Draft, largest: int) -> AggregationRows:
         "filled": np.zeros(draft.n_slots if draft.rounds else 0, np.bool_),
     }
     jobs = m.Jobs(**{name: s.on_lines(table) for name, table in tables.items()}, workers=workers)
-    return AggregationRows(
-        jobs, np.array(draft.stream, s.STREAM_ROW), np.array(draft.route, np.int64), unit, largest
-    )  # fmt: skip
+    return AggregationRows(jobs, np.array(draft.stream, s.STREAM_ROW), np.array(draft.route, np.int64), unit)
 
 
 def _sets_of_workers(draft: Draft, n_fragments: int, server: Any) -> NDArray[np.uint64]:
