@@ -45,14 +45,16 @@ line leaves smaller sizes out, all others have them.
 Misses with a known reason: `vidur_*` below 1 MB where rank 0's own host was the slowest, so that its kernels did not
 wait; `alps_*` (Slingshot): the steps at which NCCL leaves LL are not those of NCCL's estimate, and one or two rows each
 on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have two times at small sizes,
-7 and 16 us; `h100_2x1_ar_tree` used Simple where LL128 is expected; `cw_a100_16x8_ar` is what four NICs of 100 Gbit/s
-would give, and its operator's have 200; `oci_a100_2x8_ar_jp` is the untuned twin of `oci_a100_2x8_ar_oke`: its command
-has all 16 ports, and one queue pair a connection, so that a connection is one flow; `cw_a100_4x8_ar` reaches 59 GB/s
-with CollNet, and `cw_x_4x8_ar` on the same kind of hosts 82, as predicted.
-Misses of ours: CollNet from 512 KiB to 8 MiB, trees over 20 racks (`cw_gb200_360x4_ar`), NVLink SHARP over two racks
-below 4 GiB (20 to 27 %), rings of 1,024 ranks (`h100_128x8_ar_ring_ll128`), messages of 128 KiB to 1 MiB that the CPU
-copies (EFA before P4d), NCCL 2.4, LL of 1 to 4 MiB on EFA (`aws_g7e`), the size at which PCIe machines leave LL (1 MiB
-on RTX PRO 6000).
+7 and 16 us; `cw_a100_16x8_ar` is what four NICs of 100 Gbit/s would give, and its operator's have 200;
+`h100_2x8_ar_k8s` is what a ring gives, and nothing says that one was forced; `oci_a100_2x8_ar_jp` is the untuned twin
+of `oci_a100_2x8_ar_oke`: its command has all 16 ports, and one queue pair a connection, so that one is one flow;
+`cw_a100_4x8_ar` reaches 59 GB/s with CollNet, and `cw_x_4x8_ar` on the same kind of hosts 82, as predicted.
+Misses of ours: CollNet from 32 KiB to 8 MiB, 512 MiB on 20 racks (`cw_gb200_360x4_ar`: NCCL's estimate takes NVLink
+SHARP, and a tree was measured), NVLink SHARP over two racks below 4 GiB (20 to 27 %), rings of 1,024 ranks
+(`h100_128x8_ar_ring_ll128`), LL128 in trees of A100 from 128 to 512 KiB, NCCL 2.4, LL of 1 to 4 MiB on EFA (`aws_g7e`:
+four channels would give it, two are expected), the size at which PCIe machines leave LL (1 MiB on RTX PRO 6000).
+
+A table that names no release is taken to have the newest of its day (`benchmarks/nccl_tables/releases.py`).
 
 What each mechanism is worth stands in [nccl.md](nccl.md).
 """

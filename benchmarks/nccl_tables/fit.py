@@ -54,7 +54,8 @@ TABLES = {
 MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",), "sockets": ("copy",)}
 # What is not: of Simple over InfiniBand only rows of 512 MiB depend, so that NCCL's own 14 us stay (tuning.cc). Over
 # sockets the CPU's copies bound a rank, long before the NIC; what TCP leaves of slow ports is measured (nccl_real.md).
-LESS = {"infiniband": ("hop_simple",), "sockets": ("efficiency",)}
+# P5's large calls wait for NVLink SHARP and not for EFA, so that its NICs are taken whole.
+LESS = {"infiniband": ("hop_simple",), "efa2": ("efficiency",), "sockets": ("efficiency",)}
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.nccl_tables.host_pace import FITTED_ON, host_pace
+from benchmarks.nccl_tables.releases import newest_by
 from collectives.nccl.call import NEWEST, OLDEST
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
@@ -33,7 +34,7 @@ from commsim.software.nccl.site import efa_of
 
 SMALLEST = 1024
 # What is assumed of a table without a version; its interval is one over releases.
-NO_VERSION = "NCCL 2.27"
+NO_VERSION = "the newest NCCL of its day"
 # GPUs by what a machine is called, the first that matches: generation, and whether PCIe is all that joins them.
 GPUS = (
     (r"rtx pro 6000|rtx 6000d|g7e", "blackwell", True), (r"\bg?b[23]00|hgxb|blackwell", "blackwell", False),
@@ -190,6 +191,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     version = _version(line["nccl_version"])
     if version is None:
         assumed.append(NO_VERSION)
+        version = newest_by(line["date"])
     hosts, per_host = int(line["n_hosts"]), int(line["gpus_per_host"])
     n_nodes = hosts
     if "mnnvl" in words:
@@ -210,11 +212,11 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
         ring, here = setting.channels["ring"], hosts * per_host // n_nodes
         inner = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, link, here))
         setting = replace(setting, collnet=True, channels=setting.channels | {"collnet": inner})
-    major, minor = (version or (2, 27))[:2]
+    major, minor = version[:2]
     setting = replace(setting, version=max(min((major, minor), NEWEST), OLDEST))
     least = re.search(r"min (\d+) channels", line["notes"])
     return Site(
-        setting, link, is_pcie, nic * n_nics, network, version or (2, 27), int(least[1]) if least else 0,
+        setting, link, is_pcie, nic * n_nics, network, version, int(least[1]) if least else 0,
         "p2p_disable" not in line["notes"].lower(), max(1, n_nics), "kernel time" in line["notes"],
     )  # fmt: skip
 
@@ -268,8 +270,9 @@ def _setting(
     rings = packed_channels(gpu, inside, nic, n_nics, network) if n_nodes > 1 else packed_channels(gpu, inside)
     n_rings, rate = doubled(gpu, *rings)
     path = "PHB" if is_pcie else "NVL"
-    # A NIC behind the CPU: on GH200 by design, and where the plugin stages.
-    near = "PHB" if "phb" in words or "gpudirect off" in words or "no gpudirect" in words else "PIX"
+    # A NIC behind the CPU: on GH200 and GB200 by design (NVIDIA/nccl issue 1579), and where the plugin stages.
+    behind = ("phb", "gpudirect off", "no gpudirect", "gb200")
+    near = "PHB" if any(one in words for one in behind) else "PIX"
     reported = REPORTED_LATENCY.get(network, 0.0)
     ring = Channels(n_rings, rate, rate if n_nodes > 1 else 0.0, reported, path, near)
     tree = replace(ring, intra=tree_intra(gpu, n_rings, rate, inside, per_node)) if n_nodes == 2 else ring

@@ -27,7 +27,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}{sharp}{slow}
+{root}{cycles}{sharp}{slow}{heads}
 Returns
 -------
 Schedule
@@ -46,6 +46,10 @@ _SHARP = """sharp : tuple of tuple of int, optional
     With an algorithm that adds in the network: for each rail the switch above each machine and then above each
     switch, -1 for the topmost, -2 for a switch of other rails. ``commsim run`` takes trees of shortest paths from the
     network. Default: one switch above all machines.
+"""
+_HEADS = """heads : int
+    GPUs of a machine that head a part of an all-reduce with CollNet direct. ``commsim run`` takes one for each NIC.
+    Default: 0, all of them.
 """
 _NCCL = {
     "slow": "slow : bool\n    Whether all rings together carry at most 12 GB/s: NCCL then gives them fewer threads, "
@@ -97,9 +101,10 @@ class Text:
         shared = _NCCL if library == "nccl" else _RCCL
         algorithms = ", ".join(f'"{name}"' for name in ("auto", *self.algorithms))
         root = f"root : int\n    {self.root}\n" if self.root else ""
+        adds = library == "nccl" and "collnet_direct" in self.algorithms
         return _DOC.format(
             summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root,
-            sharp=_SHARP if library == "nccl" and "collnet_direct" in self.algorithms else "", **shared,
+            sharp=_SHARP if adds else "", heads=_HEADS if adds else "", **shared,
         )  # fmt: skip
 
 
@@ -133,11 +138,12 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def adding(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        sharp: SharpTrees | None = None, slow: bool = False,
+        sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0,
     ) -> Schedule:  # fmt: skip
         asked = Asked(
-            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow
-        )
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
+            heads=heads,
+        )  # fmt: skip
         return launch(asked)
 
     kind = adding if "collnet_direct" in text.algorithms else rooted if text.root else build

@@ -20,6 +20,8 @@ STEPS = 8
 OLDEST, NEWEST = (2, 8), (2, 30)
 # Version of a call whose release nobody knows: the interval of its time is one over releases.
 ANY = "any"
+# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
+MAX_HEADS = 32
 # From this version on a call may have twice as many channels.
 MORE_CHANNELS, FEW, MANY = (2, 27), 32, 64
 
@@ -162,7 +164,7 @@ class Call:
     slow : bool
         Whether the rings together carry at most 12 GB/s, as over PCIe: then they have fewer threads.
     heads : int
-        Number of heads of NVLink SHARP: GPUs of a machine. 0 means ranks over nodes.
+        Number of heads of NVLink SHARP and CollNet direct: GPUs of a machine that own a part. 0 means ranks over nodes.
     slow_network : bool
         Whether NVLink SHARP over several nodes carries less than 150 GB/s.
 
@@ -204,5 +206,5 @@ class Call:
 
     @property
     def n_heads(self) -> int:
-        """Ranks of a node that each own a part of what NVLink SHARP adds."""
+        """Ranks of a node that each own a part of what the switch or the network adds."""
         return self.heads or max(1, self.n_ranks // self.n_nodes)

@@ -15,9 +15,9 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
 from ..dense.multi_ring import ring_order
-from .call import BY_RANK, NEWEST, Call, release_of
+from .call import BY_RANK, MAX_HEADS, NEWEST, Call, release_of
 from .mesh_rings import mesh_order
-from .nvls import write_nvls
+from .nvls import head_places, write_nvls
 from .pat import write_pat
 from .pieces import pieces_of
 from .rings import ring_all_reduce, ring_half
@@ -53,6 +53,8 @@ class Asked:
         Loops of each channel that are built, all full; 0 for those of the call.
     slow : bool
         Whether rings carry so little together that NCCL gives them fewer threads.
+    heads : int
+        GPUs of a machine that head a part with CollNet direct; 0 for all. NVLink SHARP has no more than 32.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Asked:
     sharp: SharpTrees | None = None
     loops: int = 0
     slow: bool = False
+    heads: int = 0
 
     @property
     def units(self) -> Machines:
@@ -91,21 +94,30 @@ class Asked:
         units = self.units
         if sorted(rank for unit in units for rank in unit) != list(range(self.n_ranks)) or not all(units):
             raise InputError(f"{self.name}: machines must hold each rank 0..{self.n_ranks - 1} exactly once")
+        algorithm = _one_of(self.algorithm, self.operation)
+        if not 0 <= self.heads <= len(units[0]):
+            raise InputError(f"{self.name}: heads must be 0 to the {len(units[0])} GPUs of a machine, got {self.heads}")
         try:
             return Call(
                 self.operation,
                 self.n_bytes,
                 self.n_ranks,
                 len(units),
-                _one_of(self.algorithm, self.operation),
+                algorithm,
                 "simple" if self.protocol == "auto" else self.protocol,
                 CHANNELS if self.channels is None else self.channels,
                 release_of(self.version),
                 slow=self.slow,
-                heads=len(units[0]),
+                heads=_heads(algorithm, self.operation, len(units[0]), self.heads),
             )
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
+
+
+def _heads(algorithm: str, operation: str, per_node: int, given: int) -> int:
+    if algorithm.startswith("nvls"):
+        return min(MAX_HEADS, per_node)
+    return given or per_node if algorithm == "collnet_direct" and operation not in BY_RANK else per_node
 
 
 def _one_of(algorithm: str, operation: str) -> str:
@@ -198,17 +210,18 @@ def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
     """Trees and chains, above which CollNet's network adds: helpers, its switches."""
     n, units = call.n_ranks, asked.units
     direct = call.algorithm == "collnet_direct"
-    heads = len(units[0]) if direct else 1
+    heads = call.n_heads if direct else 1
     if direct and len({len(unit) for unit in units}) > 1:
         raise InputError("algorithm=collnet_direct needs as many ranks in every machine")
     pieces = pieces_of(parts, 1, heads)
     if call.algorithm != "tree":
         network = read_sharp_trees(asked.name, asked.sharp, len(units))
         p = Program(n, pieces.width, n_helpers=network.shape[1] - len(units))
-        rails = range(heads) if direct else range(len(parts))
+        # Heads lie evenly among the GPUs, as NICs do.
+        rails = head_places(len(units[0]), heads) if direct else range(len(parts))
         above = [_below_network(units, network, rail, direct=direct) for rail in rails]
         if direct:
-            trees = [Tree(above[place], channel, place) for channel in range(len(parts)) for place in rails]
+            trees = [Tree(above[place], channel, place) for channel in range(len(parts)) for place in range(heads)]
         else:
             trees = [Tree(parent, channel) for channel, parent in enumerate(above)]
     else:
@@ -272,16 +285,16 @@ def _nvls(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
     if call.algorithm == "nvls_tree" and len(units) == 1:
         raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
     by_rank = call.operation in BY_RANK
-    pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
+    pieces = pieces_of(parts, call.n_ranks if by_rank else 1, 1 if by_rank else call.n_heads)
     trees = read_sharp_trees(name, asked.sharp, len(units))
     first = call.n_ranks + len(units)
     n_helpers = len(units) + (trees.shape[1] - len(units) if in_network else 0)
     p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=n_helpers)
     network = [
-        below_switches(trees[place % len(trees)], members, first, call.n_ranks + n_helpers)
-        for place, members in enumerate(zip(*units, strict=True))
+        below_switches(trees[place % len(trees)], [unit[place] for unit in units], first, call.n_ranks + n_helpers)
+        for place in head_places(len(units[0]), call.n_heads)
         if in_network
     ]
     up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
-    write_nvls(p, units, pieces, call.n_channels, up=up, down=down, network=network)
+    write_nvls(p, units, pieces, call.n_channels, up=up, down=down, network=network, n_heads=call.n_heads)
     return p.build()

@@ -28,7 +28,7 @@ Rows = tuple[NDArray[np.int64], ...]
 
 def write_nvls(
     p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool,
-    network: Sequence[Parents] = (),
+    network: Sequence[Parents] = (), n_heads: int = 0,
 ) -> None:  # fmt: skip
     """Write all loops.
 
@@ -45,18 +45,21 @@ def write_nvls(
     up, down : bool
         Whether the sum goes to the heads, and from the heads to all.
     network : sequence of int64[n_participants]
-        For each place of a machine, the parents in the tree of switches of a network that add what the heads there
+        For each head of a machine, the parents in the tree of switches of a network that add what the heads there
         have, -2 for those outside; empty: heads form a tree.
+    n_heads : int
+        GPUs of a machine that head a part of an all-reduce; 0 for all.
     """
     members = np.array([list(machine) for machine in machines])
     both = up and down
+    owners = members[:, head_places(members.shape[1], n_heads or members.shape[1])] if both else members
     trees = node_trees(len(machines))
     for loops, times in runs(pieces):
-        first, head, switch = _heads(members, loops, pieces, p.n_ranks, by_rank=not both)
-        channel = np.repeat([loop.channel for loop in loops], members.size)
-        count = np.repeat([loop.count for loop in loops], members.size)
+        first, head, switch = _heads(owners, loops, pieces, p.n_ranks, by_rank=not both)
+        channel = np.repeat([loop.channel for loop in loops], owners.size)
+        count = np.repeat([loop.count for loop in loops], owners.size)
         # Every GPU of a head's machine, once for each of the head's pieces.
-        machine = np.tile(np.repeat(np.arange(len(members)), members.shape[1]), len(loops))
+        machine = np.tile(np.repeat(np.arange(len(members)), owners.shape[1]), len(loops))
         everyone = members[machine].ravel()
         wide = {"count": np.repeat(count, members.shape[1]), "channel": np.repeat(channel, members.shape[1])}
         chunk, at = (np.repeat(column, members.shape[1]) for column in (first, switch))
@@ -68,11 +71,16 @@ def write_nvls(
             if network:
                 _in_network(p, loops, network)
             elif both and len(machines) > 1:
-                _between(p, members, loops, trees, n_channels, first, count)
+                _between(p, owners, loops, trees, n_channels, first, count)
             if down:
                 # On connections of their own: NCCL has other warps for it, so that nothing to be added waits behind.
                 p.copy(first, src=head, dst=switch, count=count, channel=channel + n_channels)
                 p.copy(chunk, src=at, dst=everyone, count=wide["count"], channel=wide["channel"] + n_channels)
+
+
+def head_places(n_gpus: int, n_heads: int) -> list[int]:
+    """Return the places in a machine of the GPUs that head a part: evenly among all, as NICs lie."""
+    return [place * n_gpus // n_heads for place in range(n_heads)]
 
 
 def _heads(members: NDArray[np.int64], loops: Sequence[Loop], pieces: Pieces, n_ranks: int, *, by_rank: bool) -> Rows:

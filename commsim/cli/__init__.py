@@ -25,7 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "predict how long collectives take on a network",
         "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
         "nccl": "print which algorithm and protocol NCCL chooses at each size, and why",
-        "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
+        "traffic": "simulate permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
         "bound": "print a lower bound on the time of any schedule, and each algorithm's distance from it",
         "synthesize": "make the fastest schedule for a network, with a proven lower bound",
     },
@@ -47,7 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "cluster": "replay a trace of jobs under published schedulers, with or without CASSINI's time shifts",
     },
     "many points and figures": {
-        "sweep": "compute many points over any parameters, resumable; find the cheapest topology",
+        "sweep": "vary any parameters over many points, and resume if interrupted; find the cheapest topology",
         "report": "write one offline page with the figures of a result or a sweep",
         "diff": "print two results or sweeps side by side, and where their runs differ",
         "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "schema": "print the JSON Schema of what a verb writes with --json",
     },
     "this machine": {
-        "warmup": "compile all kernels now, so that no command waits for the compiler",
+        "warmup": "compile all Numba kernels now, so that no command waits for the compiler",
         "doctor": "print what this machine supports",
     },
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, microseconds
+from commsim.limits import EXPECTED
 from commsim.real.connect import BACKENDS, reported_once, session
 from commsim.report.answer import Answer, Part, Table, remarks
 from commsim.report.render import keep, tell
@@ -40,6 +40,8 @@ VALIDATED = [
 ]  # fmt: skip
 # Columns of the verbose table only; a launcher's output has no width, and is read on a terminal.
 INTERVALS = ("p5", "p95", "low", "high", "note")
+# Part of the first pass after which its time is estimated.
+EARLY = 0.1
 
 
 class Config(WithJson):
@@ -71,7 +73,8 @@ def _calibrate(config: Config) -> Answer:
 
         before = disturbances(transport)
         calibration = Calibration(transport)
-        calibration.run(config.passes, _progress(transport, "calibrate", config.passes, " or more"))
+        progress = _progress(transport, "calibrate", config.passes, " or more")
+        calibration.run(config.passes, lambda: progress(0.0), progress)
         network = calibration.network()
         if transport.rank:
             return Answer()
@@ -86,17 +89,21 @@ def _calibrate(config: Config) -> Answer:
         return Answer(parts, _json(network.curves), config.flags() | {"n_ranks": transport.size}, more)
 
 
-def _progress(transport: Transport, verb: str, n_passes: int, or_more: str = "") -> Callable[[], None]:
-    """Return what rank 0 calls before each pass: from the second second on, it shows their number and the time."""
-    began, numbers = time.monotonic(), itertools.count(1)
+def _progress(transport: Transport, verb: str, n_passes: int, or_more: str = "") -> Callable[[float], None]:
+    """Return what ranks call before each pass, and with the part of it that is done: rank 0 shows passes and time."""
+    EXPECTED.is_shown = True  # a line of each rank with the time alone says less
+    began, number, is_early = time.monotonic(), 0, True
 
-    def before_pass() -> None:
-        number, took = next(numbers), time.monotonic() - began
-        if transport.rank == 0 and took >= 1:
-            whole = took / max(1, number - 1) * n_passes
+    def progress(part: float) -> None:
+        nonlocal number, is_early
+        number += part == 0
+        took, done = time.monotonic() - began, number - 1 + part
+        if transport.rank == 0 and took >= 1 and (part == 0 < done or (is_early and part >= EARLY)):
+            is_early = False
+            whole = took / done * n_passes
             tell(f"commsim {verb}: pass {number} of {n_passes}, {took:.0f} s of about {whole:.0f} s{or_more}")
 
-    return before_pass
+    return progress
 
 
 def disturbances(transport: Transport) -> list[str]:
@@ -194,9 +201,9 @@ def _validate(config: ValidateConfig) -> Answer:
         progress = _progress(transport, "validate", len(parts_of(iterations)))
 
         def before_pass() -> None:
-            progress()
+            progress(0.0)
             if calibration:
-                calibration.run_pass()
+                calibration.run_pass(progress)
 
         @functools.cache
         def network() -> Network | None:

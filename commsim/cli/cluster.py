@@ -45,7 +45,8 @@ class RunConfig(WithJson):
         help="run all policies (or those of --policy) twice: packed, and with CASSINI (or --placing)"
     )
     assume: str | None = flag(
-        metavar="FILE.toml", help="assumptions: models, types of GPUs, CPUs, hosts that inference lends, restart time"
+        metavar="FILE.toml",
+        help="assumptions: models, types of GPUs, CPUs, hosts lent by inference clusters, restart time",
     )
     largest: int | None = flag(
         metavar="GPUS", help="omit jobs with more GPUs than this (default: a job that cannot fit is an error)"

@@ -14,7 +14,7 @@ class Conversion(Flags):
 
     network: str | None = flag(
         metavar="NAME|FILE",
-        help="network for which a collective is built; also for ASTRA-sim's system layer and htsim's flows",
+        help="network for which a collective is built; required by ASTRA-sim's system layer and htsim's flows",
     )
     operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
 
@@ -32,8 +32,8 @@ class Writing(Conversion):
     to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); `formats` lists them")
     size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
     gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra")
-    min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses it (default: 0)")
-    max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses it (default: 1T)")
+    min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses the schedule (default: 0)")
+    max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses the schedule (default: 1T)")
     gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI")
 
 

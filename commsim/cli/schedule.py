@@ -255,12 +255,12 @@ COMMANDS = {
     "schedule import": Verb(
         ImportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "read a file of MSCCL, GOAL or Chakra, check it, and write an .npz file",
+        "read an MSCCL, GOAL or Chakra file, check it, and write an .npz file",
     ),
     "schedule export": Verb(
         ExportConfig,
         lambda config: convert_file(config, config.collective, config.output, config.ranks),
-        "write a file of MSCCL, GOAL, Chakra or htsim's flows",
+        "write an MSCCL, GOAL or Chakra file, or the flows for htsim",
     ),
     "schedule formats": Verb(Flags, lambda _: formats("schedule"), "list the formats of other tools"),
 }

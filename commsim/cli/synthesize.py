@@ -30,7 +30,8 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
-        metavar="KEY=VALUE,...", help="with ep_dispatch or ep_combine: its parameters; the bound is for that routing"
+        metavar="KEY=VALUE,...",
+        help="with ep_dispatch or ep_combine: its parameters; the bound is for these tokens and experts",
     )
     root: int = flag(default=0, metavar="RANK", help="root of the operation")
     time_limit: str | None = flag(metavar="TIME", help="start no new attempt after this time, such as 60s")
@@ -137,8 +138,8 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         repaired = microseconds(one.repaired), f"{one.repaired_cost:.3f}x"
         cells.append([f"{one.size}", one.running, microseconds(one.whole), *now, *repaired])
     title = (
-        "cost of the faults: whole is what is running without them, faults the same with them, repaired what is made "
-        "here with them"
+        "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
+        "that of the schedule made here, with them"
     )
     return [Table(FAULT_COLUMNS, cells, title)]
 

@@ -55,7 +55,9 @@ class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
     placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
     backend: str = flag(default="mpi", metavar="mpi|gloo", help="library that carries the messages")
-    no_calibration: bool = switched(help="predict only from the network's own numbers and headers")
+    no_calibration: bool = switched(
+        help="do not calibrate; predict from the given rates and latencies and the packet headers"
+    )
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
 
 
@@ -305,7 +307,7 @@ def down(config: DownConfig) -> Answer:
 
 
 COMMANDS = {
-    "testbed up": Verb(UpConfig, up, "build a network of namespaces, with its rates"),
+    "testbed up": Verb(UpConfig, up, "build a network of namespaces with the rates of its links"),
     "testbed run": Verb(RunConfig, run, "run collectives in a testbed for real, and compare with the prediction"),
     "testbed share": Verb(
         ShareConfig, run_shared, "run jobs on shared links of a testbed, with and without a time shift"

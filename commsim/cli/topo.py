@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Bytes at which no latency matters.
 LARGE = 2.0**60
 SCALED_CABLES = (
-    "oversubscription sets the rate of the cables between switches, not their number: one that fails takes away all "
-    "that it stands for; uplinks_per_spine sets the number of a leaf_spine's"
+    "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
+    "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
 )
 ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
@@ -268,17 +268,17 @@ def _preset_row(preset: Preset) -> dict[str, Any]:
 COMMANDS = {
     "topo list": Verb(ListConfig, list_topologies, "print the topologies, with their parameters"),
     "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
-    "topo check": Verb(CheckConfig, check, "check a network: errors by line, bounds on collectives"),
+    "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
     "topo import": Verb(
         ImportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "read a file of ASTRA-sim, GraphML, ns-3, SimAI or NCCL, and write a commsim network",
+        "read an ASTRA-sim, GraphML, ns-3, SimAI or NCCL file, and write a commsim network",
     ),
     "topo export": Verb(
         ExportConfig,
         lambda config: convert_file(config, config.topology, config.output),
-        "write a file of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
+        "write a file in the format of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
     ),
     "topo presets": Verb(
         PresetsConfig, presets, "list commercial machines and networks, or show one: rates and their sources"

@@ -12,6 +12,7 @@ from time import monotonic, process_time  # bound here: an emulated program has 
 from types import FrameType
 from typing import NoReturn
 
+from commsim.core.compiling.notices import compiled_s
 from commsim.interrupts import HEARD
 
 SILENT = 2.0  # seconds before the first line
@@ -38,7 +39,7 @@ def progress_shown(verb: str) -> Iterator[None]:
 
 
 def _show(verb: str, over: threading.Event) -> None:
-    began, used = monotonic(), process_time()
+    began, used, compiled = monotonic(), process_time(), compiled_s()
     if over.wait(SILENT):  # short commands need none of what is imported below
         return
     from commsim.limits import EXPECTED
@@ -48,7 +49,7 @@ def _show(verb: str, over: threading.Event) -> None:
     while not over.wait(wait):
         wait = BETWEEN
         elapsed = monotonic() - began
-        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds, EXPECTED.part)
+        text = line(verb, elapsed, EXPECTED.what, EXPECTED.seconds, EXPECTED.part, compiled_s() - compiled)
         if EXPECTED.is_shown:
             continue
         if sys.stderr.isatty():
@@ -61,7 +62,7 @@ def _show(verb: str, over: threading.Event) -> None:
         show_step()
 
 
-def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "") -> str:
+def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", compiled: float = 0.0) -> str:
     """Write a line of progress.
 
     Parameters
@@ -74,17 +75,21 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "") -
         Work that was declared, and its estimate; empty and 0 if none was.
     part : str
         Which of several parts of the command it is.
+    compiled : float
+        Seconds of `elapsed` in which kernels were compiled; the estimate is one of the work without them.
     """
     from commsim.limits import duration
 
+    so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
+
     if part:
-        return f"commsim {verb}: {part}; {duration(elapsed)} so far; Ctrl-C ends it"
+        return f"commsim {verb}: {part}; {so_far}; Ctrl-C ends it"
     if not what:
-        return f"commsim {verb}: {duration(elapsed)} so far; Ctrl-C ends it"
+        return f"commsim {verb}: {so_far}; Ctrl-C ends it"
     about = f"about {duration(seconds)}"
-    if elapsed > seconds:  # the estimate was too short, and says nothing of what is left
+    if elapsed - compiled > seconds:  # the estimate was too short, and says nothing of what is left
         about = f"more than the {duration(seconds)} estimated"
-    return f"commsim {verb}: {what}, {about}; {duration(elapsed)} so far; Ctrl-C ends it"
+    return f"commsim {verb}: {what}, {about}; {so_far}; Ctrl-C ends it"
 
 
 def end_on_signals() -> None:

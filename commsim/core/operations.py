@@ -11,7 +11,7 @@ the whole array.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +28,7 @@ from .layouts import (
     n_blocks,
     to_experts,
 )
+from .units import format_size
 
 Holder = Literal["all", "root", "home", "blocks"]
 
@@ -145,6 +146,19 @@ def operation(name: str) -> Operation:
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"unknown operation {name!r}; {hint}known: {', '.join(sorted(OPERATIONS))}")
     return OPERATIONS[name]
+
+
+def meaning_of_size(name: str, n_ranks: int, sizes: Sequence[float]) -> str:
+    """Describe, after a comma, what a size is of where a rank has only a part of it; empty for other operations."""
+    op = OPERATIONS.get(name)
+    if op is None or op.layout != "none":
+        return ""
+    part = format_size(sizes[0] / n_ranks) if len(sizes) == 1 else f"1/{n_ranks}"
+    if op.starts == "blocks":
+        return f", size of a rank's array ({part} to each rank)"
+    if op.starts == "home":
+        return f", size of all ranks together ({part} a rank)"
+    return f", size of the whole array ({part} to each rank)" if op.ends == "home" else ""
 
 
 def no_bytes(name: str) -> str:

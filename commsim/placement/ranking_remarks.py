@@ -76,7 +76,7 @@ def other_paths(key: str, seed: int, scores: Sequence[float], others: Sequence[i
     of_best = low if low == high else f"{low} to {high}"
     return [
         f"paths are chosen by a hash: with seeds {seed} to {seed + OTHER_SEEDS} candidate 1 has a {key} of "
-        f"{of_best}, with start times found anew for each, and jobs contend on other links in {_named(others)}"
+        f"{of_best} (start times are found anew for each), and jobs contend on other links in {_named(others)}"
     ]
 
 
@@ -140,9 +140,9 @@ def estimated(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> list[
     if all(slowdown(jobs, candidate) <= 1 + _SAME for candidate in shared):
         return []
     return [
-        "slowdown and iteration times are estimates, of phases that collide at the start times: that a phase which is "
-        "late collides with others is left out, and most jobs lose more (random clusters: 1.9 times as much, the "
-        "median); --check simulates"
+        "slowdown and iteration times are estimates from the phases that collide at the start times: collisions of "
+        "late phases are left out, so most jobs lose more (median of random clusters: 1.9 times as much); --check "
+        "simulates them"
     ]
 
 

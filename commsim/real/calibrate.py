@@ -76,23 +76,35 @@ class Calibration:
         self._passes: list[dict[Step, list[float]]] = []
         self.busy: list[float] = []
 
-    def run_pass(self) -> None:
-        """Time every step once, and those that are short several times."""
+    def run_pass(self, done: Callable[[float], None] = lambda _: None) -> None:
+        """Time every step once, and those that are short several times; `done` is told the part of the pass."""
+        n_short = sum(step.is_short for step in self._steps)
+        n_timed, of = 0, len(self._steps) + (SHORT_TIMES - 1) * n_short
         meter, times = Busy(self.transport), dict[Step, list[float]]()
         for again in range(SHORT_TIMES):
             for step in self._steps:
                 if again == 0 or step.is_short:
                     times.setdefault(step, []).append(time_step(self.transport, step))
+                    n_timed += 1
+                    done(n_timed / of)
         self._passes.append(times)
         self.busy.append(meter.share())
 
-    def run(self, passes: int = PASSES, before_pass: Callable[[], None] = lambda: None) -> None:
-        """Make passes, and as many again as were disturbed, at most twice as many; all ranks call `before_pass`."""
+    def run(
+        self,
+        passes: int = PASSES,
+        before_pass: Callable[[], None] = lambda: None,
+        done: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """Make passes, and as many again as were disturbed, at most twice as many.
+
+        All ranks call `before_pass`, and `done` as :meth:`run_pass` does.
+        """
         while len(self.busy) < 2 * passes and sum(share <= QUIET for share in self.busy) < passes:
             if len(self.busy) >= passes and not any(share <= QUIET for share in self.busy):
                 return  # a machine that is never quiet will not become so
             before_pass()
-            self.run_pass()
+            self.run_pass(done)
 
     def network(self) -> Network:
         """Describe the machine by what was timed in the quiet passes; in all, and marked, where these are few."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from commsim.core.operations import OPERATIONS
+from commsim.core.operations import OPERATIONS, meaning_of_size
 from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
@@ -148,6 +148,8 @@ def parts_of(
         engines = f"{engines}, {told_transport(wish.transport)}"
     what = f"{counted(len(groups), 'group')} at once" if groups else counted(plan.schedules[0].n_ranks, "rank")
     costs = costs_in_title(plan.network, has_own_costs=plan.has_own_costs)
+    if not groups:
+        costs += meaning_of_size(results[0].operation, results[0].n_ranks, sorted({r.size for r in results}))
     parts = [
         *remarks(solution.derived),
         table_of(rows, f"{solution.scenario.name} on {plan.network.name}, {what}, engine {engines}, {costs}"),

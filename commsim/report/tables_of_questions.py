@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from commsim.core.operations import meaning_of_size
 from commsim.core.units import counted, format_size, microseconds
 from commsim.scenario.contenders import skipped
 from commsim.synthesis.bound import SIZES
@@ -204,7 +205,8 @@ def table_of_bounds(bounds: Sequence[LowerBound], sizes: Sequence[int], what: st
     """
     rows = [[f"{s}", where(b.anywhere), microseconds(b.time(s)), b.why(s)] for s in sizes for b in bounds]
     n_ranks = counted(bounds[0].n_ranks, "rank")
-    return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule")
+    size_of = meaning_of_size(bounds[0].operation, bounds[0].n_ranks, sizes)
+    return Table(BOUND, rows, f"{what}, {n_ranks}: lower bound on the time of any schedule{size_of}")
 
 
 def parts_of_bound(bound: LowerBound) -> list[Part]:
@@ -226,7 +228,8 @@ def table_of_synthesis(found: Synthesis) -> Table:
         for size in found.candidates
     ]
     where = f"{found.operation} on {found.network.name}, {counted(found.n_ranks, 'rank')}"
-    return Table(SYNTHESIS, rows, f"{where}, {costs_in_title(found.network)}")
+    size_of = meaning_of_size(found.operation, found.n_ranks, list(found.candidates))
+    return Table(SYNTHESIS, rows, f"{where}, {costs_in_title(found.network)}{size_of}")
 
 
 def crossovers_of_synthesis(found: Synthesis) -> list[Part]:

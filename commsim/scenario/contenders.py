@@ -60,8 +60,8 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
     if network.overhead.any() or network.recv_overhead.any() or min(sizes, default=SMALL) >= SMALL:
         return []
     return [
-        f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours ways "
-        "with many messages; an overhead of 1us is usual, commsim calibrate measures it"
+        f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours "
+        "algorithms with many messages; an overhead of 1us is usual, and commsim calibrate measures it"
     ]
 
 

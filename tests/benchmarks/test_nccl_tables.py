@@ -14,6 +14,7 @@ from benchmarks.nccl_tables.fit import TABLES, spread
 from benchmarks.nccl_tables.host_pace import PACE
 from benchmarks.nccl_tables.left_out import covered, left_out, system_of
 from benchmarks.nccl_tables.machines import read_tables
+from benchmarks.nccl_tables.releases import newest_by
 from commsim.core.errors import InputError
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import predict
@@ -62,6 +63,18 @@ def test_a_table_without_times_gives_them_by_its_bus_bandwidth(tmp_path):
     folder(tmp_path, a=(DGX, [(2**20, "", "", 70)]))
     ((size, time),) = read_tables(tmp_path)[0].rows
     assert time == pytest.approx(size * 14 / 8 / 70e9)
+
+
+@pytest.mark.parametrize(
+    ("date", "release"),
+    [("2022-07-05", (2, 12)), ("2023-2024", (2, 23)), ("<=2023", (2, 19)), ("2019", (2, 8)), ("2026-08", (2, 27))],
+)
+def test_a_table_that_names_no_release_has_the_newest_of_its_day(tmp_path, date, release):
+    folder(tmp_path, a=(DGX | {"nccl_version": "", "date": date}, [(1024, 15, "", "")]))
+    (table,) = read_tables(tmp_path)
+    assert table.site.version == release
+    assert not table.is_known
+    assert newest_by("2025-01/02") == (2, 25)
 
 
 def test_nics_that_only_the_fabric_s_words_name_are_taken_and_said(tmp_path):

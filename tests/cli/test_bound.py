@@ -142,3 +142,16 @@ def test_a_schedule_s_file_stands_beside_the_bound(commsim, tmp_path):
     ring, file = commsim.results(*argv)["results"]
     assert ring["time_s"] == pytest.approx(file["time_s"])
     assert commsim("bound", "--topology", "star:n_hosts=8", "--operation", "all_gather", "--collective", path).code == 2
+
+
+def test_the_title_says_what_a_size_is_of(commsim):
+    """The 1 MiB of an all-gather were taken for those of a rank, whose bound is 16 times as long."""
+    asked = ["--topology", "torus:dims=4x4", "-b", "1M", "-e", "1M"]
+    commsim("bound", *asked, "--operation", "all_gather")
+    assert commsim.out.count("size of all ranks together (64 KiB a rank)") == 1
+    commsim("run", *asked, "--operation", "reduce_scatter")
+    assert commsim.out.count("size of the whole array (64 KiB to each rank)") == 1
+    commsim("run", *asked[:2], "-b", "1M", "-e", "2M", "--collective", "direct_all_to_all")
+    assert commsim.out.count("size of a rank's array (1/16 to each rank)") == 1
+    commsim("run", *asked, "--collective", "ring_all_reduce")
+    assert "size of" not in commsim.out

@@ -13,6 +13,7 @@ from commsim.cli import calibrate
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.files.store import read_network, save
+from commsim.limits import EXPECTED
 from commsim.real.validate import Row, summary_of
 
 
@@ -198,12 +199,16 @@ def test_a_validate_that_is_killed_leaves_the_rows_that_it_measured(tmp_path: Pa
 def test_progress_says_of_how_many_passes_and_for_how_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter([100.0, 100.2, 112.0])
+    clock = iter([100.0, 100.2, 103.0, 103.1, 112.0])
     monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
-    before_pass = calibrate._progress(SimpleNamespace(rank=0), "validate", 10)
-    before_pass()
-    before_pass()
+    progress = calibrate._progress(SimpleNamespace(rank=0), "validate", 10)
+    progress(0.0)
+    progress(0.2)
+    assert capsys.readouterr().err == "commsim validate: pass 1 of 10, 3 s of about 150 s\n"
+    progress(0.4)
+    progress(0.0)
     assert capsys.readouterr().err == "commsim validate: pass 2 of 10, 12 s of about 120 s\n"
+    assert EXPECTED.is_shown, "every rank would show a line of its own"
 
 
 def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals() -> None:

@@ -180,3 +180,10 @@ def test_an_interruption_that_python_ignores_comes_again():
     """Python has callbacks in every import: what is raised in one is printed, and the command ran on."""
     run = subprocess.run([sys.executable, "-c", IGNORED], timeout=50, check=False, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (130, "")
+
+
+def test_time_of_compiling_is_not_time_of_the_work_that_was_estimated():
+    assert watch.line("run", 51.0, "simulating 120000 packets", 5.0, compiled=48.0) == (
+        "commsim run: simulating 120000 packets, about 5 s; 51 s so far, 48 s of them compiling; Ctrl-C ends it"
+    )
+    assert "more than the 5 s estimated" in watch.line("run", 54.0, "simulating 120000 packets", 5.0, compiled=48.0)

@@ -131,7 +131,7 @@ def test_a_phase_of_a_lower_rate_is_late_for_as_long_as_it_sends() -> None:
 def test_estimates_say_what_they_leave_out_and_simulations_do_not() -> None:
     jobs = [job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1)]
     by_check = {check: place_jobs(CLUSTER, jobs, check=check).notes for check in (False, True)}
-    assert any("late collides with others is left out" in note for note in by_check[False])
+    assert any("collisions of late phases are left out" in note for note in by_check[False])
     assert not any("estimates" in note for note in (*by_check[True], *place_jobs(CLUSTER, TWO).notes))
 
 
@@ -243,7 +243,7 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
         dataclasses.replace(one, placement=at) for one, at in zip(FULL, (("h0", "h1"), ("h2", "h3")), strict=True)
     )
     said = rank_placements(TWO_SPINES, {"near": near, "far": FULL}).notes[-1]
-    assert "candidate 1 has a score_mean of 1.0000, with start times found anew for each" in said
+    assert "candidate 1 has a score_mean of 1.0000 (start times are found anew for each)" in said
     assert said.endswith("jobs contend on other links in candidate 2")
 
 

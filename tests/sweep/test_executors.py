@@ -5,13 +5,14 @@ import io
 import os
 import signal
 import sys
+import types
 
 import pytest
 from under_mpiexec import under_mpiexec
 
 from commsim.files.whole_files import write_tree
 from commsim.sweep import run_sweep
-from commsim.sweep.executors import Pool, Serial, processors
+from commsim.sweep.executors import Pool, Serial, open_pool, processors
 from commsim.sweep.table import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -61,6 +62,18 @@ def test_a_worker_has_one_thread_and_the_driver_what_it_had(small, tmp_path, mon
     with open_pool("process", 1) as pool:
         assert pool.executor.submit(os.getenv, "NUMBA_NUM_THREADS").result() == "1"
     assert "NUMBA_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.parametrize(("waiting", "n"), [(0, 1), (3, 3)])
+def test_a_pool_of_mpi_has_as_many_workers_as_wait_for_work(monkeypatch, waiting, n):
+    futures = types.ModuleType("mpi4py.futures")
+    futures.MPIPoolExecutor = lambda: types.SimpleNamespace(num_workers=waiting, shutdown=lambda **_: None)
+    core = types.ModuleType("mpi4py.futures._core")
+    core.SharedPool = object()
+    for one in (types.ModuleType("mpi4py"), futures, core):
+        monkeypatch.setitem(sys.modules, one.__name__, one)
+    with open_pool("mpi", None) as pool:
+        assert pool.n_workers == n
 
 
 @pytest.mark.mpi

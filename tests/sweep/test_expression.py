@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.sweep.expression import Expression, lookup
+from commsim.sweep.expression import MAX_CHARACTERS, Expression, lookup
 
 POINT = {"collective.ranks": 64, "collective.size": 2.0**20, "collective.name": "ring_all_reduce", "topology.k": 8}
 
@@ -89,3 +89,9 @@ def test_a_filter_is_nested_at_most_fifty_deep():
     assert not holds("not " * 49 + "ranks > 1")
     with pytest.raises(InputError, match="nested more than 50 deep"):
         holds("not " * 50 + "ranks > 1")
+
+
+def test_a_filter_has_at_most_a_thousand_characters():
+    assert holds("ranks > 1".ljust(MAX_CHARACTERS))
+    with pytest.raises(InputError, match=f"at most {MAX_CHARACTERS} characters, got {MAX_CHARACTERS + 1}"):
+        holds("ranks > 1".ljust(MAX_CHARACTERS + 1))

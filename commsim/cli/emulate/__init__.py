@@ -42,8 +42,8 @@ class Config(WithJson, Faults, Costs):
     routing: str | None = flag(metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}")
     library: str | None = flag(
         metavar="NAME",
-        help="library whose rules choose algorithms: mpich (the default of MPI), open-mpi, gloo; PyTorch's default is "
-        "what `commsim run` uses",
+        help="library whose rules choose algorithms: mpich (default for MPI programs), open-mpi or gloo; the default "
+        "for PyTorch programs is to choose as `commsim run` does",
     )
     algorithm: tuple[str, ...] = repeated(
         metavar="OPERATION=NAME", help="algorithm of an operation, such as all_reduce=ring_all_reduce; repeatable"
@@ -73,7 +73,7 @@ class Config(WithJson, Faults, Costs):
     )
     clock: str = flag(
         default="virtual", choices=("virtual", "wall"),
-        help="what time.time, perf_counter and monotonic show the program: time on the network, or of this machine",
+        help="clock that time.time, perf_counter and monotonic read in the program: virtual, or that of this machine",
     )  # fmt: skip
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
     phases: str | None = flag(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 WRITTEN = ("output", "json", "csv", "draw", "plot", "report", "osu", "timeline", "pcap", "tuner_csv")
 NUMBERS = {"int": int, "float": float}
 # Headings of the help that come last, in this order; others stand before them.
-LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "questions", "faults",
-               "packets", "costs of messages", "output")  # fmt: skip
+LAST_TITLES = ("ranks", "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)", "what to predict",
+               "faults", "engine and packets", "costs of messages", "output")  # fmt: skip
 
 # One name per thing in all verbs: the usual names of flags that some verbs call by the word of their papers.
 USUAL_NAMES = {

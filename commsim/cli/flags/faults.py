@@ -45,7 +45,7 @@ class FaultsInTime(Flags):
     )
     rto: str | None = flag(
         metavar="TIME",
-        help="time after which a sender repeats a message that a flap lost, doubled each time (default: at once; "
+        help="time after which a sender retransmits a message that a flap lost, doubled each time (default: at once; "
         "testbed: TCP's)",
     )
 

@@ -20,13 +20,15 @@ PACKET_FLAGS = (
 class Spraying(Flags):
     """How hosts spread the packets of a message over paths."""
 
-    TITLE: ClassVar[str] = "packets"
+    TITLE: ClassVar[str] = "engine and packets"
     balancing: str | None = flag(
         metavar="NAME",
-        help="ecmp, spray (oblivious), bitmap, reps, mixed; adaptive, flowlet: the switch chooses (default of traffic: "
-        "mixed)",
+        help="how packets choose paths: ecmp, spray (oblivious), bitmap, reps or mixed; adaptive or flowlet, where "
+        "switches choose (traffic's default: mixed)",
     )
-    entropies: int | None = flag(metavar="E", help="paths that a message tries, a power of two (default: 128)")
+    entropies: int | None = flag(
+        metavar="E", help="number of paths that a message tries, a power of two (default: 128)"
+    )
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
     no_trimming: bool = switched(help="full queues drop packets instead of trimming them")
 
@@ -34,7 +36,7 @@ class Spraying(Flags):
 class Packets(Spraying):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
-    TITLE: ClassVar[str] = "packets"
+    TITLE: ClassVar[str] = "engine and packets"
     RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys((*PACKET_FLAGS, "payload", "header"), "packet")
     engine: str = flag(
         default="", metavar="NAME",
@@ -47,11 +49,12 @@ class Packets(Spraying):
     )
     transport: str | None = flag(
         metavar="NAME",
-        help="window (ideal), dctcp, dcqcn: over one path, or many with --balancing; nscc, rccc, eqds, ndp, swift, "
-        "hpcc, timely, patched_timely; NAME:key=value (default: window; traffic: nscc)",
+        help="window (ideal), dctcp or dcqcn, which use one path without --balancing; nscc, rccc, eqds, ndp, swift, "
+        "hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; traffic: nscc)",
     )
     window: str | None = flag(
-        metavar="SIZE", help="payload outstanding per flow (default of window: 2 bandwidth-delay products)"
+        metavar="SIZE",
+        help="payload outstanding per flow (default with --transport window: 2 bandwidth-delay products)",
     )
     ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1)")
     buffer: str | None = flag(
@@ -70,11 +73,12 @@ class Packets(Spraying):
     )  # fmt: skip
     ecn: str | None = flag(
         metavar="MIN[:MAX[:P]]",
-        help="marking: from MIN queued bytes with a probability up to P, from MAX always; 0B: never",
+        help="ECN: mark packets with a probability that rises to P between MIN and MAX queued bytes, and always above "
+        "MAX; 0B: never",
     )
     pause: str | None = flag(
         metavar="AT[:RESUME]",
-        help="PFC: pause a link, for each priority, when AT bytes from it wait in a switch; 0B: never",
+        help="PFC: pause a link, separately for each priority, when AT bytes from it wait in a switch; 0B: never",
     )
     loss: float | None = flag(
         type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"

@@ -65,7 +65,8 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     loops: str = flag(
         default="merged", choices=("merged", "literal"),
-        help="merged: equal links count once; literal: each counts, and candidates with loops are discarded",
+        help="loops in CASSINI's graph of jobs and links: merged: links with the same demands count once; literal: "
+        "each link counts, and candidates with loops are discarded",
     )  # fmt: skip
     rank_by: str = flag(
         default="mean", choices=("mean", "min", "weighted"), help="how the scores of the links are combined"
@@ -84,8 +85,8 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; agrees: the score is 1 exactly when no job's iterations become more than 0.1 %% "
-        "longer"
+        help="also simulate the jobs; prints `agrees`: whether the score is 1 exactly when no job's iterations become "
+        "more than 0.1 %% longer"
     )
 
 

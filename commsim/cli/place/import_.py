@@ -23,7 +23,7 @@ class Config(Flags):
     """All flags of ``commsim place import``."""
 
     file: str = flag("file", help="file to read")
-    source: str = flag("--from", required=True, choices=FABRICS + MACHINES, help="its format")
+    source: str = flag("--from", required=True, choices=FABRICS + MACHINES, help="format of the file")
     output: str = flag(
         "-o", required=True, metavar="FILE",
         help="network (.toml, .json, .npz); with --gpus-per-host a cluster (.toml, .json), and its network beside it",

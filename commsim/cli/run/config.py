@@ -81,7 +81,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
 class Questions(Flags):
     """What is asked beside the times of one collective."""
 
-    TITLE: ClassVar[str] = "questions"
+    TITLE: ClassVar[str] = "what to predict"
     RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(("datatype", "compressor", "synthesized", "tolerance"), "")
     datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="type of the elements")
     compressor: str | None = flag(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.operations import meaning_of_size
 from commsim.core.units import counted
 from commsim.report.answer import remarks
 from commsim.report.table_of_run import Row
@@ -48,6 +49,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     title = f"{config.operation} on {first.network.name}, {n_ranks}, engine {scenario.wish.engine}"
     costly = next((plan for plan in plans.values() if not isinstance(plan, AggregatedPlan)), first)
     title += f", {costs_in_title(costly.network)}"
+    title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [
         Row(result, plans[name].network, plans[name].schedule, config.datatype)

@@ -45,7 +45,7 @@ class Config(WithJson, Server):
     output: str | None = flag(metavar="FILE.npy", help="write the last sum")
     check: bool = switched(help="compare every sum with the sum of the drawn tensors of all ranks")
     slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
-    rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is sent again")
+    rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is retransmitted")
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
     stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")
     datagrams: str | None = flag(

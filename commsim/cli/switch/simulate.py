@@ -48,7 +48,7 @@ class Config(WithJson):
     pool_size: str | None = flag(metavar="N[,N...]", help="number of slots, in place of the system's own")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
-    rto: str | None = flag(metavar="TIME", help="time after which a worker repeats a packet")
+    rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")
     loss: str = flag(default="0", metavar="P[,P...]", help="probability that a link loses a packet, such as 1%%")
     loss_up: float | None = flag(type=share, metavar="P", help="probability on links from hosts, in place of --loss")
     loss_down: float | None = flag(type=share, metavar="P", help="probability on links to hosts, in place of --loss")

@@ -26,7 +26,7 @@ COMMANDS = {
     "workload reshard": Verb(
         parallel.ReshardConfig,
         parallel.run_reshard,
-        "move a piece of a tensor from one mesh to another: send-recv, all-gather, broadcast",
+        "predict moving a piece of a tensor between meshes by send-recv, all-gather or broadcast",
     ),
     "workload step": Verb(
         step.StepConfig,
@@ -36,12 +36,12 @@ COMMANDS = {
     "workload kv": Verb(
         transfers.KvConfig,
         transfers.run_kv,
-        "send a KV cache from prefill to decode ranks that divide the heads differently",
+        "predict sending a KV cache from prefill ranks to decode ranks that divide the heads differently",
     ),
     "workload weights": Verb(
         transfers.WeightsConfig,
         transfers.run_weights,
-        "push weights from trainer to inference ranks: directly, through chains, or as the best broadcast",
+        "predict sending weights from trainer to inference ranks: directly, through chains, or as a broadcast",
     ),
     "workload systems": Verb(
         systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
@@ -60,12 +60,12 @@ COMMANDS = {
     "workload import": Verb(
         ImportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "read a file of GOAL or Chakra, and write a graph of tasks",
+        "read a GOAL or Chakra file, and write a graph of tasks",
     ),
     "workload export": Verb(
         ExportConfig,
         lambda config: convert_file(config, config.source, config.output),
-        "write a graph of tasks, or the operations of each rank of GOAL or Chakra, for another tool",
+        "write a graph of tasks, or a GOAL or Chakra file, in the format of another tool",
     ),
     "workload formats": Verb(Flags, lambda _: formats("workload"), "list the formats of other tools"),
 }

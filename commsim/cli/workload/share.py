@@ -34,7 +34,8 @@ class Config(WithJson):
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
         metavar="JOB=N,...|crux",
-        help="priorities, for priority sharing; 0 is the highest (default: 0); crux: its paths and 8 levels",
+        help="priorities, for priority sharing; 0 is the highest (default: 0); crux: paths and 8 priority levels as "
+        "Crux assigns them",
     )
     mltcp: str | None = flag(
         metavar="slope=X,intercept=Y", help="parameters, for mltcp sharing (default: slope=4,intercept=0.25)"

@@ -50,7 +50,7 @@ class Config(WithPhases):
         metavar="OPERATION=NAME", help="collective to use on the network (default: rings); repeatable"
     )
     batch_time: str | None = flag(
-        metavar="TIME", help="computation time of one batch (backward pass and the usual share of forward)"
+        metavar="TIME", help="total computation time of one batch (default: that of the trace)"
     )
     compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
     compressor: str | None = flag(

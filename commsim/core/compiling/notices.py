@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from time import monotonic  # bound here: an emulated program has a clock of its own
 
 LONG = 1.0  # seconds of compiling before a line says so
 # What launchers set in each rank: only the first says anything.
@@ -13,6 +14,7 @@ _lock = threading.Lock()
 _open: set[object] = set()  # what is being compiled
 _told: set[str] = set()
 _timer: threading.Timer | None = None
+_began, _spent = 0.0, 0.0  # when the outermost kernel began to compile, and seconds of those before it
 
 
 def is_first_rank() -> bool:
@@ -36,8 +38,10 @@ def begin_compiling(what: object, why: str) -> None:
     why : str
         Reason, for the line.
     """
-    global _timer
+    global _timer, _began
     with _lock:
+        if not _open:
+            _began = monotonic()
         _open.add(what)
         if not _told and _timer is None and LONG > 0:
             _timer = threading.Timer(LONG, _tell, (why,))
@@ -49,12 +53,20 @@ def begin_compiling(what: object, why: str) -> None:
 
 def end_compiling(what: object) -> None:
     """Note that a kernel is compiled, with all kernels within it if it was the outermost."""
-    global _timer
+    global _timer, _spent
     with _lock:
+        if what in _open and len(_open) == 1:
+            _spent += monotonic() - _began
         _open.discard(what)
         if not _open and _timer is not None:
             _timer.cancel()
             _timer = None
+
+
+def compiled_s() -> float:
+    """Return the seconds that this process has spent compiling kernels so far."""
+    with _lock:
+        return _spent + (monotonic() - _began if _open else 0.0)
 
 
 def not_kept(why: str) -> None:

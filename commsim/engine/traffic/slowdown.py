@@ -18,10 +18,12 @@ SHARES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
 def busiest_host(network: Network, messages: Messages, framing: Framing) -> float:
-    """Bytes of the busiest host with headers, over its rate: no run is shorter, in seconds."""
-    wire = framing.on_wire(messages.nbytes)
-    port = network.bandwidth[np.argsort(network.src)][0]
-    return float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
+    """Largest time that a host needs for its bytes with headers, at its own rate: no run is shorter, in seconds."""
+    wire, ways = framing.on_wire(messages.nbytes), ways_of(network)
+    n = len(ways.hosts)
+    rate = network.bandwidth[ways.links[: 2 * n]].reshape(2, n)  # from each host, and to it
+    carried = np.stack([np.bincount(end, wire, minlength=n) for end in (messages.src, messages.dst)])
+    return float((carried / rate).max())
 
 
 def cumulative(values: Floats) -> dict[str, float]:

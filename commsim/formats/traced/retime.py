@@ -17,7 +17,7 @@ from .graph_of_ranks import TracedGraph
 from .growth import MAX_FACTOR, growing_groups, grown
 from .step import Step
 
-ASSUMED = "computation is that of the profile, pauses that no call explains included; ranks begin the step together"
+ASSUMED = "computation is that of the profile, including pauses that no call explains; ranks begin the step together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +105,5 @@ def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[st
     unseen = sum(wait.rule > 3 for step in steps for wait in step.waits)
     if unseen:
         n = counted(sum(len(step.waits) for step in steps), "call")
-        said.append(f"where {unseen} of {n} are waited for is by rule, since the profile shows no pause")
+        said.append(f"the profile shows no wait for {unseen} of {n}: a rule decides where the program waits for them")
     return said

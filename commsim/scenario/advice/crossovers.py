@@ -68,18 +68,38 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
         said.append(f"crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
     if not tried:
         return Found(None, tuple(said))
-    crossover = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
-    labels = {spec: group[0] for group in first.values() for spec in advice.partitioned[group]}
-    said.append(_density_sentence(crossover, labels.get(crossover.sparse, ""), dense.candidate.label))
-    high = crossover.high if crossover.high < float("inf") else None
-    row = {"low": crossover.low, "high": high, "before": crossover.sparse or None, "after": crossover.dense,
-           "without": untried}  # fmt: skip
+    each: dict[str, SparsePays] = {}
+    for label, group in reversed(first.items()):
+        if mine := [spec for spec in advice.partitioned[group] if spec in tried]:
+            each[label] = density_crossover(question, advice.ready, mine, dense.candidate.spec, dense.result.time)
+    longest = max(each, key=lambda label: each[label].high)
+    crossover = each[longest]
+    said.append(_density_sentence(crossover, longest, dense.candidate.label))
+    if others := [f"{label} {_until(pays)}" for label, pays in each.items() if label != longest]:
+        said.append(f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}")
+    row = _ends(crossover) | {
+        "before": crossover.sparse or None,
+        "after": crossover.dense,
+        "without": untried,
+        "each": {label: _ends(pays) for label, pays in each.items()},
+    }
     return Found(row, tuple(said))
 
 
+def _ends(pays: SparsePays) -> dict[str, float | None]:
+    """Return the interval as the JSON has it: there is no infinity."""
+    return {"low": pays.low, "high": pays.high if pays.high < float("inf") else None}
+
+
+def _until(pays: SparsePays) -> str:
+    if not pays.sparse:
+        return "never"
+    return f"up to {pays.low:.3g}" if pays.high < float("inf") else f"always up to {pays.low:.3g}"
+
+
 def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
-    if not sparse:
-        return f"sparse is never faster: {dense} is faster at every density from {crossover.low:.3g} on"
+    if not crossover.sparse:
+        return f"sparse is never faster: {dense} is faster at every density from {crossover.high:.3g} on"
     if crossover.high == float("inf"):
         return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
     within = f"between {crossover.low:.4g} and {crossover.high:.4g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class SparsePays:
 def density_crossover(
     question: Question, ready: Mapping[str, Plan], sparse: Iterable[str], dense: str, dense_time: float
 ) -> SparsePays:
-    """Find by bisection of the density's logarithm up to where some sparse way is faster.
+    """Find by interpolation and halving up to where some sparse way is faster.
 
     Parameters
     ----------
@@ -63,23 +64,38 @@ def density_crossover(
     if question.pattern == "disjoint":  # as many whole runs as each worker can have for itself
         highest = _n_runs(question) // question.n_workers / _n_runs(question)
 
-    def faster(spec: str, density: float) -> bool:
-        return at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE)
+    least = dense_time * (1 - TIE)
+
+    def time(spec: str, density: float) -> float:
+        return at_density(ready[spec], density).predict(question.size).time
 
     crossover = SparsePays(0.0, _lowest(question), "", dense)
     for spec in sparse:
         low, high = crossover.high, highest
-        if not faster(spec, low):
+        if (fast := time(spec, low)) >= least:
             continue
-        if faster(spec, highest):
+        if (slow := time(spec, highest)) < least:
             return SparsePays(highest, math.inf, spec, dense)
         asked = [density for density in sorted(question.densities) if low < density < high]
-        while asked or high > low * (1 + TOLERANCE):
+        for step in itertools.count():
+            if not asked and high <= low * (1 + TOLERANCE):
+                break
             middle = asked[len(asked) // 2] if asked else math.sqrt(low * high)
-            low, high = (middle, high) if faster(spec, middle) else (low, middle)
+            if not asked and step % 3 != 2:  # times are almost linear in the density; halving bounds the steps
+                middle = _between(low, high, (least - fast) / (slow - fast))
+            if (found := time(spec, middle)) < least:
+                low, fast = middle, found
+            else:
+                high, slow = middle, found
             asked = [density for density in asked if low < density < high]
         crossover = SparsePays(low, high, spec, dense)
     return crossover
+
+
+def _between(low: float, high: float, way: float) -> float:
+    """Interpolate, and step a little over the result, so that the interval closes from both ends."""
+    middle = low + way * (high - low)
+    return middle * (1 + TOLERANCE / 3 if middle * middle < low * high else 1 - TOLERANCE / 3)
 
 
 def can_search(prepared: Plan, question: Question) -> bool:

@@ -31,7 +31,7 @@ from commsim.software.nccl.call_costs import CallCosts, call_costs
 from commsim.software.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.of_network import Given, setting_of
-from commsim.software.nccl.prediction import EXCHANGES, Site, over_releases, usable_protocols
+from commsim.software.nccl.prediction import EXCHANGES, Site, direct_heads, over_releases, usable_protocols
 from commsim.software.nccl.rccl_costs import RcclCosts, costs_of
 from commsim.software.nccl.search import Setting
 from commsim.software.nccl.site import site_of
@@ -115,6 +115,8 @@ class NcclLaunch:
                 cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
                 chosen |= {"slow": True} if self.setting.has_slow_rings else {}
+                if cell.algorithm == "collnet_direct" and (site := self.known_site) is not None:
+                    chosen["heads"] = direct_heads(site, self.operation)
                 channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         if self.rccl is not None and self.operation in ALLOWED:

@@ -23,7 +23,7 @@ from commsim.core.network_queries import units
 from commsim.software.nccl.call_messages import Messages, messages_of, messages_of_exchange
 from commsim.software.nccl.choice import Cell
 from commsim.software.nccl.gpu_costs import costs
-from commsim.software.nccl.prediction import Site, call_of, cell_seconds, exchange_at, spread_of, ways_of
+from commsim.software.nccl.prediction import Site, call_of, cell_seconds, exchange_at, on_rails, spread_of, ways_of
 from commsim.software.nccl.steps import Ways
 
 # Rate of a link that is in nobody's way, bytes/s.
@@ -106,10 +106,13 @@ def _of_call(
 ) -> tuple[Messages, _Shares, float]:
     cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
     call = call_of(site, operation, cell, size, parameters.get("channels", 0))
+    if parameters.get("heads"):  # as the schedule has them
+        call = dataclasses.replace(call, heads=parameters["heads"])
     seconds = cell_seconds(site, ways, operation, cell, size, call)
+    ways = on_rails(site, ways, cell.algorithm)
     messages = messages_of(ways, call, seconds, site.link)
     whole = PROTOCOLS[cell.protocol].wire / PROTOCOLS[cell.protocol].payload
-    outside = ways.outside(cell.protocol) * whole / site.nics if ways.plugin is not None else 1.0
+    outside = ways.outside(cell.protocol) * whole / ways.nics if ways.plugin is not None else 1.0
     if cell.algorithm.startswith("nvls"):  # the switch is reached at the links' rate
         return messages, _Shares(1.0, outside), seconds
     inside = ways.inside(cell.protocol) * whole / site.link if np.isfinite(site.link) else 1.0

@@ -128,11 +128,11 @@ def paced(call: Call, loop: float, by_nic: float) -> float:
 
 
 def direct_time(ways: Ways, call: Call) -> float:
-    """Return the seconds of CollNet direct: each GPU heads a part, which it adds, sends out and returns to all.
+    """Return the seconds of CollNet direct: a GPU near each NIC heads a part, which it adds, sends out and returns.
 
-    A GPU's links carry what it gives to the other heads and what it returns to them, 2 (p - 1) / p of the bytes; its
-    channels copy each of these once; the NICs carry all bytes once, and the network adds. In an all-gather or a
-    reduce-scatter a head has the parts of its whole rail, and its links carry these to or from the other heads.
+    A head's links carry what it gives to the h - 1 other heads and what it returns to the p - 1 other GPUs, (h + p - 2)
+    / h of the bytes; its channels copy each of these once; the NICs carry all bytes once, and the network adds. In an
+    all-gather or a reduce-scatter all GPUs are heads and have the parts of their whole rail.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def direct_time(ways: Ways, call: Call) -> float:
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
     is_half = call.operation in BY_RANK
     ways_inside = 1 if is_half else 2
-    passed = (call.n_nodes if is_half else 2) * (heads - 1) * chunk
-    inside = n * passed / ways.inside("simple") * per_node / max(1, heads)
+    passed = (call.n_nodes * (heads - 1) if is_half else heads + per_node - 2) * chunk
+    inside = n * passed / ways.inside("simple")
     steady = both(2 * p.slice + passed / p.rate_simple, inside)
     hop = 0.0
     if ways.plugin is not None:

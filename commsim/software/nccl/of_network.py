@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collectives.nccl.call import NEWEST
+from collectives.nccl.call import MAX_HEADS, NEWEST
 from commsim.core.errors import InputError
 from commsim.core.machines.hardware import maker_of, read_hardware
 from commsim.core.network import Network
@@ -16,7 +16,6 @@ from commsim.software.nccl.machine_links import has_nvls, links_inside, links_ou
 
 from .search import (
     CHANNEL_GBS,
-    MAX_HEADS,
     REPORTED_LATENCY,
     SINCE_HOPPER,
     Assumption,

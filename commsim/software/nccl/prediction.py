@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
+from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
 
 from .choice import Cell, cells, fastest
 from .gpu_costs import Costs, Primitives, costs, spread_class
 from .in_switch import Exchange, direct_time, exchange_of, nvls_time, pat_time, send_of
 from .model_versions import MODELS
-from .search import LL_HOP_OF_SEVERAL, MAX_HEADS, PROTOCOLS, Setting
+from .search import LL_HOP_OF_SEVERAL, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
@@ -245,11 +245,23 @@ def ways_of(site: Site, known: Costs) -> Ways:
     )  # fmt: skip
 
 
+def on_rails(site: Site, ways: Ways, algorithm: str) -> Ways:
+    """Return the links of a place with the NICs that an algorithm's channels leave by.
+
+    Rings and trees have as many rails as the search found channels; those that are doubled later, or that a call has
+    more of, leave by the same NICs. A rack of 72 GPUs has 16 channels of 45 GB/s, and so 16 of its 72 NICs in use.
+    """
+    rails = site.setting.channels["ring"].n
+    if ways.plugin is None or algorithm not in ("ring", "tree", "collnet_chain") or rails >= ways.n_nics:
+        return ways
+    return replace(ways, nics=ways.nics * rails / ways.n_nics, n_nics=rails)
+
+
 def cell_seconds(
     site: Site, ways: Ways, operation: str, cell: Cell, size: int, call: Call | None = None
 ) -> float:  # fmt: skip
     """Return the time of a call with one algorithm and protocol."""
-    call = call or call_of(site, operation, cell, size)
+    call, ways = call or call_of(site, operation, cell, size), on_rails(site, ways, cell.algorithm)
     if cell.algorithm == "ring":
         return ring_time(ways, call)
     if cell.algorithm in ("tree", "collnet_chain"):
@@ -268,12 +280,23 @@ def call_of(site: Site, operation: str, cell: Cell, size: int, n_channels: int =
     if cell.algorithm.startswith("nvls"):
         heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
         usual = nvls_channels(where.gpu, where.n_nodes)
+    if cell.algorithm == "collnet_direct":
+        heads = direct_heads(site, operation)
     n_channels = n_channels or usual
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
         slow=where.has_slow_rings, heads=heads,
     )  # fmt: skip
+
+
+def direct_heads(site: Site, operation: str) -> int:
+    """Return the GPUs of a machine that head a part with CollNet direct: the nearest one of each NIC.
+
+    In an all-gather or a reduce-scatter each rank heads its own part.
+    """
+    per_node = site.setting.n_ranks // site.setting.n_nodes
+    return per_node if operation in BY_RANK else min(per_node, site.n_nics)
 
 
 def exchange_at(site: Site, ways: Ways, operation: str, size: int) -> Exchange:

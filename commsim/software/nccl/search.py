@@ -23,8 +23,6 @@ from commsim.core.errors import InputError
 # Of the rate of the best channels so far: below that the search tries no others.
 SLOWEST_TRIED = 0.49
 _FIT = 1e-9
-# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
-MAX_HEADS = 32
 # Kinds of paths, the shortest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")

@@ -162,6 +162,8 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
+    elif min(ways.n_nics, n) >= ways.per_node:  # each rank sends its share of the channels out, the others on
+        by_link *= (ways.per_node - 1) / ways.per_node
     wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
     hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
     sharing = ways.sharing(n)  # channels whose messages follow each other
@@ -219,15 +221,19 @@ def tree_time(ways: Ways, call: Call) -> float:
         by_nic = chunk * n / ways.outside(protocol) * (1 if in_network or call.n_nodes == 2 else 2)
         wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
         hop = ways.plugin.hop(protocol, wire, ways.nics_of(n))
-        hop += (ways.sharing(n) - 1) * ways.plugin.post
+        if call.n_nodes > 2:
+            hop += (ways.sharing(n) - 1) * ways.plugin.post
         if in_network:
             total += both(one + hop, by_nic)
         else:
-            total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic / 2)
+            # Where the CPU copies, each way the receiver copies the chunk after it has come.
+            copied = chunk * n / (2 * ways.plugin.copy * ways.per_node)
+            total += 2 * (call.n_nodes.bit_length() - 1) * (both(one + hop, by_nic / 2) + copied)
         # With more machines a GPU waits for both children before it sends, which nothing else fills; a network that
         # adds has no children.
         steady = max(steady, by_nic) if in_network or call.n_nodes == 2 else both(steady, by_nic)
-        # A chunk has a message from and to each child and the parent, which the proxy posts one after another.
-        peers = 1 if in_network or call.n_nodes == 2 else TREE_PEERS
-        steady = max(steady, 2 * peers * ways.sharing(n) * ways.plugin.post)
+        if not in_network and call.n_nodes > 2:
+            # A chunk has a message from and to each child and the parent, which the proxy posts one after another. With
+            # one neighbour no table shows it.
+            steady = max(steady, 2 * TREE_PEERS * ways.sharing(n) * ways.plugin.post)
     return total + (loops_of(part) - 1) * steady

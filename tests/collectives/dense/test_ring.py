@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
-from collectives.dense.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from collectives.dense.ring import gloo_segments, ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from commsim.core.checking.check import check
 
 
@@ -34,3 +34,12 @@ def test_a_hundred_thousand_ranks_take_a_few_rows_each(build):
 
 def test_a_ring_of_hundreds_is_proved_by_fingerprints():
     assert check(ring_all_reduce(300)).method == "fingerprint"
+
+
+@pytest.mark.parametrize("n_ranks", [2, 4, 7])
+@pytest.mark.parametrize("mebibytes", [1, 2, 2.5, 3, 8])
+def test_gloo_s_segments_are_the_fewest_of_at_most_a_mebibyte(n_ranks, mebibytes):
+    chunk = mebibytes * 2**20
+    n = gloo_segments(n_ranks, n_ranks * chunk)
+    assert chunk / n <= 2**20
+    assert n == 2 or chunk / (n - 1) > 2**20

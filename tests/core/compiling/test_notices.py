@@ -53,3 +53,20 @@ def test_of_the_ranks_of_a_launcher_only_the_first_says_it(monkeypatch, capfd):
     monkeypatch.setattr(notices, "_told", set())
     compiled()
     assert "compiling kernels" in capfd.readouterr().err
+
+
+def test_seconds_of_compiling_are_those_of_the_outermost_kernels(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(notices, "monotonic", lambda: now[0])
+    monkeypatch.setattr(notices, "_spent", 0.0)
+    for at, call, what, total in [
+        (1, notices.begin_compiling, "outer", 0), (3, notices.begin_compiling, "inner", 2),
+        (4, notices.end_compiling, "inner", 3), (6, notices.end_compiling, "outer", 5),
+        (8, notices.end_compiling, "read from the disk", 5), (9, notices.begin_compiling, "next", 5),
+    ]:  # fmt: skip
+        now[0] = at
+        call(what, *["once"][: call is notices.begin_compiling])
+        assert notices.compiled_s() == total
+    now[0] = 10
+    assert notices.compiled_s() == 6
+    notices.end_compiling("next")

@@ -15,7 +15,7 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.engine.flow import simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_plan import Job, JobConnections, plan_flows
 from commsim.engine.symmetry import classes, symmetry
 from commsim.engine.symmetry.pattern import Pattern, find_pattern
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
@@ -170,3 +170,14 @@ def test_a_pattern_is_one_repetition_only_where_repetitions_have_no_chunk_in_com
     assert pattern.times * len(pattern.transfers) == apart.n_transfers
     assert pattern.times == 64
     assert (whole.times, len(whole.transfers)) == (1, shared.n_transfers)
+
+
+def test_transfers_laid_out_before_have_the_same_pattern() -> None:
+    schedule = COLLECTIVES["ring_all_reduce"].build(8)
+    network = star(8)
+    pattern = find_pattern(schedule)
+    again = find_pattern(schedule, JobConnections(network, Job(schedule, place(network, 8)), None, 0))
+    assert pattern is not None
+    assert again is not None
+    for field in dataclasses.fields(Pattern):
+        np.testing.assert_array_equal(getattr(again, field.name), getattr(pattern, field.name))

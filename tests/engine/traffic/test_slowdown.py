@@ -1,5 +1,7 @@
 """Slowdowns: 1 for a message by itself, the number of senders in an incast, and never below 1."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from commsim.core.cost import Framing
 from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.host_messages import run_messages
 from commsim.engine.traffic.patterns import Messages, incast, permutation
-from commsim.engine.traffic.slowdown import alone, cumulative
+from commsim.engine.traffic.slowdown import alone, busiest_host, cumulative
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -61,3 +63,16 @@ def test_a_distribution_ends_with_the_slowest_and_rises():
     assert points["1"] == found.max()
     assert (found <= points["0.5"]).mean() >= 0.5
     assert found.min() >= 1.0 - 1e-9
+
+
+def test_the_busiest_host_is_the_one_that_needs_longest_at_its_own_rate():
+    network = star(4, RATE)
+    names = [network.link_name(i) for i in range(network.n_links)]
+    rate = network.bandwidth.copy()
+    rate[names.index("h2:switch0")], rate[names.index("switch0:h3")] = RATE / 2, RATE / 8
+    network = dataclasses.replace(network, bandwidth=rate)
+    bare = Framing(4096, 0)
+    sent = Messages(np.array([0, 2, 1]), np.array([1, 1, 0]), np.array([4096, 3 * 4096, 4096]), np.zeros(3))
+    assert busiest_host(network, sent, bare) == pytest.approx(6 * 4096 / RATE)  # host 2 sends 3 at half the rate
+    assert busiest_host(network, one(0, 3, 4096), bare) == pytest.approx(8 * 4096 / RATE)
+    assert busiest_host(network, one(3, 0, 4096), bare) == pytest.approx(4096 / RATE)

@@ -9,7 +9,7 @@ TEXT = """
 restart = "5s"
 [models.vgg16]
 compute = "100ms"
-speeds = {h100 = 3.0}
+speeds = {h100 = 3.0, slow = 0.5}
 [models.mine]
 size = "10MB"
 compute = "1ms"
@@ -33,7 +33,7 @@ def test_a_file_changes_rows_and_adds_some(tmp_path, cluster_of, replay):
     assumed = read_assumptions(written(tmp_path, TEXT))
     assert assumed.restart == 5.0
     assert (assumed.models["vgg16"].compute, assumed.models["vgg16"].size) == (0.1, MODELS["vgg16"].size)
-    assert assumed.models["vgg16"].speeds == {**MODELS["vgg16"].speeds, "h100": 3.0}
+    assert assumed.models["vgg16"].speeds == {**MODELS["vgg16"].speeds, "h100": 3.0, "slow": 0.5}
     assert assumed.models["mine"].size == 10e6
     assert assumed.models["bert"] == MODELS["bert"]
     from commsim.placement.clusters.machines import machines_of

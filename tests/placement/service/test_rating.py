@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
-from place_service import row, small_cluster
+from place_service import pod, row, small_cluster
+from pydantic import ValidationError
 
+from commsim.core.errors import InputError
 from commsim.placement.score import score_link
 from commsim.placement.service.guard import Refusal
-from commsim.placement.service.rating import Rater
-from commsim.placement.service.state import ClusterState, KnownJob, read_known_jobs
+from commsim.placement.service.models import HostPriority, Pod
+from commsim.placement.service.rating import MAX_POINTS, Rater
+from commsim.placement.service.state import MAX_GPUS_OF_POD, ClusterState, KnownJob, gpus_of_pod, read_known_jobs
 
 
 def known(*rows):
@@ -107,3 +110,30 @@ def test_a_job_of_which_a_part_is_placed_uses_the_links_of_that_part():
     used = {state.cluster.network.link_name(int(i)) for i in np.flatnonzero(state.use["new"])}
     assert used == {"h0:leaf0", "leaf0:spine0", "spine0:leaf1", "leaf1:h4",
                     "h4:leaf1", "leaf1:spine0", "spine0:leaf0", "leaf0:h0"}  # fmt: skip
+
+
+def test_links_that_any_other_job_uses_are_scored():
+    # Of two running jobs one is within rack 2, so that no link carries both.
+    rows = [row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0), row("near", 2, placement=["h8", "h9"])]
+    (asked,) = known(row(gpus=8, up=200.0))
+    rating = rated(state_with(*rows), asked, 2)["h1"]
+    assert rating.worst == rated(state_with(rows[0]), asked, 2)["h1"].worst < 1
+
+
+def test_a_pod_asks_for_at_most_as_many_gpus_as_are_allowed():
+    resource = "nvidia.com/gpu"
+    assert gpus_of_pod(Pod.model_validate(pod(gpus=MAX_GPUS_OF_POD)), resource) == MAX_GPUS_OF_POD
+    with pytest.raises(InputError, match=f"must be at most {MAX_GPUS_OF_POD}"):
+        gpus_of_pod(Pod.model_validate(pod(gpus=MAX_GPUS_OF_POD + 1)), resource)
+
+
+@pytest.mark.parametrize("rows", [{}, "jobs", [3], [row(), None]])
+def test_jobs_that_are_no_list_of_objects_are_refused(rows):
+    with pytest.raises(InputError, match="test"):
+        read_known_jobs(rows, "test")
+
+
+def test_a_node_has_no_more_points_than_the_scheduler_takes():
+    with pytest.raises(ValidationError):
+        HostPriority(Host="h0", Score=MAX_POINTS + 1)
+    assert HostPriority(Host="h0", Score=MAX_POINTS).Score == MAX_POINTS

@@ -67,6 +67,14 @@ def test_a_crossover_is_found_against_a_way_that_is_named():
     best, ring = advice.crossover().row, advice.crossover("ring_all_reduce").row
     assert ring["after"].startswith("ring_all_reduce")
     assert ring["low"] > best["low"]
+    assert ring["low"] == max(one["low"] for one in ring["each"].values())
+    for label, one in ring["each"].items():
+        (spec,) = {row.candidate.spec for row in advice.ranked if row.candidate.group[0] == label}
+        for end in ("low", "high"):
+            time = at_density(advice.ready[spec], one[end] or 1.0).predict(QUESTION.size).time
+            assert (time < advice.times["ring_all_reduce"]) == (end == "low" or one[end] is None), label
+    remark = advice.crossover("ring_all_reduce").remarks[-1]
+    assert all(label in remark or label == ring["before"].split(":density")[0] for label in ring["each"])
     with pytest.raises(InputError, match=r"against is a way that is ranked and not sparse: .*; got 'zen'"):
         advice.crossover("zen")
     dense = advise(dataclasses.replace(QUESTION, n_workers=4, densities=()), load_network("star:n_hosts=4"))

@@ -44,7 +44,7 @@ def retimed(config: Config, period: float | None) -> Answer:
         "step": f"{format_time(step)} with {counted(whole.world, 'rank')}",
         **before,
         "computation": f"{format_time(waits.compute)} of rank {waits.rank}, which waits the longest",
-        "exposed": f"{format_time(waits.exposed)}, of which {format_time(waits.late)} until later ranks had come",
+        "exposed": f"{format_time(waits.exposed)}, of which {format_time(waits.late)} waiting for later ranks",
     }
     table = Table(COLUMNS, [_cells(row) for row in rows], f"exchanges of rank {waits.rank} in a step")
     more: dict[str, Any] = {
