@@ -70,7 +70,7 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     link, _ = link_tables(network, fabric or Fabric())
     draft = _unfold(network, job, link)
     edge = np.array(draft.edge, EDGE_ROW)
-    check_times(network, float(job.messages().sum()) * job.system.message_bytes * len(job.workers))
+    check_times(network, job.n_bytes)
     serialisation = _serialisation(draft, job, link)
     if float(job.messages().sum()) * (float(edge["latency"].sum()) + float(serialisation.sum())) > LAST_TIME:
         raise InputError(f"{network.name}: packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days: "

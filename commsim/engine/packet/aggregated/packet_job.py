@@ -256,6 +256,11 @@ class AggregationJob:
         values = -(-self.chunks() // self.system.packets_per_message)
         return np.asarray(values + np.minimum(values, self.window) * self.floats, np.int64)
 
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that all workers send when nothing is repeated, headers included."""
+        return float(self.messages().sum()) * self.system.message_bytes * len(self.workers)
+
     def check(self, network: Network) -> None:
         """Raise unless every node exists and may do its part.
 

@@ -17,7 +17,7 @@ from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, BlockRounds
 from commsim.engine.packet.hosts.work import Layout
-from commsim.engine.packet.links.link_tables import check_times, idle_links
+from commsim.engine.packet.links.link_tables import check_links, check_times, idle_links
 from commsim.engine.packet.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from switch_model.slot_kernel import SLOT_ROW
@@ -127,9 +127,12 @@ def aggregation_rows(
         If a job does not fit.
     """
     network, routes = laid.network, laid.work.routes
-    check_times(network, sum(float(job.messages().sum()) * job.system.message_bytes * len(job.workers) for job in jobs))
     first_stream, first_hop = len(routes) * len(laid.work.flow), sum(len(way.link) for way in routes)
-    draft = Draft(network.n_links, reverse_links(network), first_stream, first_hop)
+    draft = Draft(network.n_links, {}, first_stream, first_hop)
+    if jobs:
+        check_links(network)
+        check_times(network, sum(job.n_bytes for job in jobs))
+        draft.reverse = reverse_links(network)
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
         draft.priority = int(rank)

@@ -70,6 +70,21 @@ def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> Non
         raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
 
 
+def check_links(network: Network) -> None:
+    """Refuse latencies, overheads and rates whose times do not fit into int64 picoseconds."""
+    times = {
+        "latency": network.latency,
+        "sender's overhead": network.overhead,
+        "receiver's overhead": network.recv_overhead,
+    }
+    for name, values in times.items():
+        if values.max(initial=0.0) > LONGEST:
+            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
+    if (network.bandwidth * LONGEST < 1).any():
+        slowest = network.bandwidth.min()
+        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
+
+
 def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     """Lay out the links, and the buffers that links of a switch share.
 
@@ -82,18 +97,8 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     InputError
         If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
     """
+    check_links(network)
     link = idle_links(network.n_links)
-    times = {
-        "latency": network.latency,
-        "sender's overhead": network.overhead,
-        "receiver's overhead": network.recv_overhead,
-    }
-    for name, values in times.items():
-        if values.max(initial=0.0) > LONGEST:
-            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
-    if (network.bandwidth * LONGEST < 1).any():
-        slowest = network.bandwidth.min()
-        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
     link["ps_per_byte"] = PS / network.bandwidth
     link["latency"] = np.rint(network.latency * PS)
     link["first_time"] = np.rint(network.overhead[network.src] * PS)
