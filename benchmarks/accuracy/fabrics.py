@@ -24,11 +24,11 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
-from commsim.engine.packet.run_state import RCCC
-from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
+from commsim.engine.packet.kinds import RCCC
+from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.host_messages import run_messages
-from commsim.engine.traffic.patterns import incast, permutation
+from commsim.engine.traffic.patterns import Messages, incast, permutation
 from commsim.routing.routing import find_routes
 from topologies.leaf_spine import leaf_spine
 

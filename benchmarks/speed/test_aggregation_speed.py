@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commsim.engine.packet.aggregated.recurrence import simulate_recurrence
 from commsim.engine.packet.messages import simulate_aggregation
+from commsim.engine.recurrence.tree_times import simulate_recurrence
 from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network
 from switch_model.systems import SYSTEMS

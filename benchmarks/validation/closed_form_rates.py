@@ -66,7 +66,7 @@ def _steady(name: str, model: str, n: int, bound: float, ours: float, formula: s
 
 def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine on racks below one switch, against the time of one stream of packets through four links."""
-    from commsim.engine.packet.aggregated.recurrence import simulate_recurrence
+    from commsim.engine.recurrence.tree_times import simulate_recurrence
     from commsim.scenario.aggregation_jobs import aggregation_job
     from topologies.leaf_spine import leaf_spine
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.engine.packet.aggregated.recurrence import simulate_recurrence
 from commsim.engine.packet.messages import simulate_aggregation
+from commsim.engine.recurrence.tree_times import simulate_recurrence
 from commsim.scenario import prepare, with_costs
 from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network

@@ -108,8 +108,8 @@ def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = 
     seed : int
         Seed of losses and marks.
     """
-    from commsim.engine.packet.aggregated.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.messages import simulate_aggregation
+    from commsim.engine.recurrence.tree_times import simulate_recurrence, why_not
 
     whole = job.system.elements * job.system.packets_per_message
     if not why_not(network, job, fabric) and not any(n % whole for n in job.n_elements):

@@ -171,7 +171,7 @@ def _transports() -> tuple[type, ...]:
 
 
 def _messages() -> tuple[type, ...]:
-    from commsim.engine.packet.transports.spraying import Messages
+    from commsim.engine.traffic.patterns import Messages
 
     return (Messages,)
 

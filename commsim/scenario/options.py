@@ -13,7 +13,8 @@ from commsim.core.cost import Framing
 
 if TYPE_CHECKING:
     from commsim.engine.packet.links.fabric import Fabric
-    from commsim.engine.packet.transports.spraying import Messages, Spraying
+    from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.traffic.patterns import Messages
     from commsim.scenario.given import PlacementLike
     from commsim.scenario.together.job_entries import Composition
 

@@ -14,7 +14,8 @@ from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
     from commsim.engine.link_samples import LinkWatch
-    from commsim.engine.packet.transports.spraying import Messages, Spraying
+    from commsim.engine.packet.transports.spraying import Spraying
+    from commsim.engine.traffic.patterns import Messages
     from commsim.routing.flaps import Flaps
     from commsim.scenario.together.job_entries import Composition
 

@@ -119,10 +119,10 @@ def _simulate(
 def _run_engine(
     config: Config, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
-    from commsim.engine.packet.aggregated.recurrence import simulate_recurrence, why_not
     from commsim.engine.packet.links.fabric import Fabric
     from commsim.engine.packet.messages import simulate_aggregation
     from commsim.engine.packet_capture import worker_links, write_tapped
+    from commsim.engine.recurrence.tree_times import simulate_recurrence, why_not
     from commsim.scenario.packet_work import expect_aggregation
 
     mark = parse_size(config.ecn, "--ecn") if config.ecn else 0.0

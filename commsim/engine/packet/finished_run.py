@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +15,24 @@ from commsim.core.result import Result
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.link_samples import LinkSamples, LinkWatch
-from commsim.engine.packet.hosts.work import Work
+from commsim.engine.packet.hosts.work import Layout
+from commsim.engine.packet.kinds import AT_HOST, BETWEEN
 from commsim.engine.packet.links.flapping import Flapping
-from commsim.engine.packet.links.ports import Legs
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import AT_HOST, BETWEEN, PS, SAMPLE_ROW, Rows
+from commsim.engine.packet.packet_state import PS, SAMPLE_ROW, Rows
 from commsim.engine.packet.run_state import N_COUNTED
 from commsim.engine.packet.run_state import Fabric as Kernel
 from commsim.engine.packet.tables import Tables
 from commsim.engine.physics import check_order
 from commsim.engine.results import SLACK
 
-# Counters of a run, and the fields of its state that have them.
-COUNTERS: Mapping[str, str] = {
+# Counters of results and of a run, and the fields of its state that have them.
+RESULT_COUNTERS = {
+    "packet_hops": "packet_hops", "retransmissions": "retransmissions", "duplicates": "duplicates",
+    "drops_loss": "drops_loss", "drops_full": "drops_full", "trimmed": "n_trimmed", "marks": "marks",
+    "pauses": "n_pauses", "out_of_order": "out_of_order", "timeouts": "timeouts",
+}  # fmt: skip
+COUNTERS = {
     "n_sent": "n_sent", "n_resent": "retransmissions", "n_trimmed": "n_trimmed", "n_marked": "marks",
     "n_acks": "n_acks", "n_nacks": "n_nacks", "n_pulls": "n_pulls", "n_timeouts": "timeouts",
     "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
@@ -181,9 +186,7 @@ def times_of(fabric: Kernel) -> FlowTimes:
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
-def check_run(
-    plan: FlowPlan, ways: Ways, work: Work, fabric: Kernel, times: FlowTimes, changes: Flapping | None
-) -> None:
+def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
     """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
 
     Raises
@@ -193,7 +196,7 @@ def check_run(
     """
     if not len(times.done):
         return
-    flow, network = fabric.flow, plan.network
+    flow, network, ways, work = fabric.flow, laid.network, laid.ways, laid.work
     crosses = ~flow["local"]
     wanted = np.bincount(plan.connection_of, times.bytes_on_wire, len(flow))
     wrong = crosses & (flow["received"] != wanted)
@@ -210,7 +213,7 @@ def check_run(
         )
     keeps = fabric.rules["on_path"][flow["rule"]]
     on_paths = bool(keeps.all())
-    alone = _alone(plan, ways, work, times, keeps)
+    alone = _alone(plan, laid, times, keeps)
     if work.adding.size:
         alone = alone + work.adding / PS
     if changes is not None and on_paths:
@@ -222,12 +225,12 @@ def check_run(
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes, keeps: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies.
 
     `keeps` says which flows keep to their paths; others must take the links of their hosts.
     """
-    network = plan.network
+    network, ways, work = laid.network, laid.ways, laid.work.flow
     crosses = np.diff(plan.routes.first) > 0
     rate, fixed = np.full(len(plan.ends), np.inf), plan.routes.latency.copy()
     np.minimum.at(
@@ -235,67 +238,51 @@ def _alone(plan: FlowPlan, ways: Ways, work: Work, times: FlowTimes, keeps: NDAr
     )
     src, dst = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends].T.copy()
     if not keeps.all():
-        up, down = ways.links[work.src[~keeps]], ways.links[work.dst[~keeps] + len(ways.hosts)]
+        up, down = ways.links[work["src"][~keeps]], ways.links[work["dst"][~keeps] + len(ways.hosts)]
         rate[~keeps] = np.minimum(network.bandwidth[up], network.bandwidth[down])
         fixed[~keeps] = network.latency[up] + network.latency[down]
-        src[~keeps], dst[~keeps], crosses[~keeps] = network.src[up], network.dst[down], (work.src != work.dst)[~keeps]
+        src[~keeps], dst[~keeps], crosses[~keeps] = network.src[up], network.dst[down], ~work["local"][~keeps]
     fixed = fixed + network.overhead[src] + network.recv_overhead[dst]
     alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
     return np.asarray(alone + np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire)
 
 
 def with_counters(
-    network: Network, ways: Ways, fabric: Kernel, results: tuple[Result, ...], changes: Flapping | None
+    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
     """Add to results what packets met with, and the bytes that each job put on links."""
     state, message = fabric.state, fabric.message
-    counters = {
-        "packet_hops": state["packet_hops"],
-        "packets": message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum(),
-        "retransmissions": state["retransmissions"],
-        "duplicates": state["duplicates"],
-        "drops_loss": state["drops_loss"],
-        "drops_full": state["drops_full"],
-        "trimmed": state["n_trimmed"],
-        "marks": state["marks"],
-        "pauses": state["n_pauses"],
-        "out_of_order": state["out_of_order"],
-        "timeouts": state["timeouts"],
-        "peak_queue_bytes": fabric.link["peak"].max(initial=0),
-    }
+    counters = {name: float(state[field]) for name, field in RESULT_COUNTERS.items()}
+    counters["packets"] = message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum()
+    counters["peak_queue_bytes"] = float(fabric.link["peak"].max(initial=0))
     if changes is not None:
-        counters["rerouted"] = changes.was_rerouted.sum()
-    carried = fabric.carried if len(fabric.carried) else fabric.link["n_bytes"]
-    of_job = carried.reshape(len(results), len(fabric.link))[:, : len(ways.links)]
-    counted = []
-    for j, result in enumerate(results):
-        n_bytes = np.zeros(network.n_links)
-        n_bytes[ways.links] = of_job[j]
-        numbers = {**result.counters, **{name: float(value) for name, value in counters.items()}}
-        counted.append(dataclasses.replace(result, link_bytes=n_bytes, counters=numbers))
-    return tuple(counted)
+        counters["rerouted"] = float(changes.was_rerouted.sum())
+    return tuple(
+        dataclasses.replace(
+            one, link_bytes=link_bytes(plan, laid, fabric, times, j), counters={**one.counters, **counters}
+        )
+        for j, one in enumerate(results)
+    )
 
 
-def leg_bytes(plan: FlowPlan, legs: Legs, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
-    """Bytes that sprayed messages put on links inside machines, once.
-
-    Parameters
-    ----------
-    plan : FlowPlan
-        What ran.
-    legs : (int64[n], intp[n])
-        Links inside machines, and the flow that takes each.
-    times : FlowTimes
-        What each message put on the wire.
-    job : int, optional
-        Job whose bytes are counted; by default those of all.
+def link_bytes(
+    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None
+) -> NDArray[np.float64]:
+    """Bytes that one job, or all, put on links; on those inside machines sprayed messages put theirs once.
 
     Returns
     -------
     float64[n_links], bytes
     """
-    link, flow = legs
-    of_flow = np.bincount(plan.connection_of, times.bytes_on_wire, minlength=len(plan.ends))
-    if job is not None:
-        of_flow = np.where(plan.job_of_connection == job, of_flow, 0.0)
-    return np.bincount(link, of_flow[flow], minlength=plan.network.n_links).astype(np.float64)
+    links, n_bytes = laid.ways.links, np.zeros(laid.network.n_links)
+    carried = fabric.link["n_bytes"]
+    if job is not None and len(fabric.carried):
+        carried = fabric.carried.reshape(-1, len(carried))[job]
+    n_bytes[links] = carried[: len(links)]
+    if laid.legs is not None:
+        link, flow = laid.legs
+        of_flow = np.bincount(plan.connection_of, times.bytes_on_wire, minlength=len(plan.ends))
+        if job is not None:
+            of_flow = np.where(plan.job_of_connection == job, of_flow, 0.0)
+        n_bytes += np.bincount(link, of_flow[flow], minlength=len(n_bytes))
+    return n_bytes

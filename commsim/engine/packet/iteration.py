@@ -13,15 +13,13 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.flow_times import FlowTimes
 from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.packet_job import priority_ranks
-from commsim.engine.packet.finished_run import check_run, leg_bytes, times_of
-from commsim.engine.packet.hosts.tasks import Tasks, work_with_tasks
-from commsim.engine.packet.hosts.work import from_ports, paths_of, work_of_plan
-from commsim.engine.packet.links.ports import has_ports
-from commsim.engine.packet.links.ways import ways_of, ways_of_paths
-from commsim.engine.packet.packet_run import require_finished, run_fabric
+from commsim.engine.packet.finished_run import check_run, link_bytes, times_of
+from commsim.engine.packet.hosts.tasks import Tasks, with_tasks
+from commsim.engine.packet.hosts.work import lay_out
+from commsim.engine.packet.packet_run import run_fabric
 from commsim.engine.packet.packet_state import PS
 from commsim.engine.packet.tables import build
-from commsim.engine.packet.transports.spraying import Spraying, in_packets
+from commsim.engine.packet.transports.spraying import Spraying
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,41 +72,19 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     PhysicsError
         If the result contradicts capacity or causality, bytes were not delivered once, or tasks wait in a circle.
     """
-    how = dataclasses.replace(in_packets(how, None), seed=seed)
+    how = dataclasses.replace(how, seed=seed)
     network, n_flows, n_messages = plan.network, len(plan.ends), len(plan.connection_of)
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     ranks = priority_ranks([job.priority for job in plan.jobs], how.fabric)
-    hows, rule, ported = [how], np.zeros(n_flows, np.uint8), None
-    if not how.on_path and has_ports(network):
-        ported, hows, rule = from_ports(plan, hows, rule)
-        plan, network = ported.plan, ported.plan.network
-    paths = paths_of(plan, hows, rule, ranks) if any(one.on_path for one in hows) else None
-    ports = None if ported is None else (ported.src, ported.dst)
-    if ported is not None:
-        ways = ported.ways
-    elif paths is None:
-        ways = ways_of(network)
-    else:
-        ends = np.concatenate([job.placement.nodes for job in plan.jobs])
-        ways = ways_of_paths(network, paths.there, paths.back, ends=ends)
-    n_bytes, starts = payload(plan, sizes), np.zeros(plan.n_participants)
-    sent = work_of_plan(plan, n_bytes, starts, ways, hows, ranks, paths, rule, ports)
-    sent = dataclasses.replace(sent, job=np.zeros(n_flows, np.int32), n_jobs=1)  # bytes by link, not by job
-    tables, finished, cpu = run_fabric(
-        build(network, ways, work_with_tasks(sent, tasks), how, others=hows[1:]), (), np.zeros(0, np.int64)
-    )
-    require_finished(tables, finished, network, ways)
+    starts = np.zeros(plan.n_participants)
+    laid = lay_out(plan, payload(plan, sizes), starts, [how], np.zeros(n_flows, np.uint8), ranks)
+    tables, cpu = run_fabric(laid, build(laid._replace(work=with_tasks(laid.work, tasks))))
     fabric = tables.fabric
     of_tasks = fabric.message[n_messages:]
     fabric = fabric._replace(flow=fabric.flow[:n_flows], message=fabric.message[:n_messages])
     times = times_of(fabric)
-    check_run(plan, ways, sent, fabric, times, None)
-    link_bytes = np.zeros(network.n_links)
-    link_bytes[ways.links] = fabric.link["n_bytes"][: len(ways.links)]
-    if ported is not None:
-        link_bytes += leg_bytes(plan, ported.legs, times)
-    state = fabric.state
-    return StepRun(
-        times, of_tasks["start"] / PS, of_tasks["done"] / PS, link_bytes, int(state["n_sent"]),
-        int(state["packet_hops"]), cpu,
-    )  # fmt: skip
+    assert laid.plan is not None
+    check_run(laid.plan, laid, fabric, times)
+    carried, state = link_bytes(plan, laid, fabric, times), fabric.state
+    start, end = of_tasks["start"] / PS, of_tasks["done"] / PS
+    return StepRun(times, start, end, carried, int(state["n_sent"]), int(state["packet_hops"]), cpu)

@@ -24,13 +24,11 @@ from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
-from commsim.engine.packet.finished_run import Look, PacketRun, check_run, leg_bytes, times_of, with_counters
-from commsim.engine.packet.hosts.work import from_ports, no_work, paths_of, work_of_plan
+from commsim.engine.packet.finished_run import Look, PacketRun, check_run, times_of, with_counters
+from commsim.engine.packet.hosts.work import lay_out, nothing_sent
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.flapping import Flapping
-from commsim.engine.packet.links.ports import has_ports
-from commsim.engine.packet.links.ways import ways_of, ways_of_paths
-from commsim.engine.packet.packet_run import Stop, require_finished, run_fabric
+from commsim.engine.packet.packet_run import NO_WORKERS, Stop, run_fabric
 from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.spraying import Spraying, in_packets, over_path
 from commsim.engine.results import job_results, not_negative
@@ -189,58 +187,37 @@ def run_beside(
     entered = np.broadcast_to(
         not_negative("start", options.get("starts", 0.0)), plan.n_participants if plan is not None else 0
     )
-    ported = None
-    if spraying and plan is not None and not jobs and not keeping and has_ports(network):
-        ported, hows, rule = from_ports(plan, hows, rule)
-        plan, network = ported.plan, ported.plan.network
-    keeps = ported is not None and any(one.on_path for one in hows)
-    paths = paths_of(plan, hows, rule, ranks) if (keeping or keeps) and plan is not None else None
-    routes = () if paths is None else (paths.there, paths.back)
-    ends = None if plan is None else np.concatenate([job.placement.nodes for job in plan.jobs])
-    if ported is not None:
-        ways = ported.ways
-    else:
-        ways = ways_of(network) if spraying else ways_of_paths(network, *routes, ends=ends)
     if plan is None:
-        work = no_work(network)
+        laid = nothing_sent(network, how)
     else:
-        ports = None if ported is None else (ported.src, ported.dst)
-        work = work_of_plan(plan, payload(plan, sizes), entered, ways, hows, ranks, paths, rule, ports)
-    of_jobs = aggregation_rows(network, jobs, how.fabric, ranks[len(of_plan) :]) if jobs else None
-    tapped = options.get("tapped", ())
-    tables = build(network, ways, work, how, of_jobs, others=hows[1:], tapped=tapped, flaps=flaps is not None)
+        laid = lay_out(plan, payload(plan, sizes), entered, hows, rule, ranks, beside=bool(jobs))
+    of_jobs = aggregation_rows(laid, jobs, ranks[len(of_plan) :])
+    tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
     if jobs:
         tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, jobs)
     stops: list[Stop] = []
     changes = None
     if flaps is not None:
-        changes = Flapping(network, ways, flaps, None if spraying else plan)
+        changes = Flapping(laid.network, laid.ways, flaps, None if spraying else plan)
         stops.append(changes)
     if watch is not None:
-        stops.append(Look(watch, network.n_links, ways))
-    starts = np.concatenate([job.starts_ps() for job in jobs]) if jobs else np.zeros(0, np.int64)
-    tables, finished, cpu = run_fabric(tables, stops, starts)
-    require_finished(tables, finished, network, ways)
+        stops.append(Look(watch, network.n_links, laid.ways))
+    tables, cpu = run_fabric(laid, tables, stops, np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)]))
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
     times = times_of(tables.fabric)
     results: tuple[Result, ...] = ()
     if changes is not None:
         changes.flaps.require_begun(float(times.done.max(initial=0.0)))
-    if plan is not None:
-        check_run(plan, ways, work, tables.fabric, times, changes)
-        found = job_results(plan, times, sizes, entered, options.get("trace", False), "packet")
-        results = with_counters(network, ways, tables.fabric, found, changes)
-        if ported is not None:
-            more = [leg_bytes(plan, ported.legs, times, j) for j in range(len(results))]
-            results = tuple(
-                dataclasses.replace(one, link_bytes=one.link_bytes + legs)
-                for one, legs in zip(results, more, strict=True)
-            )
+    if laid.plan is not None:
+        check_run(laid.plan, laid, tables.fabric, times, changes)
+        found = job_results(laid.plan, times, sizes, entered, options.get("trace", False), "packet")
+        results = with_counters(laid.plan, laid, tables.fabric, times, found, changes)
     if jobs:
-        ran = Ran(tables.fabric.state, tables.jobs, tables.fabric.link[: len(ways.links)][np.argsort(ways.links)])
+        links = laid.ways.links
+        ran = Ran(tables.fabric.state, tables.jobs, tables.fabric.link[: len(links)][np.argsort(links)])
         results += aggregation_results(network, ran, jobs, cpu, tensors, how.seed if values else None)
-    return PacketRun(results, times, tables, ways, cpu)
+    return PacketRun(results, times, tables, laid.ways, cpu)
 
 
 def _rules_of_jobs(

@@ -16,51 +16,19 @@ from commsim.engine.packet import run_state as rows_of
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.hosts.host_kernel import MARGIN, begin_run
 from commsim.engine.packet.hosts.host_kernel import run as run_kernel
+from commsim.engine.packet.hosts.work import Layout
+from commsim.engine.packet.kinds import CHANGE, DONE, FULL, TOO_LATE
 from commsim.engine.packet.links.link_tables import more_records, with_packets
 from commsim.engine.packet.links.pauses import deadlocked, named
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import (
-    CHANGE,
-    DONE,
-    FULL,
-    LAST_TIME,
-    NEVER,
-    PS,
-    TOO_LATE,
-)
+from commsim.engine.packet.packet_state import LAST_TIME, NEVER, PS
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.tables import Tables, with_more_packets
 
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
-
-
-def require_finished(tables: Tables, finished: bool, network: Network, ways: Ways) -> None:
-    """Raise an error that says why flows or workers never finished, where some did not.
-
-    Raises
-    ------
-    InputError
-        If links wait for each other, or packets were dropped that are never sent again.
-    PhysicsError
-        If nothing can happen any more for another reason. This is a bug in commsim.
-    """
-    if finished:
-        return
-    state = tables.fabric.state
-    left = f"{state['n_unfinished']} messages or workers never finished"
-    if state["drops_full"] and (tables.jobs.job["rto"] == 0).any():
-        raise InputError(
-            f"{left}: a switch system never repeats a packet, and {state['drops_full']} were dropped at full queues of "
-            f"{network.name}; give larger buffers"
-        )
-    if cycle := deadlocked(tables.fabric):
-        raise InputError(
-            f"{left}: links that are paused (PFC) wait for each other in a cycle, "
-            f"{named(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
-        )
-    raise PhysicsError(f"deadlock: {left}")
+NO_WORKERS = np.zeros(0, np.int64)
 
 
 class Stop(Protocol):
@@ -77,13 +45,15 @@ class Stop(Protocol):
         """Do what is due."""
 
 
-def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.int64]) -> tuple[Tables, bool, float]:
+def run_fabric(
+    laid: Layout, tables: Tables, stops: Sequence[Stop] = (), worker_starts: NDArray[np.int64] = NO_WORKERS
+) -> tuple[Tables, float]:
     """Run to the end; tables that are full grow.
 
     Parameters
     ----------
-    tables : Tables
-        Laid out by :func:`build`.
+    laid, tables : Layout, Tables
+        What is sent, and the tables that :func:`build` made of it.
     stops : sequence of Stop
         What the run stops for; what is due at the same time is done in this order.
     worker_starts : int64[n_workers], ps
@@ -93,10 +63,15 @@ def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.
     -------
     tables : Tables
         All state at the end.
-    finished : bool
-        False when nothing but timers can happen any more and some worker or flow has not finished.
     cpu : float, s
         Taken, without compilation.
+
+    Raises
+    ------
+    InputError
+        If links wait for each other, packets were dropped that are never sent again, or the run is too long.
+    PhysicsError
+        If nothing can happen any more for another reason. This is a bug in commsim.
     """
     compile_all()
     fabric, jobs = tables
@@ -128,7 +103,35 @@ def run_fabric(tables: Tables, stops: Sequence[Stop], worker_starts: NDArray[np.
             f"packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and have not all arrived by then: use "
             "the flow engine, or shorter latencies"
         )
-    return Tables(fabric, jobs), why == DONE, process_time() - began
+    took, tables = process_time() - began, Tables(fabric, jobs)
+    if why != DONE:
+        _refuse(tables, laid.network, laid.ways)
+    return tables, took
+
+
+def _refuse(tables: Tables, network: Network, ways: Ways) -> None:
+    """Raise an error that says why flows or workers never finished.
+
+    Raises
+    ------
+    InputError
+        If links wait for each other, or packets were dropped that are never sent again.
+    PhysicsError
+        If nothing can happen any more for another reason. This is a bug in commsim.
+    """
+    state = tables.fabric.state
+    left = f"{state['n_unfinished']} messages or workers never finished"
+    if state["drops_full"] and (tables.jobs.job["rto"] == 0).any():
+        raise InputError(
+            f"{left}: a switch system never repeats a packet, and {state['drops_full']} were dropped at full queues of "
+            f"{network.name}; give larger buffers"
+        )
+    if cycle := deadlocked(tables.fabric):
+        raise InputError(
+            f"{left}: links that are paused (PFC) wait for each other in a cycle, "
+            f"{named(ways.links[cycle].tolist(), network)}; pause later, or route without cycles"
+        )
+    raise PhysicsError(f"deadlock: {left}")
 
 
 def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:

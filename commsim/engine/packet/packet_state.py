@@ -27,23 +27,6 @@ LAST_TIME = 1 << 62  # ps, 53 days: what begins until then and takes LONGEST is 
 Rows = NDArray[np.void]
 Row = np.void
 
-# why the kernel returns
-DONE, FULL, STUCK, CHANGE, TOO_LATE = range(5)
-
-# what a packet is: from CONTRIBUTION on, of a job that switches aggregate
-DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP, CONTRIBUTION, RESULT = range(9)
-
-# what takes a packet at the end of its stream
-TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
-
-# flags of a packet
-ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, EMPTY = 1, 2, 4, 8, 16, 32, 128
-LAST = REPLY  # of a transport's packets, which reply to nothing: the last one of its message
-# Flags are taken away with `& (ALL_FLAGS ^ flag)`: without the JIT, `~flag` is negative, which is no uint8.
-ALL_FLAGS = 255
-
-VERSION = 1 << 30  # of a slot: which of its two versions
-
 EVENT_ROW = np.dtype([("when", np.int64), ("after", np.int32), ("before", np.int32)], align=True)
 
 WHEEL_ROW = np.dtype(
@@ -61,9 +44,6 @@ WHEEL_ROW = np.dtype(
         ("scheduled_tail", np.int64),
     ]
 )
-
-# Links that do not end the queues of transports and mark nothing, of switches to switches, and of switches to hosts.
-NO_MARKS, BETWEEN, AT_HOST = range(3)
 
 # The first two lines of cache have all that most packets need of a link; a row is four.
 LINK_ROW = np.dtype(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.packet_state import CONTRIBUTION, Row
+from commsim.engine.packet.kinds import CONTRIBUTION
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.run_state import Fabric
 
 

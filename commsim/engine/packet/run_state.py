@@ -10,31 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.engine.packet.packet_state import (
-    ECN_MARKED,
-    EventQueue,
-    Row,
-    Rows,
-)
+from commsim.engine.packet.packet_state import EventQueue, Row, Rows
 
 N_FLOWLETS = 4096  # that a switch tells apart
 N_COUNTED = 5  # of a sample, before what is of links: its time, packets sent again, trimmed and marked, busy slots
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
-
-MARKED = ECN_MARKED
-# flags that only packets of flows have, beside those of all packets
-LAST_HOP, ON_PATH, ACK_NOW = 1, 8, 64
-
-# state of a packet of a message at its sender; the bits above count how often it was sent again
-UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
-SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
-
-# what lets a message send: windows that adapt, credit of the receiver, a window that does not, rates that adapt
-NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
-
-# how a sender chooses the entropy of a packet, and a switch the link
-# or that all packets of a flow keep to one path
-ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET, PATH = range(8)
 
 _PACKET_FIELDS = {
     # name: type and place; what only one kind of packet needs lies where another kind has something else
@@ -73,8 +53,6 @@ PACKET_ROW = np.dtype(
 
 HOST_ROW = np.dtype(
     [
-        ("up", np.int32),  # links to and from its switch
-        ("down", np.int32),
         ("n_ready", np.int32),  # flows that wait for their turn in its queue
         ("pull_head", np.int32),  # messages to it that want credit
         ("pull_tail", np.int32),
@@ -217,7 +195,6 @@ STATE_ROW = np.dtype(
         ("seed", np.int64),  # of losses
         ("draws", np.uint64),  # state of the generator of all else
         ("n_hosts", np.int64),
-        ("n_switches", np.int64),
         ("n_edges", np.int64),  # switches with hosts
         ("n_classes", np.int64),  # of packets
         ("n_entropies", np.int64),  # of a flow at most
@@ -281,7 +258,7 @@ class Fabric(NamedTuple):
     salt : uint64[n_switches]
         Salt of each switch's hash.
     receiver, message, queue, first_successor, successor, adding, adder_free
-        Same as in :class:`commsim.engine.packet.aggregated.traffic_state.Flows`; `adder_free` by host.
+        Same as in :class:`commsim.engine.packet.hosts.work.Work`; when each node has added all, in ps.
     carried : int64[n_jobs * n_links], bytes
         Bytes of each job that left each link; empty where there is one job.
     mark, sent_at : uint8[n], int32[n]

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import FORWARDING, Network
+from commsim.engine.packet import kinds
+from commsim.engine.packet import packet_state as s
 from commsim.engine.packet import run_state as rows_of
-from commsim.engine.packet.aggregated.traffic_state import ADDED, RECEIVER_ROW, Jobs
-from commsim.engine.packet.hosts.work import Work
-from commsim.engine.packet.links.link_tables import check_room, check_times, job_tables, link_tables, with_packets
+from commsim.engine.packet.aggregated.packet_plan import AggregationRows, aggregation_rows
+from commsim.engine.packet.aggregated.traffic_state import Jobs
+from commsim.engine.packet.hosts.work import Layout, Work
+from commsim.engine.packet.links.link_tables import check_room, check_times, link_tables, with_packets
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.links.wheel_kernel import bucket_shift
-from commsim.engine.packet.packet_state import (
-    AT_HOST,
-    BETWEEN,
-    ENDLESS,
-    LINK_ROW,
-    NEVER,
-    NO_MARKS,
-    PS,
-    ROUTE_ROW,
-    STREAM_ROW,
-    TAP_ROW,
-    Row,
-    Rows,
-    event_queue,
-    on_lines,
-    zeros_on_lines,
-)
 from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.credit_kernel import INTERVAL
 from commsim.engine.packet.transports.rules_of_run import RULES_ROW, Rules, rules_of
@@ -50,32 +36,17 @@ class Tables(NamedTuple):
 
 
 def build(
-    network: Network,
-    ways: Ways,
-    work: Work,
-    spraying: Spraying,
-    of_jobs: Mapping[str, Any] | None = None,
-    *,
-    others: Sequence[Spraying] = (),
-    tapped: Sequence[int] = (),
-    flaps: bool = False,
+    laid: Layout, of_jobs: AggregationRows | None = None, *, tapped: Sequence[int] = (), flaps: bool = False
 ) -> Tables:
     """Lay out all tables of a run.
 
     Parameters
     ----------
-    network, ways : Network, Ways
-        Network, and its equal-cost sets.
-    work : Work
-        Flows and their messages.
-    spraying : Spraying
-        Transport, load balancing and switches.
-    of_jobs : mapping of str to table, optional
-        Tables of jobs that switches aggregate, of
-        :func:`commsim.engine.packet.aggregated.packet_plan.aggregation_rows`.
-    others : sequence of Spraying
-        How flows are sent whose `rule` is 1 and more; seed, samples, losses, pauses, shared buffers and weights of
-        classes are those of `spraying`.
+    laid : Layout
+        What is sent, over which links, and how; seed, samples, losses, pauses, shared buffers and weights of classes
+        are those of the first way in which messages are sent.
+    of_jobs : AggregationRows, optional
+        Tables of jobs that switches aggregate; by default there are none.
     tapped : sequence of int
         Links whose packets are recorded.
     flaps : bool
@@ -86,28 +57,29 @@ def build(
     InputError
         If a number is out of its range.
     """
-    of_jobs = of_jobs or {}
-    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.src)
-    hows = (spraying, *others)
+    network, ways, work, hows, spraying = laid.network, laid.ways, laid.work, laid.hows, laid.hows[0]
+    of_jobs = of_jobs or aggregation_rows(laid)
+    n_hosts, n_switches, n_flows = len(ways.hosts), len(ways.switches), len(work.flow)
     rules = [rules_of(network, ways, one, flaps=flaps) for one in hows]
     if n_flows:
         mtu = max(one["mtu"] for one in rules)
-        check_times(network, float(work.message["end"][work.queue[work.of_flow[1:] - 1]].sum()) * mtu)
+        check_times(network, float(work.message["end"][work.queue[work.flow["end"] - 1]].sum()) * mtu)
     generator = np.random.default_rng(spraying.seed)
     link, buffer = _links(network, ways, spraying, rules, of_jobs)
     taps = np.isin(ways.links, tapped)
     link["tapped"][: len(taps)] = taps
     link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
-    flow, ring = _flows(work, hows, rules, generator)
+    flow = s.on_lines(work.flow)
+    ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
-    n_links, n_workers = len(link), len(of_jobs.get("worker", ()))
-    state = np.zeros((), rows_of.STATE_ROW)
+    n_links, n_workers = len(link), len(of_jobs.jobs.worker)
+    state = np.zeros(1, rows_of.STATE_ROW)[0]
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
-    state["n_hosts"], state["n_switches"], state["n_edges"] = n_hosts, n_switches, int(ways.edge.max(initial=0)) + 1
+    state["n_hosts"], state["n_edges"] = n_hosts, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
-    firsts = np.cumsum([3 * n_links, (ADDED + 1) * n_flows, n_hosts, n_hosts])
+    firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
         state[name] = first
     stream, route = _streams(ways, work, of_jobs)
@@ -122,96 +94,83 @@ def build(
         row[name] = [one.get(name, 0) for one in rules]  # what the transport does not have
     state["pauses"], state["shares"] = link["xoff"].any(), (link["shared"] >= 0).any()
     state["n_entropies"], state["least_rate"] = max(one.entropies for one in hows), least_rate
-    every = round(PS * spraying.sample)
-    state["sample_every"], state["sample_at"] = every, every or NEVER
+    every = round(s.PS * spraying.sample)
+    state["sample_every"], state["sample_at"] = every, every or s.NEVER
     watched = np.arange(len(ways.links) if every else 0, dtype=np.int32)
     width = rows_of.N_COUNTED + 2 * len(watched)
     longest = float((link["latency"] + rules[0]["mtu"] * link["ps_per_byte"]).max(initial=1.0))
-    events = event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
+    events = s.event_queue(int(firsts[-1]) + n_workers + 1, bucket_shift(longest))
     state["n_notes"] = notes = int(max(one["n_notes"] for one in rules))
     noted = np.zeros(notes * n_flows, rows_of.NOTE_ROW)
     noted["link"] = -1
     weight = np.array(spraying.class_weights, np.float64)
     per_class = np.zeros((2, n_links * n_classes), np.int64)
     fabric = Fabric(
-        _row(state), row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
-        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), _receivers(work),
+        state, row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
+        ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
         work.message, work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
-        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or of_jobs else 0, np.int64),
+        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or n_workers else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
         np.zeros(n_flows * int(state["n_entropies"]), np.uint8),
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
-        np.zeros(0, TAP_ROW),
+        np.zeros(0, s.TAP_ROW),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
-    return Tables(fabric, with_packets(job_tables(of_jobs), len(fabric.packet)))
+    return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))
 
 
 def _links(
-    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: Mapping[str, Any]
-) -> tuple[Rows, Rows]:
+    network: Network, ways: Ways, spraying: Spraying, rules: Sequence[Rules], of_jobs: AggregationRows
+) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of links, and of the buffers that those of a switch share; aggregation units come last."""
     laid, buffer = link_tables(network, spraying.fabric)
-    n, n_hosts = len(laid), len(ways.hosts)
-    unit = of_jobs.get("unit", laid[:0])
-    link: Rows = zeros_on_lines(n + len(unit), LINK_ROW)
+    sizes = [of_jobs.jobs.job[name].max(initial=0) for name in ("bytes_first", "bytes_middle", "bytes_last")]
+    check_room(network, spraying.fabric, laid, int(max(sizes)))  # what never fits would be repeated for ever
+    n, n_hosts, unit = len(laid), len(ways.hosts), of_jobs.unit
+    link: s.Rows = s.zeros_on_lines(n + len(unit), s.LINK_ROW)
     link[:n], link[n:] = laid[ways.links], unit
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
     at_switch[: ways.n_ports] = False  # a NIC may be one
     room[at_switch] = np.minimum(room[at_switch], max(one["queue"] for one in rules))
-    link["room"][:n] = np.minimum(room, ENDLESS)
+    link["room"][:n] = np.minimum(room, s.ENDLESS)
     check_room(network, spraying.fabric, link[:n], int(max(one["mtu"] for one in rules)))
     link["costs"] = (link["packet_time"] > 0) | (link["first_time"] > 0) | (link["last_time"] > 0)
     link["evented"] = bool(link["xoff"].any() or (link["shared"] >= 0).any())
     link["evented"][:n_hosts] = True  # hosts choose when they can send
     to_switch = np.isin(network.kind[network.dst[ways.links]], FORWARDING)
     to_switch[n_hosts : n_hosts + ways.n_ports] = False
-    link["marks"][:n] = np.where(at_switch, np.where(to_switch, BETWEEN, AT_HOST), NO_MARKS)
+    link["marks"][:n] = np.where(at_switch, np.where(to_switch, kinds.BETWEEN, kinds.AT_HOST), kinds.NO_MARKS)
     return link, buffer
 
 
-def _streams(ways: Ways, work: Work, of_jobs: Mapping[str, Any]) -> tuple[Rows, Rows]:
+def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
-    stream, hops = np.zeros(0, STREAM_ROW), np.zeros(0, np.int64)
-    if work.paths is not None:
-        there, back, n = work.paths.there, work.paths.back, len(work.src)
-        hops = np.concatenate((there.link, back.link)).astype(np.int64)
-        first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
-        stream = np.zeros(2 * n, STREAM_ROW)
-        stream["begin"], stream["end"], stream["owner"] = first[:-1], first[1:], np.tile(np.arange(n), 2)
-        stream["priority"] = np.tile(work.rank, 2)
-    more = np.array(of_jobs.get("stream", []), STREAM_ROW)
-    for name in ("begin", "end"):
-        more[name] += len(hops)
-    for row in ("up", "down", "down_end", "unit"):
-        for table in ("worker", "aggregator", "server"):
-            for one in of_jobs.get(table, ()):
-                if row in (one.dtype.names or ()) and one[row] >= 0:
-                    one[row] += len(stream)
-    stream, hops = np.concatenate((stream, more)), np.concatenate((hops, of_jobs.get("hops", [])))
-    place = np.arange(int(max(hops.max(initial=0) + 1, len(ways.links))))  # of each link in the kernels' order
-    place[ways.links] = np.arange(len(ways.links))
-    route = np.zeros(len(hops), ROUTE_ROW)
-    route["link"] = place[hops.astype(np.int64)]
+    stream, hops = np.zeros(0, s.STREAM_ROW), np.zeros(0, np.int64)
+    if work.routes:
+        n, before = len(work.routes[0].first) - 1, 0
+        stream = np.zeros((2, len(work.flow)), s.STREAM_ROW)  # tasks take no links
+        for rows, way in zip(stream, work.routes, strict=True):
+            rows["begin"][:n], rows["end"][:n] = way.first[:-1] + before, way.first[1:] + before
+            before += way.first[-1]
+        stream["owner"], stream["priority"] = np.arange(len(work.flow)), work.flow["rank"]
+        stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
+    stream, hops = np.concatenate((stream, of_jobs.stream)), np.concatenate((hops, of_jobs.hops))
+    units = np.arange(len(ways.links), int(hops.max(initial=0)) + 1)  # of aggregation, behind all links
+    route = np.zeros(len(hops), s.ROUTE_ROW)
+    route["link"] = np.concatenate((ways.place, units))[hops]
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
-    return stream, on_lines(route)
-
-
-def _row(table: NDArray[np.void]) -> Row:
-    """Take the one row of a table, which is not a copy of it."""
-    row: Row = table.reshape(1)[0]
-    return row
+    return stream, s.on_lines(route)
 
 
 def with_more_packets(fabric: Fabric) -> Fabric:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
-    new = _in_lines(max(2 * len(old), 1024))
+    new = s.zeros_on_lines(max(2 * len(old), 1024), rows_of.PACKET_ROW)
     new[: len(old)] = old
     new["next"][len(old) : -1] = np.arange(len(old) + 1, len(new))
     new["next"][-1] = state["first_free"]
@@ -222,58 +181,40 @@ def with_more_packets(fabric: Fabric) -> Fabric:
     return fabric._replace(packet=new, note=note)
 
 
-def _in_lines(n: int) -> Rows:
-    """Make rows for packets that each fill a line of the processor's cache, not parts of two."""
-    size = rows_of.PACKET_ROW.itemsize
-    room = np.zeros((n + 1) * size, np.uint8)
-    begin = -room.ctypes.data % size
-    return room[begin : begin + n * size].view(rows_of.PACKET_ROW)
-
-
-def _flows(
-    work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
-) -> tuple[Rows, int]:
-    """Fill the flows' table; return it with the length of their rings in all."""
-    n = len(work.src)
-    flow: Rows = zeros_on_lines(n, rows_of.FLOW_ROW)
-    flow["message"], flow["end"], flow["rule"] = work.of_flow[:-1], work.of_flow[1:], work.rule
-    count = work.message["end"][work.queue[work.of_flow[1:] - 1]].astype(np.int64)
-    flow["src"], flow["dst"], flow["n_packets"] = work.src, work.dst, count
-    flow["local"], flow["job"], flow["ready"] = work.src == work.dst, work.job, np.round(work.ready * PS)
-    flow["received_at"] = flow["finished_at"] = -1
-    flow["blind"], flow["give_up"], flow["rank"], flow["turns"] = True, NEVER, work.rank, 1
+def _fill_flows(
+    flow: s.Rows, work: Work, hows: Sequence[Spraying], rules: Sequence[Rules], generator: np.random.Generator
+) -> int:
+    """Fill what flows have from their rules and at the beginning; return the length of their rings in all."""
+    count = work.message["end"][work.queue[flow["end"] - 1]].astype(np.int64)
+    flow["n_packets"], flow["received_at"], flow["finished_at"] = count, -1, -1
+    flow["blind"], flow["give_up"] = True, s.NEVER
     for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
-        flow[name] = NEVER
+        flow[name] = s.NEVER
     for name in ("decayed_at", "notified_at", "latest", "next_pull", "next_idle"):
         flow[name] = -1
     for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
-        _begin_flows(flow, np.flatnonzero(flow["rule"] == number), work, how, rule, generator)
+        _begin_flows(flow, np.flatnonzero(flow["rule"] == number), how, rule, generator)
     mtu = np.array([rule["mtu"] for rule in rules])[flow["rule"]]
     early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // mtu + 1, 1), MOST_EARLY)
     length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
-    return flow, int(length.sum())
+    return int(length.sum())
 
 
 def _begin_flows(
-    flow: Rows, which: NDArray[np.intp], work: Work, how: Spraying, rules: Rules, generator: np.random.Generator
+    flow: s.Rows, which: NDArray[np.intp], how: Spraying, rules: Rules, generator: np.random.Generator
 ) -> None:
     """Fill what flows have from the rules that they are under."""
-    one: Rows = flow[which]
-    one["window"] = rules["window"]
-    if how.on_path and work.paths is not None:
-        one["local"] = np.diff(work.paths.there.first)[which] == 0
-        cap = work.paths.cap[which]
-        one["cap"], one["turns"] = np.where(np.isfinite(cap), cap, 0.0) / PS, work.paths.turns[which]
-        if rules["transport"] == rows_of.WINDOW and how.window is None:
-            one["window"] = work.paths.window[which] * rules["mtu"]
+    one: s.Rows = flow[which]
+    if not (how.on_path and rules["transport"] == kinds.WINDOW and how.window is None):
+        one["window"] = rules["window"]
     # windows of DCTCP and Swift grow as far as the network lets them
-    grows = rules["transport"] in (rows_of.DCTCP, rows_of.SWIFT) and not (how.on_path and how.window)
+    grows = rules["transport"] in (kinds.DCTCP, kinds.SWIFT) and not (how.on_path and how.window)
     one["most"] = 1e15 if grows else np.maximum(one["window"], rules["window"])
     one["credit"], one["base_rtt"] = rules["window"], rules["rtt"]
     # HPCC's first window is that of a round trip
     one["rate"], one["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
-    one["marked"] = 1.0 if rules["transport"] == rows_of.DCQCN else 0.0
+    one["marked"] = 1.0 if rules["transport"] == kinds.DCQCN else 0.0
     one["flip"] = generator.integers(how.entropies, size=len(which))
     one["upper"] = generator.integers(MOST_ENTROPIES // how.entropies, size=len(which)) * how.entropies
     if how.balancing == "ecmp":
@@ -281,22 +222,12 @@ def _begin_flows(
     flow[which] = one
 
 
-def _receivers(work: Work) -> Rows:
-    """Fill the table of the flows' other ends."""
-    receiver = np.zeros(len(work.src), RECEIVER_ROW)
-    receiver["message"] = receiver["complete"] = work.of_flow[:-1]
-    receiver["end"], receiver["node"] = work.of_flow[1:], work.node
-    receiver["boundary"] = work.message["end"][work.queue[work.of_flow[:-1]]]
-    return receiver
-
-
-def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> Rows:
+def _hosts(n_hosts: int, least_rate: float, generator: np.random.Generator) -> s.Rows:
     """Fill the hosts' table."""
     host = np.zeros(n_hosts, rows_of.HOST_ROW)
-    host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
     for name in ("pull_head", "idle_head"):
         host[name] = -1
-    host["pacer"] = host["rate_at"] = NEVER
+    host["pacer"] = host["rate_at"] = s.NEVER
     host["rate"] = 1.0
     if least_rate < 1.0:
         host["rate_at"] = (0.75 + 0.5 * generator.random(n_hosts)) * INTERVAL

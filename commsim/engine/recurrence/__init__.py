@@ -1,1 +1,1 @@
-"""The flow engine where no message shares a link: recurrences, no event queue."""
+"""Times without an event queue: recurrences, where messages or aggregated packets have their links to themselves."""

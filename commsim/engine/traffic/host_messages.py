@@ -11,7 +11,8 @@ from commsim.core.schedule import TRANSFER, Block, Schedule
 from commsim.engine.flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.traffic.patterns import Messages
 from commsim.routing.flaps import Flaps
 
 

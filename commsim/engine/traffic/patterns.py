@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,45 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.spec import read_arguments, split_spec
 from commsim.core.units import Seconds
-from commsim.engine.packet.transports.spraying import Messages
 from commsim.files.csv_rows import read_rows
 
 Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """What hosts send to each other.
+
+    Parameters
+    ----------
+    src, dst : int32[n]
+        Numbers of hosts, from 0.
+    nbytes : int64[n], bytes
+        Size of each message, at least 1.
+    start : float64[n], s
+        Time at which each sender begins.
+    after : int64[n], optional
+        Message that must be complete before each begins, -1 for none.
+
+    Raises
+    ------
+    InputError
+        If one sends to itself, has no bytes, or begins before 0.
+    """
+
+    src: Numbers
+    dst: Numbers
+    nbytes: NDArray[np.int64]
+    start: NDArray[np.float64]
+    after: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.src == self.dst).any():
+            raise InputError(f"host {self.src[np.argmax(self.src == self.dst)]} sends a message to itself")
+        if len(self.nbytes) and self.nbytes.min() < 1:
+            raise InputError(f"messages have at least 1 byte, got {self.nbytes.min()}")
+        if len(self.start) and not (self.start.min() >= 0 and self.start.max() < 1e6):
+            raise InputError("messages start at 0 s or later, and before 1e6 s")
 
 
 def permutation(n_hosts: int, nbytes: int, *, seed: int = 1) -> Messages:

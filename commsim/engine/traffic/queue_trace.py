@@ -10,7 +10,7 @@ import numpy as np
 
 from commsim.core.network import Network
 from commsim.engine.packet.finished_run import PacketRun
-from commsim.engine.packet.transports.spraying import Messages
+from commsim.engine.traffic.patterns import Messages
 from commsim.files.trace_events import process_name, thread_name, write_events
 
 US = 1e6  # of a second

@@ -9,7 +9,7 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.links.ways import Ways, ways_of
-from commsim.engine.packet.transports.spraying import Messages
+from commsim.engine.traffic.patterns import Messages
 
 Floats = NDArray[np.float64]
 

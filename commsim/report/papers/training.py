@@ -232,8 +232,9 @@ def marks_avoided(jobs: list[list[float]], shifts: list[float], rate: float, gbp
 def marks(jobs: list[list[float]], shifts: list[float], rate: float, gbps: float) -> int:
     """Packets marked in a few iterations of jobs; parameters as :func:`marks_avoided`."""
     from commsim.core.network import HOST, SWITCH, Network
-    from commsim.engine.packet.transports.spraying import Messages, Spraying
+    from commsim.engine.packet.transports.spraying import Spraying
     from commsim.engine.traffic.host_messages import run_messages
+    from commsim.engine.traffic.patterns import Messages
 
     n = len(jobs)
     hosts, near, far = np.arange(2 * n), 2 * n, 2 * n + 1

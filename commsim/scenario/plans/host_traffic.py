@@ -20,9 +20,9 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.ways import ways_of
 from commsim.engine.packet.messages import RunOptions, run_packets
-from commsim.engine.packet.transports.spraying import Messages, in_packets, over_path
+from commsim.engine.packet.transports.spraying import in_packets, over_path
 from commsim.engine.traffic.host_messages import plan_messages
-from commsim.engine.traffic.patterns import is_file, messages_of
+from commsim.engine.traffic.patterns import Messages, is_file, messages_of
 from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_host
 from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.packet_work import expect_packets

@@ -14,9 +14,10 @@ from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.messages import simulate_packets
-from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
+from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.host_messages import run_messages
+from commsim.engine.traffic.patterns import Messages
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

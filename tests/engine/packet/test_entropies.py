@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from commsim.engine.flow import payload
-from commsim.engine.packet.hosts.work import work_of_plan
-from commsim.engine.packet.links.ways import ways_of
+from commsim.engine.packet.hosts.work import lay_out
 from commsim.engine.packet.run_state import N_RECYCLED
 from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, WORST, learn, next_entropy
@@ -22,10 +21,10 @@ ENTROPIES = 16
 
 def laid_out(network, spraying):
     """The tables of a permutation before anything is sent."""
-    sent, ways = permutation(4, 100_000), ways_of(network)
+    sent = permutation(4, 100_000)
     plan, n = plan_messages(network, sent), len(sent.src)
-    work = work_of_plan(plan, payload(plan, 1.0), np.zeros(2 * n), ways, [spraying], np.zeros(1, np.int64))
-    return build(network, ways, work, spraying).fabric
+    rule, ranks = np.zeros(n, np.uint8), np.zeros(1, np.int64)
+    return build(lay_out(plan, payload(plan, 1.0), np.zeros(2 * n), [spraying], rule, ranks)).fabric
 
 
 @pytest.mark.parametrize("balancing", ["reps", "mixed"])

@@ -9,10 +9,10 @@ from plain_fabric import PlainFabric
 from commsim.core.errors import InputError
 from commsim.engine.packet.links.loss_kernel import mix
 from commsim.engine.packet.links.ways import ways_of
-from commsim.engine.packet.transports.spraying import BALANCINGS, Messages, Spraying
+from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.host_messages import run_messages
-from commsim.engine.traffic.patterns import all_to_all, incast, outcast, permutation
+from commsim.engine.traffic.patterns import Messages, all_to_all, incast, outcast, permutation
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -7,9 +7,9 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.host_messages import run_messages
-from commsim.engine.traffic.patterns import incast
+from commsim.engine.traffic.patterns import Messages, incast
 from topologies.star import star
 
 MTU = 4160

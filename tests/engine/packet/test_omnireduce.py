@@ -11,9 +11,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
-from commsim.engine.packet.aggregated.recurrence import simulate_recurrence
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.messages import simulate_aggregation
+from commsim.engine.recurrence.tree_times import simulate_recurrence
 from commsim.routing.aggregation_tree import host_tree
 from commsim.scenario.aggregation_jobs import aggregation_job, job_workers, spare_hosts, with_loss
 from commsim.scenario.inputs import load_network

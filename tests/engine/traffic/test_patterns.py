@@ -5,8 +5,7 @@ import pytest
 
 import commsim as cs
 from commsim.core.errors import InputError
-from commsim.engine.packet.transports.spraying import Messages
-from commsim.engine.traffic.patterns import PATTERNS, all_to_all, messages_of
+from commsim.engine.traffic.patterns import PATTERNS, Messages, all_to_all, messages_of
 
 STAR = "star:n_hosts=6"
 PEERS = {"incast": "senders", "outcast": "receivers"}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.cost import Framing
-from commsim.engine.packet.transports.spraying import Messages, Spraying
+from commsim.engine.packet.transports.spraying import Spraying
 from commsim.engine.traffic.host_messages import run_messages
-from commsim.engine.traffic.patterns import incast, permutation
+from commsim.engine.traffic.patterns import Messages, incast, permutation
 from commsim.engine.traffic.slowdown import alone, busiest_host, cumulative
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine

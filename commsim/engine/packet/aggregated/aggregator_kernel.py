@@ -8,41 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet import kinds
+from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated.traffic_state import Jobs
-from commsim.engine.packet.links.posting_kernel import Packets, free_packet, send, take_packet
-from commsim.engine.packet.packet_state import (
-    ALL_FLAGS,
-    COLLIDED,
-    ECN_MARKED,
-    EMPTY,
-    REPLY,
-    RESENT,
-    RESULT,
-    VERSION,
-    Row,
-)
-from switch_model.slot_kernel import (
-    ADD,
-    ALL,
-    COLLISION,
-    DUPLICATE,
-    FREE,
-    OVERWRITE,
-    READ,
-    SENDER,
-    UP,
-    claim,
-    contribute,
-    includes,
-    meet,
-    release,
-    take_result,
-    unite,
-)
+from commsim.engine.packet.links.posting_kernel import free_packet, send, take_packet
+from commsim.engine.packet.run_state import Fabric
+from switch_model import slot_kernel as rule
 
 
 @njit_norefcount
-def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
+def chunk_of(jobs: Jobs, job: s.Row, message: int, position: int) -> int:
     """Return the chunk that a packet carries, or -1 when it carries exponents only.
 
     Parameters
@@ -78,7 +53,7 @@ def set_of_packet(jobs: Jobs, p: int) -> int:
 
 
 @njit_norefcount
-def slot_row(row: Row, job: Row, slot: int) -> int:
+def slot_row(row: s.Row, job: s.Row, slot: int) -> int:
     """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it.
 
     Parameters
@@ -91,17 +66,17 @@ def slot_row(row: Row, job: Row, slot: int) -> int:
         Slot and version, as packets carry it.
     """
     if job["versions"] == 1:
-        return int(row["slots"] + (slot & ~VERSION))
-    return int(row["slots"] + 2 * (slot & ~VERSION) + (slot & VERSION != 0))
+        return int(row["slots"] + (slot & ~kinds.VERSION))
+    return int(row["slots"] + 2 * (slot & ~kinds.VERSION) + (slot & kinds.VERSION != 0))
 
 
 @njit_norefcount
-def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+def note(fabric: Fabric, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
     """Write one operation on values to the log.
 
     Parameters
     ----------
-    links, jobs : Packets, Jobs
+    fabric, jobs : Fabric, Jobs
         All tables; changed in place.
     action : int
         Bits of `slot_kernel`, or RECEIVE.
@@ -116,205 +91,207 @@ def note(links: Packets, jobs: Jobs, action: int, register: int, worker: int, ch
     out : int
         Message that is made, or -1.
     """
-    row = jobs.log[links.state["n_log"]]
-    links.state["n_log"] += 1
+    row = jobs.log[fabric.state["n_log"]]
+    fabric.state["n_log"] += 1
     row["action"], row["register"], row["worker"], row["chunk"] = action, register, worker, chunk
     row["in_message"], row["out_message"] = into, out
 
 
 @njit_norefcount
-def new_message(links: Packets) -> int:
+def new_message(fabric: Fabric) -> int:
     """Return the number of a message that a READ makes."""
-    links.state["n_messages"] += 1
-    return int(links.state["n_messages"] - 1)
+    fabric.state["n_messages"] += 1
+    return int(fabric.state["n_messages"] - 1)
 
 
 @njit_norefcount
-def on_contribution(links: Packets, jobs: Jobs, p: int) -> None:
+def on_contribution(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
-    packet = links.packet[p]
-    stream = links.stream[packet["stream"]]
+    packet = fabric.packet[p]
+    stream = fabric.stream[packet["stream"]]
     row = jobs.aggregator[stream["owner"]]
     job = jobs.job[row["job"]]
     if job["shared"]:
-        _on_claim(links, jobs, p, row, job)
+        _on_claim(fabric, jobs, p, row, job)
         return
     child = stream["child"]
     if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, row, job, child, packet):
-        links.state["out_of_order"] += 1
-        free_packet(links, p)
+        fabric.state["out_of_order"] += 1
+        free_packet(fabric, p)
         return
     at = slot_row(row, job, packet["slot"])
-    shadow = slot_row(row, job, packet["slot"] ^ VERSION)
+    shadow = slot_row(row, job, packet["slot"] ^ kinds.VERSION)
     if job["skips_seen_check"]:
         jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
     before = jobs.slot[at]["seen"]
-    action = contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
-    if action & (OVERWRITE | ADD):
-        marked = packet["flags"] & ECN_MARKED
+    action = rule.contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
+    if action & (rule.OVERWRITE | rule.ADD):
+        marked = packet["flags"] & kinds.MARKED
         jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
-        links.state["busy_slots"] += int(before == 0) - int(action & READ != 0)
+        fabric.state["busy_slots"] += int(before == 0) - int(action & rule.READ != 0)
     else:
-        links.state["duplicates"] += 1
+        fabric.state["duplicates"] += 1
     if job["rounds"] >= 0:
         action = _without_empty(jobs, packet, job, at, action)
-    _carry_out(links, jobs, p, row, job, at, action)
+    _carry_out(fabric, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
-def on_result(links: Packets, jobs: Jobs, p: int) -> None:
+def on_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
-    packet = links.packet[p]
-    row = jobs.aggregator[links.stream[packet["stream"]]["owner"]]
+    packet = fabric.packet[p]
+    row = jobs.aggregator[fabric.stream[packet["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     if job["shared"]:
         at = row["slots"] + packet["slot"] % job["pool"]
-        if release(jobs.slot, at, _key(row["job"], packet["number"]), jobs.workers, at) & FREE:
-            links.state["busy_slots"] -= 1
-        _to_children(links, p, row)
+        if rule.release(jobs.slot, at, _key(row["job"], packet["number"]), jobs.workers, at) & rule.FREE:
+            fabric.state["busy_slots"] -= 1
+        _to_children(fabric, p, row)
         return
     at = slot_row(row, job, packet["slot"])
-    action = take_result(jobs.slot, at)
+    action = rule.take_result(jobs.slot, at)
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
-    out = new_message(links)
+    out = new_message(fabric)
     if chunk >= 0:
-        note(links, jobs, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
+        note(fabric, jobs, action & (rule.OVERWRITE | rule.READ), at, -1, chunk, packet["message"], out)
     packet["message"] = out
-    _to_children(links, p, row)
+    _to_children(fabric, p, row)
 
 
 @njit_norefcount
-def on_unit(links: Packets, jobs: Jobs, p: int) -> None:
+def on_unit(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
-    row = jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]]
+    row = jobs.aggregator[fabric.stream[fabric.packet[p]["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     if not job["shared"]:
-        jobs.slot[slot_row(row, job, links.packet[p]["slot"])]["in_unit"] = False
-    _leave_switch(links, p, row)
+        jobs.slot[slot_row(row, job, fabric.packet[p]["slot"])]["in_unit"] = False
+    _leave_switch(fabric, p, row)
 
 
 @njit_norefcount
-def on_server(links: Packets, jobs: Jobs, p: int) -> None:
+def on_server(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
-    packet = links.packet[p]
-    row = jobs.server[links.stream[packet["stream"]]["owner"]]
+    packet = fabric.packet[p]
+    row = jobs.server[fabric.stream[packet["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     message = packet["number"]
     fragment = jobs.fragment[row["fragments"] + message]
     counted, held = len(jobs.slot) + row["fragments"] + message, set_of_packet(jobs, p)
     register = row["register"] + message % row["n_registers"]
-    action = DUPLICATE
-    if not meet(jobs.workers, counted, held):
-        action = ADD if meet(jobs.workers, counted, counted) else OVERWRITE
-        unite(jobs.workers, counted, held)
-        note(links, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
+    action = rule.DUPLICATE
+    if not rule.meet(jobs.workers, counted, held):
+        action = rule.ADD if rule.meet(jobs.workers, counted, counted) else rule.OVERWRITE
+        rule.unite(jobs.workers, counted, held)
+        note(fabric, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
-        links.state["duplicates"] += 1
-    if packet["flags"] & COLLIDED and fragment["slot"] < 0:
+        fabric.state["duplicates"] += 1
+    if packet["flags"] & kinds.COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
-    if not includes(jobs.workers, counted, row["all_workers"]):
-        free_packet(links, p)
+    if not rule.includes(jobs.workers, counted, row["all_workers"]):
+        free_packet(fabric, p)
         return
-    packet["message"], packet["worker"] = new_message(links), -1
-    note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
-    packet["kind"] = RESULT
-    packet["flags"] &= ALL_FLAGS ^ (RESENT | COLLIDED)
+    packet["message"], packet["worker"] = new_message(fabric), -1
+    note(fabric, jobs, rule.READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
+    packet["kind"] = kinds.RESULT
+    packet["flags"] &= kinds.ALL_FLAGS ^ (kinds.RESENT | kinds.COLLIDED)
     packet["tag"] = fragment["slot"] + 1
-    send(links, p, row["down"])
+    send(fabric, p, row["down"])
 
 
 @njit_norefcount
-def _on_claim(links: Packets, jobs: Jobs, p: int, row: Row, job: Row) -> None:
-    packet = links.packet[p]
+def _on_claim(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row) -> None:
+    packet = fabric.packet[p]
     at = row["slots"] + packet["slot"] % job["pool"]
-    resent = packet["flags"] & RESENT != 0
+    resent = packet["flags"] & kinds.RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
     key, held = _key(row["job"], packet["number"]), set_of_packet(jobs, p)
-    action = claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
-    if action & COLLISION:
-        packet["flags"] |= COLLIDED
-        links.state["collisions"] += 1
-    if not action & (OVERWRITE | ADD | DUPLICATE):
-        send(links, p, row["up"])
+    action = rule.claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
+    if action & rule.COLLISION:
+        packet["flags"] |= kinds.COLLIDED
+        fabric.state["collisions"] += 1
+    if not action & (rule.OVERWRITE | rule.ADD | rule.DUPLICATE):
+        send(fabric, p, row["up"])
         return
-    links.state["busy_slots"] += int(was_free) - int(action & FREE != 0)
-    if action & DUPLICATE:
-        links.state["duplicates"] += 1
+    fabric.state["busy_slots"] += int(was_free) - int(action & rule.FREE != 0)
+    if action & rule.DUPLICATE:
+        fabric.state["duplicates"] += 1
     else:
-        jobs.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
-    _carry_out(links, jobs, p, row, job, at, action)
+        jobs.slot[at]["ecn"] |= packet["flags"] & kinds.MARKED != 0
+    _carry_out(fabric, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
-def _carry_out(links: Packets, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
+def _carry_out(fabric: Fabric, jobs: Jobs, p: int, row: s.Row, job: s.Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
-    packet = links.packet[p]
-    if action & DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
-        free_packet(links, p)
+    packet = fabric.packet[p]
+    if action & rule.DUPLICATE and jobs.slot[at]["in_unit"]:  # no copy of the sum before the unit has finished it
+        free_packet(fabric, p)
         return
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
-    out = new_message(links) if action & READ else -1
-    if chunk >= 0 and action & (OVERWRITE | ADD):
-        note(links, jobs, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
-    elif chunk >= 0 and action & READ:
-        note(links, jobs, READ, at, -1, chunk, -1, out)
-    if not action & READ:
-        free_packet(links, p)
+    out = new_message(fabric) if action & rule.READ else -1
+    if chunk >= 0 and action & (rule.OVERWRITE | rule.ADD):
+        told = action & (rule.OVERWRITE | rule.ADD | rule.READ)
+        note(fabric, jobs, told, at, packet["worker"], chunk, packet["message"], out)
+    elif chunk >= 0 and action & rule.READ:
+        note(fabric, jobs, rule.READ, at, -1, chunk, -1, out)
+    if not action & rule.READ:
+        free_packet(fabric, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] = (packet["flags"] & (ALL_FLAGS ^ ECN_MARKED)) | (ECN_MARKED if jobs.slot[at]["ecn"] else 0)
-    if action & SENDER:
-        packet["kind"] = RESULT
-        packet["flags"] |= REPLY
-        send(links, p, row["down"] + links.stream[packet["stream"]]["child"])
-    elif action & (ALL | UP):
-        if action & ALL:
-            packet["kind"] = RESULT
+    packet["flags"] &= kinds.ALL_FLAGS ^ kinds.MARKED
+    packet["flags"] |= kinds.MARKED if jobs.slot[at]["ecn"] else 0
+    if action & rule.SENDER:
+        packet["kind"] = kinds.RESULT
+        packet["flags"] |= kinds.REPLY
+        send(fabric, p, row["down"] + fabric.stream[packet["stream"]]["child"])
+    elif action & (rule.ALL | rule.UP):
+        if action & rule.ALL:
+            packet["kind"] = kinds.RESULT
         if row["unit"] >= 0:
             jobs.slot[at]["in_unit"] = not job["shared"]
-            send(links, p, row["unit"])
+            send(fabric, p, row["unit"])
         else:
-            _leave_switch(links, p, row)
+            _leave_switch(fabric, p, row)
 
 
 @njit_norefcount
-def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> int:
+def _without_empty(jobs: Jobs, packet: s.Row, job: s.Row, at: int, action: int) -> int:
     """Let a packet without values count, but not add: the first one of a round with values overwrites."""
-    if action & OVERWRITE:
+    if action & rule.OVERWRITE:
         jobs.filled[at] = False
-    if action & (OVERWRITE | ADD):
-        action &= ~(OVERWRITE | ADD)
-        if not packet["flags"] & EMPTY:
-            action |= ADD if jobs.filled[at] else OVERWRITE
+    if action & (rule.OVERWRITE | rule.ADD):
+        action &= ~(rule.OVERWRITE | rule.ADD)
+        if not packet["flags"] & kinds.EMPTY:
+            action |= rule.ADD if jobs.filled[at] else rule.OVERWRITE
             jobs.filled[at] = True
-    packet["flags"] &= ALL_FLAGS ^ EMPTY
+    packet["flags"] &= kinds.ALL_FLAGS ^ kinds.EMPTY
     packet["size"] = job["bytes_first"]
     return int(action)
 
 
 @njit_norefcount
-def _leave_switch(links: Packets, p: int, row: Row) -> None:
+def _leave_switch(fabric: Fabric, p: int, row: s.Row) -> None:
     """Send a sum to the parent, or a result to every child."""
-    if links.packet[p]["kind"] == RESULT:
-        _to_children(links, p, row)
+    if fabric.packet[p]["kind"] == kinds.RESULT:
+        _to_children(fabric, p, row)
     else:
-        send(links, p, row["up"])
+        send(fabric, p, row["up"])
 
 
 @njit_norefcount
-def _to_children(links: Packets, p: int, row: Row) -> None:
+def _to_children(fabric: Fabric, p: int, row: s.Row) -> None:
     for stream in range(row["down"], row["down_end"] - 1):
-        copy = take_packet(links)
-        links.packet[copy] = links.packet[p]
-        send(links, copy, stream)
-    send(links, p, row["down_end"] - 1)
+        copy = take_packet(fabric)
+        fabric.packet[copy] = fabric.packet[p]
+        send(fabric, copy, stream)
+    send(fabric, p, row["down_end"] - 1)
 
 
 @njit_norefcount
-def _in_order(jobs: Jobs, row: Row, job: Row, child: int, packet: Row) -> bool:
+def _in_order(jobs: Jobs, row: s.Row, job: s.Row, child: int, packet: s.Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
-    place = row["order"] + child * job["window"] + (packet["slot"] & ~VERSION) // job["packets"]
+    place = row["order"] + child * job["window"] + (packet["slot"] & ~kinds.VERSION) // job["packets"]
     position = packet["position"]
     if position == 0:
         jobs.order[place] = 1

@@ -211,18 +211,6 @@ class AggregationJob:
         """When each worker begins, ps."""
         return np.rint(np.asarray(self.starts or np.zeros(len(self.workers))) * PS).astype(np.int64)
 
-    def elapsed(self, finished: NDArray[np.int64]) -> tuple[float, float]:
-        """Seconds from the first start, and from the last one, until all workers have finished.
-
-        Parameters
-        ----------
-        finished : int64[n_workers], ps
-            Time at which each worker had its last result.
-        """
-        starts, end = self.starts_ps(), int(finished.max())
-        host = self.system.host_latency
-        return (end - int(starts.min())) / PS + host, (end - int(starts.max())) / PS + host
-
     def result(
         self, engine: str, finished: NDArray[np.int64], link_bytes: NDArray[np.float64], counters: Mapping[str, float]
     ) -> Result:
@@ -240,7 +228,8 @@ class AggregationJob:
             Those of the engine. Added are elements, elements per second and, where there is a server, `server_bytes`:
             what came to its host, headers and repeated packets included, from all jobs of the run.
         """
-        time_s, from_last = self.elapsed(finished)
+        starts, end, host = self.starts_ps(), int(finished.max()), self.system.host_latency
+        time_s, from_last = ((end - int(start)) / PS + host for start in (starts.min(), starts.max()))
         n_elements = sum(self.n_elements)
         numbers = {"elements": n_elements, "elements_per_s": n_elements / time_s, **counters}
         if self.server_links:
@@ -266,6 +255,11 @@ class AggregationJob:
         """Messages of each tensor: of values, and before them one window of exponents when they go ahead."""
         values = -(-self.chunks() // self.system.packets_per_message)
         return np.asarray(values + np.minimum(values, self.window) * self.floats, np.int64)
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that all workers send when nothing is repeated, headers included."""
+        return float(self.messages().sum()) * self.system.message_bytes * len(self.workers)
 
     def check(self, network: Network) -> None:
         """Raise unless every node exists and may do its part.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
+from commsim.engine.packet import kinds
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, BlockRounds
-from commsim.engine.packet.links.fabric import Fabric
-from commsim.engine.packet.links.link_tables import check_room, check_times, idle_links, link_tables
+from commsim.engine.packet.hosts.work import Layout
+from commsim.engine.packet.links.link_tables import check_links, check_times, idle_links
 from commsim.engine.packet.packet_state import PS
 from commsim.routing.aggregation_tree import AggregationTree
 from switch_model.slot_kernel import SLOT_ROW
+from switch_model.slot_sequence import LOG_ROW
 
 
 @dataclass(slots=True)
@@ -32,12 +34,16 @@ class Draft:
         Number of links of the network.
     reverse : dict of int to int
         Link in the other direction of each link that has one.
+    first_stream, first_hop : int
+        Numbers of streams, and of places in the table of routes, that flows have.
     priority : int
         Rank of the job whose streams are being added.
     """
 
     n_links: int
     reverse: dict[int, int]
+    first_stream: int
+    first_hop: int
     priority: int = 0
     route: list[int] = field(default_factory=list)
     stream: list[tuple[int, ...]] = field(default_factory=list)
@@ -60,9 +66,15 @@ class Draft:
 
     def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
         """Add a stream of packets over these links, and return its number."""
-        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child, self.priority))
+        begin = self.first_hop + len(self.route)
+        self.stream.append((begin, begin + len(links), target, owner, child, self.priority))
         self.route += links
-        return len(self.stream) - 1
+        return self.n_streams - 1
+
+    @property
+    def n_streams(self) -> int:
+        """Streams so far, those of flows too."""
+        return self.first_stream + len(self.stream)
 
     def add_link(self, packet_time: float = 0.0, latency: float = 0.0) -> list[int]:
         """Add a link from a node to itself that takes so many seconds per packet, and after it; return it as a path."""
@@ -76,40 +88,55 @@ class Draft:
         return [self.reverse[link] for link in reversed(links)]
 
 
+class AggregationRows(NamedTuple):
+    """Tables of jobs that switches aggregate.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        What they know and do.
+    stream, hops : STREAM_ROW[n_streams], int64[n_hops]
+        Ways of their packets, behind those of flows; the links of each, by the network's numbers, then units.
+    unit : LINK_ROW[n]
+        Aggregation units, as links behind all others.
+    """
+
+    jobs: m.Jobs
+    stream: s.Rows
+    hops: NDArray[np.int64]
+    unit: s.Rows
+
+
 def aggregation_rows(
-    network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, ranks: NDArray[np.int64]
-) -> dict[str, Any]:
+    laid: Layout, jobs: Sequence[AggregationJob] = (), ranks: Sequence[int] | NDArray[np.int64] = ()
+) -> AggregationRows:
     """Lay out the tables of jobs that switches aggregate.
 
     Parameters
     ----------
-    network : Network
-        Network that carries the messages.
+    laid : Layout
+        Network that carries the packets, and what is sent beside them.
     jobs : sequence of AggregationJob
-        Jobs, at least one; they share links, and the pools of switches whose slots are shared.
-    fabric : Fabric
-        Queues and losses.
+        Jobs; they share links, and the pools of switches whose slots are shared.
     ranks : int64[n_jobs]
         Ranks of the jobs' priorities (:func:`commsim.engine.packet.aggregated.packet_job.priority_ranks`).
 
     Raises
     ------
     InputError
-        Without a job, or if one does not fit.
+        If a job does not fit.
     """
-    if not jobs:
-        raise InputError("a run needs at least one job, got none")
-    link, _ = link_tables(network, fabric)
-    check_times(network, sum(float(job.messages().sum()) * job.system.message_bytes * len(job.workers) for job in jobs))
-    draft = Draft(len(link), reverse_links(network))
+    network, routes = laid.network, laid.work.routes
+    first_stream, first_hop = len(routes) * len(laid.work.flow), sum(len(way.link) for way in routes)
+    draft = Draft(network.n_links, {}, first_stream, first_hop)
+    if jobs:
+        check_links(network)
+        check_times(network, sum(job.n_bytes for job in jobs))
+        draft.reverse = reverse_links(network)
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
         draft.priority = int(rank)
         _add_job(draft, number, job)
-        system = job.system  # a packet that never fits would be repeated for ever
-        last = system.packet_bytes(system.packets_per_message - 1)
-        size = max(system.payload + system.header, system.packet_bytes(0), last)
-        check_room(network, fabric, link, size)
     return _tables(draft)
 
 
@@ -176,32 +203,32 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob) -> list[int]:
     """Add aggregators, the server, and all streams between them; return each worker's first stream."""
     system, n, base = job.system, len(job.workers), len(draft.worker)
     tree_aggregators = [_add_aggregators(draft, number, job, i) for i in range(system.n_trees)]
-    up = [len(draft.stream) + i * system.n_trees for i in range(n)]
+    up = [draft.n_streams + i * system.n_trees for i in range(n)]
     children: list[list[list[tuple[Any, int, int]]]] = [[[] for _ in tree.nodes] for tree in job.trees]
     for i in range(n):
         for k, tree in enumerate(job.trees):
             leaf = tree.leaf[i]
             child = len(children[k][leaf])
             to = tree_aggregators[k] + leaf
-            draft.add_stream(tree.worker_up[i] or draft.add_link(), s.TO_AGGREGATOR, to, child)
+            draft.add_stream(tree.worker_up[i] or draft.add_link(), kinds.TO_AGGREGATOR, to, child)
             down = draft.back(tree.worker_up[i]) or draft.add_link()
-            children[k][leaf].append((down, s.TO_WORKER, base + i))
+            children[k][leaf].append((down, kinds.TO_WORKER, base + i))
     for k, tree in enumerate(job.trees):
         first = tree_aggregators[k]
         for a in range(1, len(tree.nodes)):
             parent = tree.parent[a]
             child = len(children[k][parent])
-            draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], s.TO_AGGREGATOR, first + parent, child)
-            children[k][parent].append((draft.back(tree.up[a]), s.TO_AGGREGATOR, first + a))
+            draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], kinds.TO_AGGREGATOR, first + parent, child)
+            children[k][parent].append((draft.back(tree.up[a]), kinds.TO_AGGREGATOR, first + a))
         for a, below in enumerate(children[k]):
             row = draft.aggregator[first + a]
-            row["down"], row["fan_in"] = len(draft.stream), len(below)
+            row["down"], row["fan_in"] = draft.n_streams, len(below)
             for links, target, owner in below:
                 draft.add_stream(links, target, owner)
-            row["down_end"] = len(draft.stream)
+            row["down_end"] = draft.n_streams
             if (occupied := system.unit_time(len(below))) or system.switch_latency:  # the aggregation unit
                 unit = draft.add_link(occupied, system.switch_latency)
-                row["unit"] = draft.add_stream(unit, s.TO_UNIT, first + a)
+                row["unit"] = draft.add_stream(unit, kinds.TO_UNIT, first + a)
         if system.server:
             _add_server(draft, number, job, first)
     return up
@@ -232,8 +259,8 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
     row = np.zeros((), m.SERVER_ROW)
     links = job.server_links
     owner = len(draft.server)
-    draft.aggregator[root]["up"] = draft.add_stream(links, s.TO_SERVER, owner)
-    row["job"], row["down"] = number, draft.add_stream(draft.back(links), s.TO_AGGREGATOR, root)
+    draft.aggregator[root]["up"] = draft.add_stream(links, kinds.TO_SERVER, owner)
+    row["job"], row["down"] = number, draft.add_stream(draft.back(links), kinds.TO_AGGREGATOR, root)
     row["fragments"], row["n_registers"] = draft.n_fragments, 2 * job.window
     row["register"] = draft.n_registers
     draft.n_fragments += int(job.messages().sum())
@@ -254,37 +281,41 @@ def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
     return found
 
 
-def _tables(draft: Draft) -> dict[str, Any]:
+def _tables(draft: Draft) -> AggregationRows:
     unit = idle_links(len(draft.units))
     unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
     entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
-    entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
+    entry["message"], entry["slot"] = -1, np.concatenate([np.zeros(0, np.int32), *draft.entry_slots])
     server = np.array(draft.server, m.SERVER_ROW)
     server["register"] += draft.n_slots
     fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
-    return {
-        "hops": np.array(draft.route, np.int64),
-        "unit": unit,
-        "stream": np.array(draft.stream, s.STREAM_ROW),
-        "job": draft.job,
-        "tensor": draft.tensor,
-        "worker": draft.worker,
+    workers = _sets_of_workers(draft, len(fragment), server)
+    rows = zip(draft.rounds, np.cumsum([0, *(len(r.block) for r in draft.rounds)]), strict=False)
+    tables = {
+        "job": np.array(draft.job, m.JOB_ROW),
+        "tensor": np.array(draft.tensor, m.TENSOR_ROW),
+        "worker": np.array(draft.worker, m.WORKER_ROW),
         "entry": entry,
-        "aggregator": draft.aggregator,
+        "aggregator": np.array(draft.aggregator, m.AGGREGATOR_ROW),
         "server": server,
         "fragment": fragment,
         "slot": np.zeros(max(1, draft.n_slots), SLOT_ROW),
         "order": np.zeros(max(1, draft.n_order), np.int16),
-        **_sets_of_workers(draft, len(fragment), server),
-        **_round_tables(draft),
+        "log": np.zeros(0, LOG_ROW),
+        "round_first": np.concatenate([np.zeros(0, np.int64), *(r.first + before for r, before in rows)]),
+        "round_block": np.concatenate([np.zeros(0, np.int32), *(r.block for r in draft.rounds)]),
+        "occupancy": np.concatenate([np.zeros(0, np.uint64), *(r.occupancy.words.ravel() for r in draft.rounds)]),
+        "filled": np.zeros(draft.n_slots if draft.rounds else 0, np.bool_),
     }
+    jobs = m.Jobs(**{name: s.on_lines(table) for name, table in tables.items()}, workers=workers)
+    return AggregationRows(jobs, np.array(draft.stream, s.STREAM_ROW), np.array(draft.route, np.int64), unit)
 
 
-def _sets_of_workers(draft: Draft, n_fragments: int, server: Any) -> dict[str, Any]:
+def _sets_of_workers(draft: Draft, n_fragments: int, server: Any) -> NDArray[np.uint64]:
     """Lay out whose values are in what, where slots are shared; no others ask."""
     if not draft.below:
-        return {}
+        return np.zeros((0, 1), np.uint64)
     first = max(1, draft.n_slots) + n_fragments
     n_rows, n_words = first + len(draft.aggregator) + len(draft.server), -(-max(draft.served) // 64)
     bits = np.zeros((n_rows, 64 * n_words), np.bool_)
@@ -294,16 +325,4 @@ def _sets_of_workers(draft: Draft, n_fragments: int, server: Any) -> dict[str, A
     for number, n in enumerate(draft.served):
         server["all_workers"][number] = first + len(draft.aggregator) + number
         bits[first + len(draft.aggregator) + number, :n] = True
-    return {"workers": np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)}
-
-
-def _round_tables(draft: Draft) -> dict[str, Any]:
-    if not draft.rounds:
-        return {}
-    before = np.cumsum([0, *(len(r.block) for r in draft.rounds)])
-    return {
-        "round_first": np.concatenate([r.first + b for r, b in zip(draft.rounds, before, strict=False)]),
-        "round_block": np.concatenate([r.block for r in draft.rounds]),
-        "occupancy": np.concatenate([r.occupancy.words.ravel() for r in draft.rounds]),
-        "filled": np.zeros(draft.n_slots, np.bool_),
-    }
+    return np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)

@@ -6,7 +6,7 @@ from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.aggregated.aggregator_kernel import on_contribution, on_result, on_server, on_unit
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.aggregated.worker_kernel import on_worker_result
-from commsim.engine.packet.packet_state import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
+from commsim.engine.packet.kinds import CONTRIBUTION, TO_AGGREGATOR, TO_SERVER, TO_UNIT, TO_WORKER
 from commsim.engine.packet.run_state import Fabric
 
 

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from commsim.engine.packet.packet_state import Rows
 
-# timers of a flow, and their bits in `pending`
-GO, TIMEOUT, ADDED = range(3)
-
 JOB_ROW = np.dtype(
     [
         ("worker", np.int32),  # the first, and

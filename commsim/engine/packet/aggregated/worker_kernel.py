@@ -11,20 +11,22 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 from commsim.engine.packet.aggregated.aggregator_kernel import chunk_of, note, set_of_packet
 from commsim.engine.packet.aggregated.traffic_state import Jobs
-from commsim.engine.packet.links.posting_kernel import Packets, free_packet, send, take_packet
+from commsim.engine.packet.kinds import CONTRIBUTION, ECN_CAPABLE, EMPTY, MARKED, RESENT, VERSION
+from commsim.engine.packet.links.posting_kernel import free_packet, send, take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, RESENT, VERSION, Row
+from commsim.engine.packet.packet_state import Row
+from commsim.engine.packet.run_state import Fabric
 from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 
 
 @njit_norefcount
-def on_worker_timer(links: Packets, jobs: Jobs, number: int) -> None:
+def on_worker_timer(fabric: Fabric, jobs: Jobs, number: int) -> None:
     """Start a worker, or repeat the messages that have timed out.
 
     Parameters
     ----------
-    links, jobs : Packets, Jobs
+    fabric, jobs : Fabric, Jobs
         All tables; changed in place.
     number : int
         Number of the worker.
@@ -34,47 +36,47 @@ def on_worker_timer(links: Packets, jobs: Jobs, number: int) -> None:
     worker["timer_pending"] = False
     if not worker["started"]:
         worker["started"] = True
-        links.state["events"] += 1
-        _begin_tensor(links, jobs, worker, job)
+        fabric.state["events"] += 1
+        _begin_tensor(fabric, jobs, worker, job)
         return
     expired = 0
-    while worker["head"] >= 0 and jobs.entry[worker["head"]]["deadline"] <= links.state["now"]:
+    while worker["head"] >= 0 and jobs.entry[worker["head"]]["deadline"] <= fabric.state["now"]:
         entry = worker["head"]
         _unlink(jobs, worker, entry)
-        _repeat(links, jobs, worker, job, entry)
+        _repeat(fabric, jobs, worker, job, entry)
         expired = 1
-    links.state["events"] += expired
-    links.state["timeouts"] += expired
-    _set_timer(links, jobs, worker, job)
+    fabric.state["events"] += expired
+    fabric.state["timeouts"] += expired
+    _set_timer(fabric, jobs, worker, job)
 
 
 @njit_norefcount
-def on_worker_result(links: Packets, jobs: Jobs, p: int) -> None:
+def on_worker_result(fabric: Fabric, jobs: Jobs, p: int) -> None:
     """Take a result: once, in order inside its message; then let the next message go."""
-    packet = links.packet[p]
-    number = links.stream[packet["stream"]]["owner"]
+    packet = fabric.packet[p]
+    number = fabric.stream[packet["stream"]]["owner"]
     worker = jobs.worker[number]
     job = jobs.job[worker["job"]]
-    message, position, marked = packet["number"], packet["position"], packet["flags"] & ECN_MARKED != 0
+    message, position, marked = packet["number"], packet["position"], packet["flags"] & MARKED != 0
     place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     if entry["message"] != message or entry["done"]:
-        links.state["duplicates"] += 1
-        free_packet(links, p)
+        fabric.state["duplicates"] += 1
+        free_packet(fabric, p)
         return
     if position == 0:
         entry["expected"] = 0
     if position != entry["expected"]:
-        links.state["out_of_order"] += 1
+        fabric.state["out_of_order"] += 1
         entry["expected"] = -1
-        free_packet(links, p)
+        free_packet(fabric, p)
         return
     chunk = chunk_of(jobs, job, message, position)
     if chunk >= 0:
-        note(links, jobs, RECEIVE, -1, number, chunk, packet["message"], -1)
+        note(fabric, jobs, RECEIVE, -1, number, chunk, packet["message"], -1)
     if job["shared"] and packet["tag"]:
         entry["slot"] = packet["tag"] - 1
-    free_packet(links, p)
+    free_packet(fabric, p)
     entry["expected"] += 1
     worker["n_results"] += 1
     worker["n_marked"] += marked
@@ -82,33 +84,33 @@ def on_worker_result(links: Packets, jobs: Jobs, p: int) -> None:
         entry["done"] = True
         _unlink(jobs, worker, place)
         worker["left"] -= 1
-        _go_on(links, jobs, worker, job, message)
+        _go_on(fabric, jobs, worker, job, message)
 
 
 @njit_norefcount
-def _go_on(links: Packets, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _go_on(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     if worker["left"] == 0:
         if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
             worker["tensor"] += 1
-            _begin_tensor(links, jobs, worker, job)
+            _begin_tensor(fabric, jobs, worker, job)
         else:
-            worker["finished"] = links.state["now"]
-            links.state["n_unfinished"] -= 1
+            worker["finished"] = fabric.state["now"]
+            fabric.state["n_unfinished"] -= 1
     elif job["sliding"]:
         if job["ecn"] and message >= worker["limit"]:
             _adjust_window(worker, job)
-        _slide(links, jobs, worker, job)
+        _slide(fabric, jobs, worker, job)
         first = _entry_of(jobs, worker, job, worker["base"])
         if message > worker["base"] and not jobs.entry[first]["resent"] and job["rto"] > 0:
             _unlink(jobs, worker, first)
-            _repeat(links, jobs, worker, job, first)
+            _repeat(fabric, jobs, worker, job, first)
     elif _follows(jobs, job, message, end):
-        _send_message(links, jobs, worker, job, message + job["window"])
+        _send_message(fabric, jobs, worker, job, message + job["window"])
 
 
 @njit_norefcount
-def _slide(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
+def _slide(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     while worker["base"] < worker["next"]:
         entry = jobs.entry[_entry_of(jobs, worker, job, worker["base"])]
@@ -117,7 +119,7 @@ def _slide(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
         worker["base"] += 1
     window = min(job["window"], int(worker["congestion_window"]) // job["packets"]) if job["ecn"] else job["window"]
     while worker["next"] < end and worker["next"] - worker["base"] < max(1, window):
-        _send_message(links, jobs, worker, job, worker["next"])
+        _send_message(fabric, jobs, worker, job, worker["next"])
         worker["next"] += 1
 
 
@@ -138,13 +140,13 @@ def _adjust_window(worker: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _begin_tensor(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
+def _begin_tensor(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
     tensor = jobs.tensor[worker["tensor"]]
     worker["left"] = tensor["end"] - tensor["first"]
     worker["base"] = worker["next"] = tensor["first"]
     if job["sliding"]:
         worker["limit"] = max(worker["limit"], tensor["first"])
-        _slide(links, jobs, worker, job)
+        _slide(fabric, jobs, worker, job)
         return
     rounds, first, n = job["rounds"], tensor["first"], min(job["window"], tensor["end"] - tensor["first"])
     if rounds >= 0:
@@ -152,7 +154,7 @@ def _begin_tensor(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
         worker["left"] = jobs.round_first[rounds + n] - jobs.round_first[rounds]
     for message in range(first, first + n):
         if rounds < 0 or jobs.round_first[rounds + message] < jobs.round_first[rounds + message + 1]:
-            _send_message(links, jobs, worker, job, message)
+            _send_message(fabric, jobs, worker, job, message)
 
 
 @njit_norefcount
@@ -187,24 +189,24 @@ def _entry_of(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
 
 
 @njit_norefcount
-def _send_message(links: Packets, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+def _send_message(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
     place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     entry["message"], entry["expected"] = message, 0
     entry["resent"] = entry["done"] = False
-    _transmit(links, jobs, worker, job, place, 0)
+    _transmit(fabric, jobs, worker, job, place, 0)
 
 
 @njit_norefcount
-def _repeat(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
+def _repeat(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
     jobs.entry[place]["resent"] = True
     worker["n_resent"] += job["packets"]
-    links.state["retransmissions"] += job["packets"]
-    _transmit(links, jobs, worker, job, place, RESENT)
+    fabric.state["retransmissions"] += job["packets"]
+    _transmit(fabric, jobs, worker, job, place, RESENT)
 
 
 @njit_norefcount
-def _transmit(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
+def _transmit(fabric: Fabric, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
     entry = jobs.entry[place]
     index = _index(jobs, worker, job, entry["message"])
@@ -212,8 +214,8 @@ def _transmit(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int, fla
     slot = (index % job["window"]) * n_packets
     version = VERSION if (index // job["window"]) & 1 else 0
     for position in range(n_packets):
-        p = take_packet(links)
-        packet = links.packet[p]
+        p = take_packet(fabric)
+        packet = fabric.packet[p]
         packet["kind"] = CONTRIBUTION
         packet["number"], packet["position"] = entry["message"], position
         packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
@@ -230,15 +232,15 @@ def _transmit(links: Packets, jobs: Jobs, worker: Row, job: Row, place: int, fla
             packet["flags"] |= EMPTY
             packet["size"] = job["bytes_empty"]
         spread = slot if job["rounds"] >= 0 else entry["message"]
-        send(links, p, worker["up"] + spread % job["n_trees"])
-    entry["deadline"] = links.state["now"] + job["rto"]
+        send(fabric, p, worker["up"] + spread % job["n_trees"])
+    entry["deadline"] = fabric.state["now"] + job["rto"]
     entry["after"], entry["before"] = -1, worker["tail"]
     if worker["tail"] < 0:
         worker["head"] = place
     else:
         jobs.entry[worker["tail"]]["after"] = place
     worker["tail"] = place
-    _set_timer(links, jobs, worker, job)
+    _set_timer(fabric, jobs, worker, job)
 
 
 @njit_norefcount
@@ -255,9 +257,9 @@ def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
 
 
 @njit_norefcount
-def _set_timer(links: Packets, jobs: Jobs, worker: Row, job: Row) -> None:
+def _set_timer(fabric: Fabric, jobs: Jobs, worker: Row, job: Row) -> None:
     if worker["timer_pending"] or worker["head"] < 0 or job["rto"] == 0:
         return
     worker["timer_pending"] = True
     number = job["worker"] + worker["number"]
-    schedule(links.events, links.state["first_worker_timer"] + number, jobs.entry[worker["head"]]["deadline"])
+    schedule(fabric.events, fabric.state["first_worker_timer"] + number, jobs.entry[worker["head"]]["deadline"])

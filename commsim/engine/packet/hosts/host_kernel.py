@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet import kinds
 from commsim.engine.packet.aggregated.taking_kernel import take
-from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, Jobs
+from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.aggregated.worker_kernel import on_worker_timer
 from commsim.engine.packet.hosts.progress_kernel import on_added, on_go, on_left, on_timeout, take_messages
 from commsim.engine.packet.hosts.receiver_kernel import on_arrival, on_request
@@ -27,33 +28,16 @@ from commsim.engine.packet.links.port_kernel import (
     begin_sending,
     depart,
     enqueue,
-    free_packet,
     keeps_path,
     leave_queue,
     serve,
     start,
     take_high,
-    take_packet,
 )
-from commsim.engine.packet.links.posting_kernel import post_first
+from commsim.engine.packet.links.posting_kernel import free_packet, post_first, take_packet
 from commsim.engine.packet.links.switch_kernel import choose
 from commsim.engine.packet.links.wheel_kernel import next_event, schedule
-from commsim.engine.packet.packet_state import (
-    CHANGE,
-    CONTRIBUTION,
-    DATA,
-    DONE,
-    FULL,
-    LAST,
-    LAST_TIME,
-    NEVER,
-    PULL,
-    REQUEST,
-    RESENT,
-    STUCK,
-    TOO_LATE,
-    TRIMMED,
-)
+from commsim.engine.packet.packet_state import LAST_TIME, NEVER
 from commsim.engine.packet.rule_kernel import rules_for
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
 from commsim.engine.packet.transports.credit_kernel import give, reconsider
@@ -93,14 +77,14 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
             or state["n_log"] + MARGIN > len(jobs.log)
             or state["n_tapped"] + MARGIN > len(fabric.tap)
         ):
-            return FULL
+            return kinds.FULL
         number = next_event(fabric.events)
         if number < 0:
-            return STUCK
+            return kinds.STUCK
         now = fabric.events.event[number]["when"]
         state["now"] = now
         if now > LAST_TIME:
-            return TOO_LATE
+            return kinds.TOO_LATE
         look_ahead(fabric)
         if now >= state["sample_at"]:
             look(fabric, now)
@@ -123,7 +107,7 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
         elif number < change:
             on_worker_timer(fabric, jobs, number - first_worker_timer)
         else:
-            return CHANGE
+            return kinds.CHANGE
         is_sent = True
         while is_sent:  # one place for each call: they are inlined, with much of the engine within them
             is_sent = state["sent_head"] >= 0
@@ -133,7 +117,7 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
     for i in range(n_hosts, n_links):
         if not fabric.link[i]["evented"]:
             serve(fabric, i, state["now"])
-    return DONE
+    return kinds.DONE
 
 
 @njit_norefcount
@@ -149,7 +133,7 @@ def begin_run(fabric: Fabric, jobs: Jobs, starts: NDArray[np.int64]) -> None:
     """
     state = fabric.state
     for f in range(len(fabric.flow)):
-        arm(fabric, f, GO, fabric.flow[f]["ready"])
+        arm(fabric, f, kinds.GO, fabric.flow[f]["ready"])
     for h in range(state["n_hosts"]):
         if fabric.host[h]["rate_at"] < NEVER:
             schedule(fabric.events, state["first_rate"] + h, fabric.host[h]["rate_at"])
@@ -171,14 +155,14 @@ def _leave(fabric: Fabric, i: int, now: int) -> int:
     p = link["serving"]
     link["serving"] = -1
     packet = fabric.packet[p]
-    is_new = packet["kind"] == DATA and packet["came_over"] < 0
+    is_new = packet["kind"] == kinds.DATA and packet["came_over"] < 0
     if not is_new:
         leave_queue(fabric, i, p)
     depart(fabric, i, p)
     if not is_new:
         return i
     f = packet["flow"]
-    if packet["flags"] & (LAST | RESENT) == LAST:
+    if packet["flags"] & (kinds.LAST | kinds.RESENT) == kinds.LAST:
         on_left(fabric, f, now)
     if rules_for(fabric, f)["on_path"]:  # an answer goes before the flow's next turn
         fabric.flow[f]["n_ready"] -= 1
@@ -212,7 +196,7 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
     one = packet[p]
     on_path = keeps_path(one)
     is_there = fabric.route[one["hop"]]["last"] != 0 if on_path else link["to"] < n_hosts
-    if is_there and on_path and one["kind"] >= CONTRIBUTION:
+    if is_there and on_path and one["kind"] >= kinds.CONTRIBUTION:
         take(fabric, jobs, p)
         return -1
     if is_there:
@@ -246,7 +230,7 @@ def _queue_sent(fabric: Fabric, now: int) -> int:
     packet = fabric.packet[p]
     state["sent_head"] = packet["next"]
     i = packet["when"]
-    if packet["kind"] >= CONTRIBUTION:
+    if packet["kind"] >= kinds.CONTRIBUTION:
         i = fabric.route[packet["hop"]]["link"]
     return _pass_on(fabric, i, p, now)
 
@@ -273,9 +257,9 @@ def _on_flow_timer(fabric: Fabric, timer: int, now: int) -> int:
     f, kind = timer % n_flows, timer // n_flows
     flow = fabric.flow[f]
     flow["pending"] ^= 1 << kind
-    if kind == GO:
+    if kind == kinds.GO:
         on_go(fabric, f, now)
-    elif kind == ADDED:
+    elif kind == kinds.ADDED:
         on_added(fabric, f, now)
         return -1
     else:
@@ -288,10 +272,10 @@ def _receive(fabric: Fabric, p: int, now: int) -> int:
     """Take a packet of a flow at the host that it is for; return the link of the flow that heard of it, or -1."""
     kind, f = fabric.packet[p]["kind"], fabric.packet[p]["flow"]
     h = -1
-    if kind <= TRIMMED:
+    if kind <= kinds.TRIMMED:
         on_arrival(fabric, p, now)
         take_messages(fabric, f, now)
-    elif kind == REQUEST:
+    elif kind == kinds.REQUEST:
         on_request(fabric, p, now)
     else:
         on_answer(fabric, p, now)
@@ -308,7 +292,7 @@ def _grant(fabric: Fabric, h: int, now: int) -> None:
         return
     p = take_packet(fabric)
     packet, flow, rules = fabric.packet[p], fabric.flow[f], rules_for(fabric, f)
-    packet["kind"], packet["flow"], packet["number"], packet["flags"] = PULL, f, 0, 0
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = kinds.PULL, f, 0, 0
     packet["size"], packet["amount"], packet["sent"] = rules["answer"], flow["given"], now
     answer(fabric, p, fabric.state["n_pulls"] % rules["entropies"])
     fabric.state["n_pulls"] += 1
@@ -323,7 +307,7 @@ def _start(fabric: Fabric, h: int, now: int) -> None:
         if p < 0:
             return
         packet = fabric.packet[p]
-        if packet["kind"] == DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
+        if packet["kind"] == kinds.DATA and packet["number"] < 0 and not _take_turn(fabric, h, p, now):
             free_packet(fabric, p)
             p = -1
     begin_sending(fabric, h, p, now)
@@ -339,7 +323,7 @@ def _take_turn(fabric: Fabric, h: int, p: int, now: int) -> bool:
     if waits or not may_send(fabric, f):
         flow["n_ready"] -= 1
         if waits:
-            arm(fabric, f, GO, flow["free_at"])
+            arm(fabric, f, kinds.GO, flow["free_at"])
         return False
     make_packet(fabric, f, p, now)
     if not rules_for(fabric, f)["on_path"]:

@@ -33,16 +33,10 @@ def adding_times(plan: FlowPlan, node: NDArray[np.int32], n_bytes: Floats) -> ND
 def routes_back(plan: FlowPlan) -> Routes:
     """Find the paths of acknowledgements."""
     back = turned_round(plan.network, joined([job.placement for job in plan.jobs]))
-    hashed = plan.hashed_channel
     return find_connection_routes(
-        plan.network,
-        back,
-        plan.ends[:, ::-1],
-        plan.channel,
-        routing=plan.routing,
-        seed=plan.seed,
-        hashed_channel=hashed,
-    )
+        plan.network, back, plan.ends[:, ::-1], plan.channel, routing=plan.routing, seed=plan.seed,
+        hashed_channel=plan.hashed_channel,
+    )  # fmt: skip
 
 
 def turns_of(plan: FlowPlan, transport: str) -> NDArray[np.int64]:

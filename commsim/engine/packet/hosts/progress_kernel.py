@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.aggregated.traffic_state import ADDED, GO, TIMEOUT
-from commsim.engine.packet.hosts.message_kernel import begin, deliver, free_successor, note_sent
 from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, give_up, request
+from commsim.engine.packet.kinds import ADDED, GO, RCCC, TIMEOUT
 from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import RCCC, Fabric
+from commsim.engine.packet.run_state import Fabric
 
 
 @njit_norefcount
 def on_left(fabric: Fabric, f: int, now: int) -> None:
     """Note that the last packet of a flow's message has first left its host; go on with the next message."""
-    _release(fabric, note_sent(fabric, f, now), 0, now)
-    if begin(fabric, f, now):
+    _release(fabric, _note_sent(fabric, f, now), 0, now)
+    if _begin(fabric, f, now):
         _set_out(fabric, f)
 
 
@@ -23,7 +22,7 @@ def on_left(fabric: Fabric, f: int, now: int) -> None:
 def on_go(fabric: Fabric, f: int, now: int) -> None:
     """Go on with a flow: both ends have begun, its next message may begin, or its rate allows a packet."""
     flow = fabric.flow[f]
-    begin(fabric, f, now)
+    _begin(fabric, f, now)
     if flow["local"]:
         _pass_local(fabric, f, now)
     elif flow["highest"] == flow["first"]:
@@ -60,6 +59,31 @@ def take_messages(fabric: Fabric, f: int, now: int) -> None:
 
 
 @njit_norefcount
+def _begin(fabric: Fabric, f: int, now: int) -> bool:
+    """Let the next message of a flow start, when nothing it waits for is left; return whether it did."""
+    flow = fabric.flow[f]
+    if flow["message"] == flow["end"] or now < flow["ready"]:
+        return False
+    message = fabric.message[fabric.queue[flow["message"]]]
+    if message["start"] >= 0 or message["waiting"] > 0:
+        return False
+    message["start"] = now
+    flow["first"], flow["limit"] = message["first"], message["end"]
+    flow["last_size"] = message["last_size"]
+    return True
+
+
+@njit_norefcount
+def _note_sent(fabric: Fabric, f: int, now: int) -> int:
+    """Note that the last packet of a flow's message has first left its host; return the number of the message."""
+    flow = fabric.flow[f]
+    number = fabric.queue[flow["message"]]
+    fabric.message[number]["sent"] = now
+    flow["message"] += 1
+    return int(number)
+
+
+@njit_norefcount
 def _set_out(fabric: Fabric, f: int) -> None:
     """Send the first packets of a message that has begun."""
     flow, rules = fabric.flow[f], rules_for(fabric, f)
@@ -76,22 +100,37 @@ def _set_out(fabric: Fabric, f: int) -> None:
 def _release(fabric: Fabric, number: int, completed: int, now: int) -> None:
     """Tell the messages that waited for this one to be sent (0), or to be complete (1)."""
     for i in range(fabric.first_successor[number], fabric.first_successor[number + 1]):
-        f = free_successor(fabric, i, completed, now)
-        if f >= 0:
-            arm(fabric, f, GO, now)
+        if fabric.successor[i] & 1 == completed:
+            message = fabric.message[fabric.successor[i] >> 1]
+            message["waiting"] -= 1
+            if message["waiting"] == 0 and _begin(fabric, message["flow"], now):
+                arm(fabric, message["flow"], GO, now)
 
 
 @njit_norefcount
 def _take(fabric: Fabric, f: int, now: int) -> None:
-    """Take one message of a flow whose packets have all come."""
-    receiver = fabric.receiver[f]
-    then = deliver(fabric, receiver, fabric.queue[receiver["message"]], now)
-    receiver["boundary"] = NEVER
+    """Take one message of a flow whose packets have all come: it is complete, or waits for its node to add it.
+
+    A node adds one message at a time, in the order in which they come, and completes those of a flow in order.
+    """
+    receiver, then = fabric.receiver[f], now
+    place = receiver["message"]
+    number = fabric.queue[place]
+    if len(fabric.adding) > 0:
+        if fabric.adding[number] > 0:
+            then = max(now, fabric.adder_free[receiver["node"]]) + fabric.adding[number]
+            fabric.adder_free[receiver["node"]] = then
+        if receiver["complete"] < place:
+            then = max(then, fabric.message[fabric.queue[place - 1]]["done"])
+    fabric.message[number]["done"] = then
+    receiver["message"], receiver["boundary"] = place + 1, NEVER
     if receiver["message"] < receiver["end"]:
         receiver["boundary"] = fabric.message[fabric.queue[receiver["message"]]]["end"]
+    if receiver["complete"] < place:
+        return
     if then == now:
         _complete(fabric, f, now)
-    elif then != NEVER:
+    else:
         arm(fabric, f, ADDED, then)
 
 
@@ -108,7 +147,7 @@ def _pass_local(fabric: Fabric, f: int, now: int) -> None:
     """Deliver the messages that can begin, of a flow whose ends are one host, which cross no link."""
     flow = fabric.flow[f]
     while flow["message"] < flow["end"] and fabric.message[fabric.queue[flow["message"]]]["start"] >= 0:
-        number = note_sent(fabric, f, now)
+        number = _note_sent(fabric, f, now)
         end = fabric.message[number]["end"]  # that of the flow is the next message's if that one waited for this one
         flow["highest"] = flow["acknowledged"] = flow["expected"] = end
         _release(fabric, number, 0, now)
@@ -116,4 +155,4 @@ def _pass_local(fabric: Fabric, f: int, now: int) -> None:
         if end == flow["n_packets"]:
             flow["received_at"] = flow["finished_at"] = now
             fabric.state["n_unfinished"] -= 1
-        begin(fabric, f, now)
+        _begin(fabric, f, now)

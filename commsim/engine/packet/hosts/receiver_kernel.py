@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.links.port_kernel import answer, take_packet
-from commsim.engine.packet.packet_state import ACK, CNP, NACK, TRIMMED, Row
+from commsim.engine.packet.kinds import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED
+from commsim.engine.packet.links.port_kernel import answer
+from commsim.engine.packet.links.posting_kernel import take_packet
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import ACK_NOW, DCQCN, MARKED, RCCC, RECEIVED, Fabric
+from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.credit_kernel import ask, pull
 from commsim.engine.packet.transports.hpcc_kernel import copy_notes
 

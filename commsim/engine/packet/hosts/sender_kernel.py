@@ -5,36 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.aggregated.traffic_state import TIMEOUT
-from commsim.engine.packet.hosts.message_kernel import message_of
+from commsim.engine.packet import kinds
 from commsim.engine.packet.hosts.receiver_kernel import base_of
-from commsim.engine.packet.hosts.resend_kernel import forget_resend, resend
+from commsim.engine.packet.hosts.resend_kernel import forget_resend, on_round_trip, on_timeout, patience, resend
 from commsim.engine.packet.links.class_kernel import queue_in_order
-from commsim.engine.packet.links.port_kernel import follow, go_out, take_packet
+from commsim.engine.packet.links.port_kernel import follow, go_out
+from commsim.engine.packet.links.posting_kernel import take_packet
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import ACK, CNP, DATA, FIRST, LAST, NACK, NEVER, REQUEST, RESENT
+from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import (
-    ACK_NOW,
-    ACKNOWLEDGED,
-    IN_FLIGHT,
-    LAST_HOP,
-    MARKED,
-    MOST_RESENT,
-    NSCC,
-    ON_PATH,
-    ONE_MORE,
-    RCCC,
-    SENDER_BITS,
-    TO_RESEND,
-    Fabric,
-)
+from commsim.engine.packet.run_state import Fabric
 from commsim.engine.packet.transports.control_kernel import on_news, on_trimming, pace
 from commsim.engine.packet.transports.credit_kernel import wanted
 from commsim.engine.packet.transports.dcqcn_kernel import on_notified
 from commsim.engine.packet.transports.entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from commsim.engine.packet.transports.nscc_kernel import measure
-from commsim.engine.packet.transports.timeout_kernel import on_round_trip, on_timeout, patience
 
 NS = 1000  # ps
 UNSENT = -1  # of a request, whose answer tells nothing of how long data take
@@ -47,7 +32,7 @@ def size_of(fabric: Fabric, f: int, number: int) -> int:
     flow, mtu = fabric.flow[f], rules_for(fabric, f)["mtu"]
     if number >= flow["first"]:
         return int(flow["last_size"] if number == flow["limit"] - 1 else mtu)
-    message = fabric.message[message_of(fabric, flow, number)]
+    message = fabric.message[_message_of(fabric, f, number)]
     return int(message["last_size"] if number == message["end"] - 1 else mtu)
 
 
@@ -57,7 +42,17 @@ def ends_message(fabric: Fabric, f: int, number: int) -> bool:
     flow = fabric.flow[f]
     if number >= flow["first"]:
         return bool(number == flow["limit"] - 1)
-    return bool(number == fabric.message[message_of(fabric, flow, number)]["end"] - 1)
+    return bool(number == fabric.message[_message_of(fabric, f, number)]["end"] - 1)
+
+
+@njit_norefcount
+def _message_of(fabric: Fabric, f: int, number: int) -> int:
+    """Return whose packet this is: of the message that has begun, or of one before it."""
+    flow = fabric.flow[f]
+    place = min(flow["message"], flow["end"] - 1)
+    while number < fabric.message[fabric.queue[place]]["first"]:
+        place -= 1
+    return int(fabric.queue[place])
 
 
 @njit_norefcount
@@ -70,7 +65,7 @@ def may_send(fabric: Fabric, f: int) -> bool:
         # the receiver's memory of what came early is as long as the ring
         if number >= flow["limit"] or number > flow["acknowledged"] + flow["ring_mask"]:
             return False
-    if rules["transport"] == RCCC:
+    if rules["transport"] == kinds.RCCC:
         return bool(flow["credit"] > 0)
     if rules["counts_packets"]:
         return bool((number - flow["acknowledged"]) * rules["mtu"] < flow["window"])
@@ -101,8 +96,8 @@ def get_ready(fabric: Fabric, f: int) -> None:
         fabric.host[flow["src"]]["n_ready"] += 1
         p = take_packet(fabric)
         packet = fabric.packet[p]
-        packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, -1, rules_for(fabric, f)["mtu"]
-        packet["came_over"] = -1
+        packet["kind"], packet["flow"], packet["number"], packet["came_over"] = kinds.DATA, f, -1, -1
+        packet["size"] = rules_for(fabric, f)["mtu"]
         queue_in_order(fabric, flow["src"], p)
 
 
@@ -115,24 +110,24 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     place = flow["ring"] + (number & flow["ring_mask"])
     size = size_of(fabric, f, number)
     if again:
-        forget_resend(fabric, f, number, IN_FLIGHT)
-        if mark[place] < MOST_RESENT:
-            mark[place] += np.uint8(ONE_MORE)
+        forget_resend(fabric, f, number, kinds.IN_FLIGHT)
+        if mark[place] < kinds.MOST_RESENT:
+            mark[place] += np.uint8(kinds.ONE_MORE)
         state["retransmissions"] += 1
     else:
         flow["highest"] += 1
-        mark[place] = np.uint8(IN_FLIGHT)
+        mark[place] = np.uint8(kinds.IN_FLIGHT)
     state["n_sent"] += 1
     fabric.sent_at[place] = now // NS & CLOCK
     flow["in_flight"] += size
     if flow["give_up"] == NEVER and rules["give_up"] < NEVER:
         flow["give_up"] = now + patience(fabric, f)
-        arm(fabric, f, TIMEOUT, flow["give_up"])
+        arm(fabric, f, kinds.TIMEOUT, flow["give_up"])
     packet = fabric.packet[p]
     left = backlog(fabric, f)
     full = flow["in_flight"] + size >= flow["window"] and not rules["counts_packets"]
     packet["amount"] = 0
-    if rules["transport"] == RCCC:
+    if rules["transport"] == kinds.RCCC:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted(fabric, f, left)
@@ -141,7 +136,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         pace(fabric, f, size, now)
     if flow["cap"] > 0.0:
         flow["free_at"] = max(flow["free_at"], now + int(size / flow["cap"]))
-    packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
+    packet["kind"], packet["flow"], packet["number"], packet["size"] = kinds.DATA, f, number, size
     packet["sent"] = now
     if rules["on_path"]:
         packet["hop"] = fabric.stream[f]["begin"]
@@ -149,14 +144,14 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         packet["entropy"], packet["target"] = next_entropy(fabric, f), flow["dst"]
         if len(fabric.tried) > 0:
             fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
-    flags = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
+    flags = (kinds.ACK_NOW | kinds.RESENT) if again else (kinds.ACK_NOW if full or left == 0 else 0)
     if not again and number == flow["first"]:
-        flags |= FIRST
+        flags |= kinds.FIRST
     if ends_message(fabric, f, number):
-        flags |= LAST
-    if flags & ACK_NOW:
+        flags |= kinds.LAST
+    if flags & kinds.ACK_NOW:
         flow["asking"] = max(flow["asking"], number + 1)
-    packet["flags"] = flags | (ON_PATH if rules["on_path"] else 0)
+    packet["flags"] = flags | (kinds.ON_PATH if rules["on_path"] else 0)
 
 
 @njit_norefcount
@@ -173,19 +168,19 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
     packet = fabric.packet[p]
     f, kind = packet["flow"], packet["kind"]
     flow, rules = fabric.flow[f], rules_for(fabric, f)
-    if kind == ACK:
+    if kind == kinds.ACK:
         _on_ack(fabric, p, now)
-    elif kind == NACK:
+    elif kind == kinds.NACK:
         _on_nack(fabric, p, now)
-    elif kind == CNP:
+    elif kind == kinds.CNP:
         on_notified(fabric, f, packet["amount"], now)
         return
     if flow["blind"]:  # what was sent before the first answer was not paid for
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
-        if rules["transport"] == RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
+        if rules["transport"] == kinds.RCCC and flow["first"] == flow["highest"] < flow["limit"]:  # nothing has asked
             request(fabric, f)
-    if kind > NACK and packet["amount"] > flow["pulled"]:
+    if kind > kinds.NACK and packet["amount"] > flow["pulled"]:
         flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(rules["window"]))
         flow["pulled"] = packet["amount"]
     if flow["finished_at"] < 0:
@@ -202,7 +197,7 @@ def _ask_if_stalled(fabric: Fabric, f: int) -> None:
     """
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     has_more = flow["n_resend"] > 0 or flow["highest"] < flow["limit"]
-    adapts = rules["transport"] != RCCC and not rules["counts_packets"]
+    adapts = rules["transport"] != kinds.RCCC and not rules["counts_packets"]
     if adapts and has_more and flow["in_flight"] < rules["ack_every"] and not may_send(fabric, f):
         request(fabric, f)
 
@@ -218,13 +213,13 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     news = max(0, packet["amount"] - flow["known"])
     flow["known"] += news
     flow["in_flight"] -= news
-    marked = packet["flags"] & MARKED != 0
+    marked = packet["flags"] & kinds.MARKED != 0
     delay = flow["delay"]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
     transport = rules["transport"]
-    is_new = packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT
-    if transport != RCCC and is_new and has_time:
-        delay = measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
+    is_new = packet["number"] >= flow["acknowledged"] and mark[place] & kinds.SENDER_BITS == kinds.IN_FLIGHT
+    if transport != kinds.RCCC and is_new and has_time:
+        delay = measure(fabric, f, now - packet["sent"], marked or transport != kinds.NSCC)
     end = max(flow["acknowledged"], packet["expected"])
     for number in range(flow["acknowledged"], end):
         _settle(fabric, f, number)
@@ -252,7 +247,7 @@ def _find_lost(fabric: Fabric, f: int, number: int, sent: int, now: int) -> None
     flow = fabric.flow[f]
     for earlier in range(flow["acknowledged"], number):
         place = flow["ring"] + (earlier & flow["ring_mask"])
-        if fabric.mark[place] & SENDER_BITS == IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
+        if fabric.mark[place] & kinds.SENDER_BITS == kinds.IN_FLIGHT and fabric.sent_at[place] < sent // NS & CLOCK:
             _give_back(fabric, f, earlier, now)
 
 
@@ -273,10 +268,10 @@ def _settle(fabric: Fabric, f: int, number: int) -> None:
     """Note that a packet has come, also one that had been given up."""
     flow, mark = fabric.flow[f], fabric.mark
     place = flow["ring"] + (number & flow["ring_mask"])
-    if mark[place] & SENDER_BITS == TO_RESEND:
-        forget_resend(fabric, f, number, ACKNOWLEDGED)
+    if mark[place] & kinds.SENDER_BITS == kinds.TO_RESEND:
+        forget_resend(fabric, f, number, kinds.ACKNOWLEDGED)
         flow["in_flight"] += size_of(fabric, f, number)  # it was taken off when it was given up
-    mark[place] |= np.uint8(ACKNOWLEDGED)
+    mark[place] |= np.uint8(kinds.ACKNOWLEDGED)
 
 
 @njit_norefcount
@@ -285,11 +280,11 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     f, number = packet["flow"], packet["number"]
     flow = fabric.flow[f]
     place = flow["ring"] + (number & flow["ring_mask"])
-    if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+    if number < flow["acknowledged"] or fabric.mark[place] & kinds.SENDER_BITS != kinds.IN_FLIGHT:
         return
     _give_back(fabric, f, number, now)
     # the last link is no choice of the path's
-    bad = packet["flags"] & LAST_HOP == 0
+    bad = packet["flags"] & kinds.LAST_HOP == 0
     learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
 
 
@@ -303,7 +298,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
     oldest, limit, doubles = np.int64(NEVER), patience(fabric, f), False
     for number in range(flow["acknowledged"], flow["highest"]):
         place = flow["ring"] + (number & flow["ring_mask"])
-        if fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+        if fabric.mark[place] & kinds.SENDER_BITS != kinds.IN_FLIGHT:
             continue
         # packets are given up long before the clock begins again
         sent = (now // NS - ((now // NS - np.int64(fabric.sent_at[place])) & CLOCK)) * NS
@@ -313,7 +308,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
         doubles |= number == flow["acknowledged"]
         size = size_of(fabric, f, number)
         flow["in_flight"] -= size
-        if rules["transport"] == NSCC:
+        if rules["transport"] == kinds.NSCC:
             flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
         if len(fabric.tried) > 0:
             learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
@@ -323,7 +318,7 @@ def give_up(fabric: Fabric, f: int, now: int) -> None:
     if doubles:
         on_timeout(fabric, f)
     flow["give_up"] = now + patience(fabric, f) if oldest == NEVER else oldest + limit
-    if rules["transport"] == RCCC and flow["credit"] <= 0:
+    if rules["transport"] == kinds.RCCC and flow["credit"] <= 0:
         request(fabric, f)
     get_ready(fabric, f)
 
@@ -334,9 +329,9 @@ def request(fabric: Fabric, f: int) -> None:
     flow, rules = fabric.flow[f], rules_for(fabric, f)
     p = take_packet(fabric)
     packet = fabric.packet[p]
-    packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["highest"], 0
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = kinds.REQUEST, f, flow["highest"], 0
     packet["size"], packet["sent"] = rules["answer"], UNSENT
-    if rules["transport"] == RCCC:
+    if rules["transport"] == kinds.RCCC:
         packet["amount"] = wanted(fabric, f, backlog(fabric, f))
     else:
         flow["asking"] = flow["highest"]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW
-from commsim.engine.packet.hosts.work import Paths, Successors, Work
+from commsim.engine.packet.hosts.work import Successors, Work, receivers
 from commsim.engine.packet.packet_state import LONGEST, PS
-from commsim.routing.routing import Routes
+from commsim.engine.packet.run_state import FLOW_ROW
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,34 +45,27 @@ class Tasks:
             raise InputError(f"a task takes 0 to {LONGEST:g} s, got {self.duration.min()} to {self.duration.max()} s")
 
 
-def work_with_tasks(work: Work, tasks: Tasks) -> Work:
-    """Lay out tasks behind the messages of a work, each as a message of a flow of its own."""
-    n_flows, n_messages, n = len(work.src), len(work.message), len(tasks.duration)
-    message = np.zeros(n_messages + n, MESSAGE_ROW)
-    message[:n_messages] = work.message
+def with_tasks(work: Work, tasks: Tasks) -> Work:
+    """Lay out tasks behind the messages of a work, each as a message of a flow of its own; all are of one job."""
+    n_flows, n_messages, numbers = len(work.flow), len(work.message), np.arange(len(tasks.duration))
+    message = np.concatenate((work.message, np.zeros(len(numbers), MESSAGE_ROW)))
     rows = message[n_messages:]
     rows["start"] = rows["sent"] = rows["done"] = -1
-    rows["flow"], rows["end"] = n_flows + np.arange(n), 1
+    rows["flow"], rows["end"] = n_flows + numbers, 1
     message["waiting"] += np.bincount(tasks.after, minlength=len(message)).astype(np.int32)
+    flow = np.concatenate((work.flow, np.zeros(len(numbers), FLOW_ROW)))
+    ends = flow[n_flows:]
+    ends["message"], ends["end"], ends["local"], ends["turns"] = n_messages + numbers, n_messages + numbers + 1, True, 1
+    flow["job"] = 0
+    queue = np.concatenate((work.queue, ends["message"]))
+    node = np.concatenate((work.receiver["node"], work.n_nodes + numbers))
     adding = work.adding if len(work.adding) else np.zeros(n_messages, np.int64)
-    none, within = np.zeros(n, np.int32), work.of_flow[-1] + 1 + np.arange(n)
     return dataclasses.replace(
-        work,
-        src=np.concatenate((work.src, none)),
-        dst=np.concatenate((work.dst, none)),
-        ready=np.concatenate((work.ready, np.zeros(n))),
-        job=np.concatenate((work.job, none)),
-        rank=np.concatenate((work.rank, none.astype(np.uint8))),
-        message=message,
-        queue=np.concatenate((work.queue, n_messages + np.arange(n, dtype=np.int32))),
-        of_flow=np.concatenate((work.of_flow, within)),
+        work, flow=flow, receiver=receivers(flow, message, queue, node), message=message, queue=queue,
         successors=_joined(work.successors, tasks, len(message)),
         adding=np.concatenate((adding, np.rint(tasks.duration * PS).astype(np.int64))),
-        node=np.concatenate((work.node, (work.n_nodes + np.arange(n)).astype(np.int32))),
-        n_nodes=work.n_nodes + n,
-        paths=None if work.paths is None else _no_paths(work.paths, n),
-        rule=np.concatenate((np.broadcast_to(np.array(work.rule, np.uint8), n_flows), none.astype(np.uint8))),
-    )
+        n_nodes=work.n_nodes + len(numbers), n_jobs=1,
+    )  # fmt: skip
 
 
 def _joined(successors: Successors, tasks: Tasks, n: int) -> Successors:
@@ -82,16 +75,3 @@ def _joined(successors: Successors, tasks: Tasks, n: int) -> Successors:
     order = np.argsort(before, kind="stable")
     codes = np.concatenate((code, (2 * tasks.after + 1).astype(np.int32)))[order]
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(before, minlength=n)))), codes
-
-
-def _no_paths(paths: Paths, n: int) -> Paths:
-    """Add flows that cross no link."""
-
-    def longer(routes: Routes) -> Routes:
-        first = np.concatenate((routes.first, np.full(n, routes.first[-1])))
-        return dataclasses.replace(routes, first=first, latency=np.concatenate((routes.latency, np.zeros(n))))
-
-    return Paths(
-        longer(paths.there), longer(paths.back), np.concatenate((paths.window, np.ones(n))),
-        np.concatenate((paths.turns, np.ones(n, np.int64))), np.concatenate((paths.cap, np.full(n, np.inf))),
-    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,40 +13,18 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW
+from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW, RECEIVER_ROW
 from commsim.engine.packet.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
-from commsim.engine.packet.links.ports import Ported, find_ports
-from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import LONGEST, Rows
+from commsim.engine.packet.links.ports import Legs, Ported, find_ports, has_ports
+from commsim.engine.packet.links.ways import Ways, ways_of, ways_of_paths
+from commsim.engine.packet.packet_state import LONGEST, PS, Rows, zeros_on_lines
+from commsim.engine.packet.run_state import FLOW_ROW
 from commsim.engine.packet.transports.spraying import Spraying, over_path
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
-Rule = NDArray[np.uint8] | int
+Rule = NDArray[np.uint8]
 Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Paths:
-    """What flows have that keep to a path.
-
-    Parameters
-    ----------
-    there, back : Routes
-        Links of each flow's packets, and of their answers.
-    window : float64[n_flows], packets
-        Twice what fits onto each path.
-    turns : int64[n_flows]
-        Packets that each may have in its host's queue, in the ratio of the weights.
-    cap : float64[n_flows], bytes/s
-        The most that each may send.
-    """
-
-    there: Routes
-    back: Routes
-    window: NDArray[np.float64]
-    turns: NDArray[np.int64]
-    cap: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,72 +33,83 @@ class Work:
 
     Parameters
     ----------
-    src, dst : int32[n_flows]
-        Numbers of hosts, from 0.
-    ready : float64[n_flows], s
-        Time from which each flow may begin.
-    job : int32[n_flows]
-        Job of each flow.
-    n_jobs : int
-        Number of jobs.
-    rank : uint8[n_flows]
-        Class of the packets of each flow; the least goes first.
+    flow, receiver : FLOW_ROW[n_flows], RECEIVER_ROW[n_flows]
+        Both ends of each flow, as far as they do not depend on the rules of transports.
     message : MESSAGE_ROW[n_messages]
         Messages, cut into packets.
-    queue, of_flow : int32[n_messages], int64[n_flows + 1]
-        Messages by flow in their order, and the first one of each flow.
+    queue : int32[n_messages]
+        Messages by flow in their order.
     successors : int64[n_messages + 1], int32[n]
         Messages that wait for each one: twice the number, plus 1 if until it is complete.
     adding : int64[n_messages], ps
         Time that each message takes to be added; empty where none does.
-    node : int32[n_flows]
-        Node that adds the messages of each flow.
-    n_nodes : int
-        Number of nodes.
-    paths : Paths, optional
-        Of flows that keep to a path; others have some here, too.
-    rule : uint8[n_flows] or int
-        Rules of each flow: those of the run, or of its job.
+    n_nodes, n_jobs : int
+        Number of nodes that add messages, and of jobs.
+    routes : tuple of Routes
+        Links of packets and of their answers, for the first of the flows, where some keep to a path; else empty.
     """
 
-    src: Ints
-    dst: Ints
-    ready: NDArray[np.float64]
-    job: Ints
-    n_jobs: int
-    rank: NDArray[np.uint8]
+    flow: Rows
+    receiver: Rows
     message: Rows
     queue: Ints
-    of_flow: NDArray[np.int64]
     successors: Successors
     adding: NDArray[np.int64]
-    node: Ints
     n_nodes: int
-    paths: Paths | None = None
-    rule: Rule = 0
+    n_jobs: int
+    routes: tuple[Routes, ...] = ()
 
 
-def no_work(network: Network) -> Work:
-    """Return what is sent where nothing is, beside jobs that switches aggregate."""
+class Layout(NamedTuple):
+    """What a run sends, over which links, and how.
+
+    Parameters
+    ----------
+    network : Network
+        Network of the run; where packets are sprayed from port to port, with what lies behind the ports.
+    plan : FlowPlan, optional
+        What runs where; none for jobs that switches aggregate alone.
+    work : Work
+        Flows and their messages.
+    ways : Ways
+        Numbers of links, and the equal-cost sets.
+    hows : tuple of Spraying
+        How messages are sent; a flow's `rule` is a place here.
+    legs : (int64[n], intp[n]), optional
+        Links inside machines, and the flow that takes each, of messages that are sprayed from port to port.
+    """
+
+    network: Network
+    plan: FlowPlan | None
+    work: Work
+    ways: Ways
+    hows: tuple[Spraying, ...]
+    legs: Legs | None = None
+
+
+def nothing_sent(network: Network, how: Spraying) -> Layout:
+    """Return the layout of a run that has only jobs that switches aggregate."""
     none = np.zeros(0, np.int32)
-    return Work(
-        none, none, np.zeros(0), none, 0, np.zeros(0, np.uint8), np.zeros(0, MESSAGE_ROW), none, np.zeros(1, np.int64),
-        (np.zeros(1, np.int64), none), np.zeros(0, np.int64), none, network.n_nodes,
+    work = Work(
+        np.zeros(0, FLOW_ROW), np.zeros(0, RECEIVER_ROW), np.zeros(0, MESSAGE_ROW), none,
+        (np.zeros(1, np.int64), none), np.zeros(0, np.int64), network.n_nodes, 0,
     )  # fmt: skip
+    return Layout(network, None, work, ways_of_paths(network) if how.on_path else ways_of(network), (how,))
 
 
-def work_of_plan(
+def lay_out(
     plan: FlowPlan,
     n_bytes: NDArray[np.float64],
     starts: NDArray[np.float64],
-    ways: Ways,
     hows: Sequence[Spraying],
+    rule: Rule,
     ranks: NDArray[np.int64],
-    paths: Paths | None = None,
-    rule: Rule = 0,
-    ports: tuple[Ints, Ints] | None = None,
-) -> Work:
+    *,
+    beside: bool = False,
+) -> Layout:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
+
+    Sprayed messages go from host to host or, where hosts have several links or machines have parts, from port to port.
 
     Parameters
     ----------
@@ -129,18 +119,14 @@ def work_of_plan(
         Payload of each transfer; rounded up to whole bytes.
     starts : float64[n_participants], s
         Time at which each participant enters.
-    ways : Ways
-        Hosts of the network.
     hows : sequence of Spraying
         How messages are sent.
+    rule : uint8[n_flows]
+        Which of `hows` each flow is sent by.
     ranks : int64[n]
         Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
-    paths : Paths, optional
-        Where messages keep to a path.
-    rule : uint8[n_flows] or int
-        Which of `hows` each flow is sent by.
-    ports : (int32[n_flows], int32[n_flows]), optional
-        Ports that each flow goes from and to, where hosts have several; -1 of those that keep to paths.
+    beside : bool
+        Whether switches aggregate other jobs: these know hosts, not ports.
 
     Raises
     ------
@@ -149,35 +135,62 @@ def work_of_plan(
     """
     if starts.max(initial=0.0) > LONGEST:
         raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
-    n = len(plan.ends)
-    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    rule = np.broadcast_to(np.array(rule, np.uint8), n)
+    sprays, ported = _sprays(hows, rule), None
+    some_spray, all_spray = sprays.any(), sprays.all()
+    if some_spray and all_spray and not beside and has_ports(plan.network):
+        ported, hows, rule = _from_ports(plan, hows, rule)
+        plan, sprays = ported.plan, _sprays(hows, rule)
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])
+    routes = () if sprays.all() else (plan.routes, routes_back(plan))
+    if ported is not None:
+        ways, (src, dst) = ported.ways, (ported.src, ported.dst)
+    elif some_spray:
+        ways = ways_of(plan.network)
+        src, dst = _hosts(plan, ways, nodes[plan.ends])
+    else:
+        ways = ways_of_paths(plan.network, *routes, ends=nodes)
+        src, dst = np.full((2, len(rule)), -1, np.int32)
+    if some_spray:
+        _check_sprayed(plan, sprays)
+    flow = zeros_on_lines(len(rule), FLOW_ROW)
+    flow["src"], flow["dst"], flow["rule"], flow["turns"] = src, dst, rule, 1
+    flow["local"], flow["job"] = src == dst, plan.job_of_connection
+    flow["ready"] = np.round(starts[plan.ends].max(axis=1, initial=0.0) * PS)
+    flow["rank"] = ranks[plan.job_of_connection]
+    if routes:
+        _keep_to_paths(flow, ~sprays, plan, routes, ways, hows)
+    if ranks.any():  # what goes first has its next packet waiting when one leaves, or others get every second turn
+        flow["turns"] *= np.where(sprays, 1, 2).astype(np.int16)
     payload, header = (np.array([getattr(how, name) for how in hows])[rule] for name in ("payload", "header"))
     message = message_table(plan, n_bytes, payload[plan.connection_of], header[plan.connection_of])
-    of_flow = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.connection_of, minlength=n))))
-    sprays = np.array([not how.on_path for how in hows])[rule]
-    if ports is not None:
-        _check_sprayed(plan, sprays)
-        first = ports if paths is None else _first_links(ways, paths)
-        src, dst = (np.where(port < 0, on, port).astype(np.int32) for port, on in zip(ports, first, strict=True))
-    elif paths is None or sprays.any():
-        src, dst = _hosts(plan, ways, nodes, sprays)
-    else:
-        src, dst = _first_links(ways, paths)
-    return Work(
-        src, dst, starts[plan.ends].max(axis=1, initial=0.0), plan.job_of_connection.astype(np.int32), len(plan.jobs),
-        ranks[plan.job_of_connection].astype(np.uint8), message, plan.queue, of_flow, plan.successors,
-        adding_times(plan, nodes[:, 1], n_bytes), nodes[:, 1].astype(np.int32), plan.network.n_nodes, paths, rule,
+    flow["end"] = np.cumsum(np.bincount(plan.connection_of, minlength=len(flow)))
+    flow["message"][1:] = flow["end"][:-1]
+    node = nodes[plan.ends[:, 1]]
+    work = Work(
+        flow, receivers(flow, message, plan.queue, node), message, plan.queue, plan.successors,
+        adding_times(plan, node, n_bytes), plan.network.n_nodes, len(plan.jobs), routes,
     )  # fmt: skip
+    return Layout(plan.network, plan, work, ways, tuple(hows), None if ported is None else ported.legs)
 
 
-def paths_of(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule, ranks: NDArray[np.int64]) -> Paths:
-    """Find the paths of a plan's flows and of their answers.
+def receivers(flow: Rows, message: Rows, queue: Ints, node: NDArray[np.integer]) -> Rows:
+    """Lay out the flows' other ends, on these nodes."""
+    receiver = np.zeros(len(flow), RECEIVER_ROW)
+    receiver["message"] = receiver["complete"] = flow["message"]
+    receiver["end"], receiver["node"] = flow["end"], node
+    receiver["boundary"] = message["end"][queue[flow["message"]]]
+    return receiver
 
-    Parameters
-    ----------
-    plan, hows, rule, ranks
-        Same as in :func:`work_of_plan`.
+
+def _sprays(hows: Sequence[Spraying], rule: Rule) -> NDArray[np.bool_]:
+    """Tell which flows do not keep to a path."""
+    return np.array([not how.on_path for how in hows])[rule]
+
+
+def _keep_to_paths(
+    flow: Rows, keeps: NDArray[np.bool_], plan: FlowPlan, routes: Sequence[Routes], ways: Ways, hows: Sequence[Spraying]
+) -> None:
+    """Give flows that keep to paths their first links, turns and rates, and windows of twice what fits onto the path.
 
     Raises
     ------
@@ -189,23 +202,24 @@ def paths_of(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule, ranks: NDArra
             f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
             "or a balancing, sprays packets"
         )
-    back = routes_back(plan)
+    for end, way in zip(("src", "dst"), routes, strict=True):
+        crosses = np.diff(way.first) > 0
+        link = np.zeros(len(flow), np.int32)
+        link[crosses] = ways.place[way.link[way.first[:-1][crosses]]]
+        flow[end] = np.where(flow[end] < 0, link, flow[end])
     turns = turns_of(plan, next((how.transport for how in hows if how.on_path and how.transport != "window"), "window"))
-    window = np.zeros(len(turns))
-    for number, how in enumerate(hows):
-        answer = how.header if how.ack_bytes is None else how.ack_bytes
-        fits = np.ceil(2 * path_packets(plan, back, how.payload + how.header, answer))
-        its = np.ceil(np.maximum(fits, how.ack_every or 1) * turns / turns.min(initial=1))
-        window = np.where(np.equal(rule, number), its, window)
-    # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
-    turns = 2 * turns if ranks.any() else turns
     cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
-    return Paths(plan.routes, back, window, turns, cap)
+    for number, how in enumerate(hows):
+        if how.on_path:
+            mtu, answer = how.payload + how.header, how.header if how.ack_bytes is None else how.ack_bytes
+            fits = np.maximum(np.ceil(2 * path_packets(plan, routes[1], mtu, answer)), how.ack_every or 1)
+            window = np.ceil(fits * turns / turns.min(initial=1)) * mtu
+            flow["window"] = np.where(flow["rule"] == number, window, flow["window"])
+    flow["local"][keeps], flow["turns"][keeps] = np.diff(plan.routes.first)[keeps] == 0, turns[keeps]
+    flow["cap"][keeps] = np.where(np.isfinite(cap), cap, 0.0)[keeps] / PS
 
 
-def from_ports(
-    plan: FlowPlan, hows: Sequence[Spraying], rule: NDArray[np.uint8]
-) -> tuple[Ported, list[Spraying], NDArray[np.uint8]]:
+def _from_ports(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule) -> tuple[Ported, list[Spraying], Rule]:
     """Find the ports of a plan's sprayed messages; those inside machines keep to their paths, with a window.
 
     Parameters
@@ -232,26 +246,13 @@ def from_ports(
     return ported, found, numbers
 
 
-def _first_links(ways: Ways, paths: Paths) -> tuple[Ints, Ints]:
-    """Return the first link of each path and of the way back, in the kernels' order; 0 where a path has none."""
-    place = np.empty(len(ways.links), np.int32)
-    place[ways.links] = np.arange(len(ways.links))
-    found = []
-    for way in (paths.there, paths.back):
-        first = np.zeros(len(way.first) - 1, np.int32)
-        crosses = np.diff(way.first) > 0
-        first[crosses] = place[way.link[way.first[:-1][crosses]]]
-        found.append(first)
-    return found[0], found[1]
-
-
-def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer], sprays: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """Return the numbers of the hosts that a plan's flows go from and to.
 
     Raises
     ------
     InputError
-        If the plan has what only messages over one path have.
+        If a flow's end is no host.
     """
     number = np.full(plan.network.n_nodes, -1, np.int32)
     number[ways.hosts] = np.arange(len(ways.hosts))
@@ -261,7 +262,6 @@ def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer], sprays: NDArr
             f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
             "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
         )
-    _check_sprayed(plan, sprays)
     return number[nodes[:, 0]], number[nodes[:, 1]]
 
 

@@ -1,9 +1,11 @@
-"""Classes of packets in one queue: strict priorities or weights, and which of them may go.
+"""Classes of packets in one queue: strict priorities or weights, which of them may go, and pauses of a class.
 
 A queue of several classes is kept in the order of keys. With strict priorities a packet's key is its class. With
 weights it is the time at which a link that served all classes at once, in proportion, would have sent it, counted as
 self-clocked fair queueing does (Golestani, INFOCOM 1994): from the key of the packet in service, or of the one before
 it of its class.
+
+Pauses of links (PFC, IEEE 802.1Qbb): a node whose queues hold too much of what came over a link asks it to wait.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.packet_state import CONTRIBUTION, Row
+from commsim.engine.packet.kinds import CONTRIBUTION
+from commsim.engine.packet.links.wheel_kernel import schedule
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.run_state import Fabric
 
 SCALE = 1 << 16  # of keys: parts of a byte, for weights that are no whole numbers
@@ -101,3 +105,18 @@ def take_first(fabric: Fabric, i: int) -> int:
     if len(fabric.class_weight) > 0:
         link["served"] = packet[p]["when"]
     return int(p)
+
+
+@njit_norefcount
+def hold(fabric: Fabric, i: int, p: int, size: int) -> None:
+    """Count bytes that came over a link and wait in the next node; ask it to pause their class, or to go on."""
+    link, rank = fabric.link[i], class_of(fabric, p)
+    row = i * fabric.state["n_classes"] + rank
+    fabric.held[row] += size
+    held, bit = fabric.held[row], np.uint8(1 << rank)
+    pausing = link["pausing"] & bit != 0
+    if (held >= link["xoff"] and not pausing) or (held <= link["xon"] and pausing):
+        link["pausing"] ^= bit
+        if not link["pause_pending"]:
+            link["pause_pending"] = True
+            schedule(fabric.events, 2 * len(fabric.link) + i, fabric.state["now"] + link["latency"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -17,62 +19,82 @@ ROCE = Framing(4096, 82)
 ACK_BYTES = 86
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
-    """Queues, marks, pauses and losses.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What packets of all transports of a run meet alike: losses, shared buffers, pauses and classes.
 
     Parameters
     ----------
-    buffer : float, bytes, optional
-        Buffer of each queue of a switch; by default the network's own.
-    shared_buffer : float, bytes
-        What the queues of a switch have together; infinite by default.
-    alpha : float
-        A queue may fill `alpha` times what is free of the shared buffer (dynamic threshold).
-    ecn_min, ecn_max : float, bytes
-        Queue of a switch from which packets are marked at random, and from which all are; 0 for never.
-    ecn_probability : float
-        Chance of a mark just below `ecn_max`.
-    pause_at, resume_at : float, bytes
-        What may wait in a switch of one link's packets of a priority before that link is paused for it (PFC, IEEE
-        802.1Qbb), and when it goes on; 0 for never.
     loss : float64[n_links] or float, optional
         Chance that a packet is lost on a link (on the link's good state); by default the network's own.
     loss_burst : float
         Packets that a burst of losses lasts on the average (Gilbert-Elliott, with every packet of the bad state
         lost); 1 for independent losses.
+    shared_buffer : float, bytes
+        What the queues of a switch have together; infinite by default.
+    alpha : float
+        A queue may fill `alpha` times what is free of the shared buffer (dynamic threshold).
+    pause_at, resume_at : float, bytes
+        What may wait in a switch of one link's packets of a priority before that link is paused for it (PFC, IEEE
+        802.1Qbb), and when it goes on; 0 for never.
     class_weights : tuple of float
         Share of a link that packets of each priority of jobs may have, the first one's first; none where the first one
         goes first.
     """
 
-    buffer: float | None = None
-    shared_buffer: float = float("inf")
-    alpha: float = 1.0
-    ecn_min: float = 0.0
-    ecn_max: float = 0.0
-    ecn_probability: float = 1.0
-    pause_at: float = 0.0
-    resume_at: float = 0.0
     loss: ArrayLike | None = None
     loss_burst: float = 1.0
+    shared_buffer: float = float("inf")
+    alpha: float = 1.0
+    pause_at: float = 0.0
+    resume_at: float = 0.0
     class_weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ecn_min <= self.ecn_max:
-            raise InputError(f"marking needs 0 <= ecn_min <= ecn_max, got {self.ecn_min} and {self.ecn_max}")
-        if not 0 <= self.ecn_probability <= 1:
-            raise InputError(f"ecn_probability is in [0, 1], got {self.ecn_probability}")
         if self.pause_at and not 0 <= self.resume_at < self.pause_at:
             raise InputError(f"pausing needs 0 <= resume_at < pause_at, got {self.resume_at} and {self.pause_at}")
-        if self.buffer is not None and not self.buffer > 0:
-            raise InputError(f"a queue needs a buffer > 0, got {self.buffer}")
         if not self.shared_buffer > 0 or not self.alpha > 0:
             raise InputError(f"a shared buffer needs size and alpha > 0, got {self.shared_buffer} and {self.alpha}")
         if not 1 <= self.loss_burst < math.inf:
             raise InputError(f"a burst of losses is at least 1 packet, and ends, got {self.loss_burst}")
         if not all(0 < weight < math.inf for weight in self.class_weights):
             raise InputError(f"weights of priorities are above 0, got {self.class_weights}")
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Values of these, by name."""
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(Conditions)}
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric(Conditions):
+    """Queues, marks, pauses and losses.
+
+    Parameters
+    ----------
+    buffer : float, bytes, optional
+        Buffer of each queue of a switch; by default the network's own.
+    ecn_min, ecn_max : float, bytes
+        Queue of a switch from which packets are marked at random, and from which all are; 0 for never.
+    ecn_probability : float
+        Chance of a mark just below `ecn_max`.
+    loss, loss_burst, shared_buffer, alpha, pause_at, resume_at, class_weights
+        Same as in :class:`Conditions`.
+    """
+
+    buffer: float | None = None
+    ecn_min: float = 0.0
+    ecn_max: float = 0.0
+    ecn_probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ecn_min <= self.ecn_max:
+            raise InputError(f"marking needs 0 <= ecn_min <= ecn_max, got {self.ecn_min} and {self.ecn_max}")
+        if not 0 <= self.ecn_probability <= 1:
+            raise InputError(f"ecn_probability is in [0, 1], got {self.ecn_probability}")
+        if self.buffer is not None and not self.buffer > 0:
+            raise InputError(f"a queue needs a buffer > 0, got {self.buffer}")
+        Conditions.__post_init__(self)
 
 
 def usual_queues(transport: str, fastest: float) -> Fabric:

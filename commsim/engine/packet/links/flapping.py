@@ -96,10 +96,8 @@ def _with_paths(
     fabric: Fabric, ways: Ways, plan: FlowPlan, avoided: NDArray[np.bool_], was_rerouted: NDArray[np.bool_]
 ) -> Fabric:
     """Give new rows in the table of routes to what takes another path from now on, packets of flows and answers."""
-    place = np.empty(len(ways.links), np.int32)
-    place[ways.links] = np.arange(len(ways.links))
     placement = joined([job.placement for job in plan.jobs])
-    number, more, n_rows = 0, [], len(fabric.route)
+    number, more, n_rows, place = 0, list[NDArray[np.int32]](), len(fabric.route), ways.place
     for placed, ends in ((placement, plan.ends), (turned_round(plan.network, placement), plan.ends[:, ::-1])):
         found = find_routes_around(
             plan.network, placed, ends, plan.channel, avoided, routing=plan.routing, seed=plan.seed,

@@ -1,8 +1,7 @@
-"""All tables of a run: laid out, run to the end, and enlarged when one is full."""
+"""The tables of links, from the network and what packets meet on it; and how tables are enlarged when they are full."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,11 @@ from commsim.core.network import SWITCH, Network
 from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.links.fabric import Fabric
-from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, on_lines, zeros_on_lines
+from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 from commsim.limits import expect_bytes
-from switch_model.slot_kernel import SLOT_ROW
-from switch_model.slot_sequence import LOG_ROW
 
 # Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
-JOB_TABLES: dict[str, Any] = {
-    "job": m.JOB_ROW, "tensor": m.TENSOR_ROW, "worker": m.WORKER_ROW, "entry": m.ENTRY_ROW,
-    "aggregator": m.AGGREGATOR_ROW, "slot": SLOT_ROW, "order": np.int16, "server": m.SERVER_ROW,
-    "fragment": m.FRAGMENT_ROW, "log": LOG_ROW, "round_first": np.int64, "round_block": np.int32,
-    "occupancy": np.uint64, "filled": np.bool_,
-}  # fmt: skip
-
-
-def job_tables(tables: Mapping[str, Any]) -> m.Jobs:
-    """Lay out the tables of jobs that switches aggregate; those that are not given are empty."""
-    return m.Jobs(**_chosen(JOB_TABLES, tables), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
-
-
-def _chosen(rows: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
-    return {name: on_lines(table) for name, table in given.items()}
 
 
 def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
@@ -89,6 +70,21 @@ def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> Non
         raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
 
 
+def check_links(network: Network) -> None:
+    """Refuse latencies, overheads and rates whose times do not fit into int64 picoseconds."""
+    times = {
+        "latency": network.latency,
+        "sender's overhead": network.overhead,
+        "receiver's overhead": network.recv_overhead,
+    }
+    for name, values in times.items():
+        if values.max(initial=0.0) > LONGEST:
+            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
+    if (network.bandwidth * LONGEST < 1).any():
+        slowest = network.bandwidth.min()
+        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
+
+
 def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     """Lay out the links, and the buffers that links of a switch share.
 
@@ -101,18 +97,8 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     InputError
         If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
     """
+    check_links(network)
     link = idle_links(network.n_links)
-    times = {
-        "latency": network.latency,
-        "sender's overhead": network.overhead,
-        "receiver's overhead": network.recv_overhead,
-    }
-    for name, values in times.items():
-        if values.max(initial=0.0) > LONGEST:
-            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
-    if (network.bandwidth * LONGEST < 1).any():
-        slowest = network.bandwidth.min()
-        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
     link["ps_per_byte"] = PS / network.bandwidth
     link["latency"] = np.rint(network.latency * PS)
     link["first_time"] = np.rint(network.overhead[network.src] * PS)

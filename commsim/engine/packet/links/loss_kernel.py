@@ -45,10 +45,7 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
     z += np.uint64(link) * np.uint64(0xD1B54A32D192ED03)
     z += np.uint64(kind) * np.uint64(0x8CB92BA72F3D8DD7)
     z += np.uint64(seed) * np.uint64(0xA24BAED4963EE407)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return float(mix(z) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @njit_norefcount

@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 
 from commsim.core.network import Network
-from commsim.engine.packet.packet_state import CONTRIBUTION
+from commsim.engine.packet.kinds import CONTRIBUTION
 from commsim.engine.packet.run_state import Fabric
 
 

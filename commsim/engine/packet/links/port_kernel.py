@@ -10,39 +10,26 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.links.class_kernel import queue_in_order, queued_of_class, take_first
+from commsim.engine.packet import kinds
+from commsim.engine.packet.links.class_kernel import hold, queue_in_order, queued_of_class, take_first
 from commsim.engine.packet.links.loss_kernel import draw
-from commsim.engine.packet.links.pause_kernel import hold
-from commsim.engine.packet.links.posting_kernel import free_packet, post, take_packet
+from commsim.engine.packet.links.posting_kernel import free_packet, post
 from commsim.engine.packet.links.wheel_kernel import schedule
-from commsim.engine.packet.packet_state import (
-    AT_HOST,
-    CNP,
-    CONTRIBUTION,
-    DATA,
-    ECN_CAPABLE,
-    FIRST,
-    LAST,
-    NO_MARKS,
-    TRIMMED,
-    Row,
-)
+from commsim.engine.packet.packet_state import Row
 from commsim.engine.packet.rule_kernel import rules_for, rules_of_packet
-from commsim.engine.packet.run_state import LAST_HOP, MARKED, ON_PATH, Fabric
-
-__all__ = ["free_packet", "take_packet"]
+from commsim.engine.packet.run_state import Fabric
 
 
 @njit_norefcount
 def goes_first(packet: Row) -> bool:
     """Tell whether a packet goes before data: sprayed answers, and what was trimmed."""
-    return bool(packet["kind"] != DATA and packet["kind"] < CONTRIBUTION and not packet["flags"] & ON_PATH)
+    return bool(packet["kind"] != kinds.DATA and not keeps_path(packet))
 
 
 @njit_norefcount
 def keeps_path(packet: Row) -> bool:
     """Tell whether a packet follows a stream; else switches choose its links."""
-    return bool(packet["kind"] >= CONTRIBUTION or packet["flags"] & ON_PATH)
+    return bool(packet["kind"] >= kinds.CONTRIBUTION or packet["flags"] & kinds.ON_PATH)
 
 
 @njit_norefcount
@@ -61,7 +48,7 @@ def answer(fabric: Fabric, q: int, entropy: int) -> None:
 def follow(fabric: Fabric, q: int, stream: int) -> None:
     """Send a packet of a flow over a stream."""
     packet = fabric.packet[q]
-    packet["flags"] |= ON_PATH
+    packet["flags"] |= kinds.ON_PATH
     packet["hop"] = fabric.stream[stream]["begin"]
     go_out(fabric, q, fabric.route[packet["hop"]]["link"])
 
@@ -86,21 +73,21 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     kind = packet[p]["kind"]
     if not goes_first(packet[p]):
-        is_made_here = packet[p]["came_over"] < 0 and kind <= CNP
+        is_made_here = packet[p]["came_over"] < 0 and kind <= kinds.CNP
         if is_made_here or _fits(fabric, i, p):
             _queue_low(fabric, i, p)
             return
-        if kind != DATA or not rules_of_packet(fabric, p)["trims"]:
+        if kind != kinds.DATA or not rules_of_packet(fabric, p)["trims"]:
             _drop(fabric, i, p)
             return
         last = link["low_tail"]
-        may = last >= 0 and packet[last]["kind"] == DATA and rules_of_packet(fabric, last)["trims"]
+        may = last >= 0 and packet[last]["kind"] == kinds.DATA and rules_of_packet(fabric, last)["trims"]
         if may and draw(fabric) < 0.5:
             link["low"] += packet[p]["size"] - packet[last]["size"]
             _exchange(fabric, p, last)
-        packet[p]["kind"] = TRIMMED
+        packet[p]["kind"] = kinds.TRIMMED
         packet[p]["size"] = rules_of_packet(fabric, p)["header"]
-        packet[p]["flags"] |= LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
+        packet[p]["flags"] |= kinds.LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
         link["n_trimmed"] += 1
         fabric.state["n_trimmed"] += 1
     packet[p]["next"] = -1
@@ -192,11 +179,11 @@ def leave_queue(fabric: Fabric, i: int, p: int) -> None:
         link["high"] -= size
         return
     link["low"] -= size
-    if packet["kind"] == DATA:
+    if packet["kind"] == kinds.DATA:
         _mark(fabric, i, p)
         if fabric.state["n_notes"] > 0:
             _note(fabric, i, p)
-    elif packet["flags"] & ECN_CAPABLE and packet["kind"] >= CONTRIBUTION:
+    elif packet["flags"] & kinds.ECN_CAPABLE and packet["kind"] >= kinds.CONTRIBUTION:
         _mark(fabric, i, p)
     if fabric.state["shares"] and link["shared"] >= 0:
         fabric.buffer[link["shared"]]["used"] -= size
@@ -245,10 +232,10 @@ def _costs(fabric: Fabric, i: int, p: int) -> int:
     """Return the time of a packet beside that of its bytes: its own, and overheads of its message."""
     link, packet = fabric.link[i], fabric.packet[p]
     took = link["packet_time"]
-    is_answer = DATA < packet["kind"] < CONTRIBUTION
-    if packet["flags"] & FIRST and packet["came_over"] < 0 and not is_answer:
+    is_answer = kinds.DATA < packet["kind"] < kinds.CONTRIBUTION
+    if packet["flags"] & kinds.FIRST and packet["came_over"] < 0 and not is_answer:
         took += link["first_time"]
-    if packet["flags"] & LAST and packet["kind"] == DATA and link["last_time"] > 0 and _ends(fabric, p):
+    if packet["flags"] & kinds.LAST and packet["kind"] == kinds.DATA and link["last_time"] > 0 and _ends(fabric, p):
         took += link["last_time"]
     return int(took)
 
@@ -280,7 +267,7 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     link["n_packets"] += 1
     link["n_bytes"] += packet[p]["size"]
-    if len(fabric.carried) > 0 and packet[p]["kind"] < CONTRIBUTION:
+    if len(fabric.carried) > 0 and packet[p]["kind"] < kinds.CONTRIBUTION:
         fabric.carried[fabric.flow[packet[p]["flow"]]["job"] * len(fabric.link) + i] += packet[p]["size"]
     if link["tapped"]:
         _record(fabric, i, p)
@@ -297,7 +284,8 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
 def _mark(fabric: Fabric, i: int, p: int) -> None:
     """Mark a packet that leaves a queue as its length says: never, at random, or always (RED on leaving)."""
     link, rules = fabric.link[i], rules_of_packet(fabric, p)
-    if rules["ecn_max"] == 0 or link["marks"] == NO_MARKS or (link["marks"] == AT_HOST and not rules["marks_last"]):
+    marks = link["marks"]
+    if rules["ecn_max"] == 0 or marks == kinds.NO_MARKS or (marks == kinds.AT_HOST and not rules["marks_last"]):
         return
     queued = link["low"] if fabric.state["n_classes"] == 1 else queued_of_class(fabric, i, p)
     if queued <= rules["ecn_min"]:
@@ -305,7 +293,7 @@ def _mark(fabric: Fabric, i: int, p: int) -> None:
     share = (queued - rules["ecn_min"]) / max(1, rules["ecn_max"] - rules["ecn_min"])
     share *= rules["most_marked"]
     if queued > rules["ecn_max"] or draw(fabric) < share:
-        fabric.packet[p]["flags"] |= MARKED
+        fabric.packet[p]["flags"] |= kinds.MARKED
         link["n_marked"] += 1
         fabric.state["marks"] += 1
 

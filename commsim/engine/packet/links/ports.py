@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import FORWARDING, HOST, SWITCH, Network
+from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.packet.links.ways import Ints, Ways, equal_cost
+from commsim.engine.packet.links.ways import Ints, Ways, ways_of_ports
 from commsim.routing.merge_switches import fabric_nodes
 from commsim.routing.pinned import find_connection_routes
 
@@ -83,9 +83,10 @@ def find_ports(plan: FlowPlan) -> Ported:
             f"sprayed transports carry messages from a port of a host over switches to a port of another, and those "
             f"between {between} go another way; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
         )
-    ways, ports = _ways(network, fabric, leaves, enters)
+    ways = ways_of_ports(network, fabric, has_planes=True)
     number = np.full(network.n_links, -1, np.int32)
-    number[ports[0]], number[ports[1]] = np.arange(len(ports[0])), np.arange(len(ports[1]))
+    for first in (0, len(ways.hosts)):
+        number[ways.links[first : first + ways.n_ports]] = np.arange(ways.n_ports)
     src, dst = np.full((2, len(plan.ends)), -1, np.int32)
     stays = np.diff(plan.routes.first) == 0  # from a node to itself: the two ends are one
     src[stays] = dst[stays] = 0
@@ -105,43 +106,6 @@ def _one_path(plan: FlowPlan) -> FlowPlan:
         hashed_channel=plan.hashed_channel,
     )  # fmt: skip
     return dataclasses.replace(plan, routes=routes, routing="ecmp")
-
-
-def _ways(
-    network: Network, fabric: NDArray[np.bool_], leaves: NDArray[np.bool_], enters: NDArray[np.bool_]
-) -> tuple[Ways, tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Give numbers to links: ports out, links of endpoints inside machines, ports in, between switches, all others."""
-    ups, downs = np.flatnonzero(leaves), np.flatnonzero(enters)
-    ups = ups[np.lexsort((network.dst[ups], network.src[ups]))]
-    downs = downs[np.lexsort((network.src[downs], network.dst[downs]))]
-    if not (
-        np.array_equal(network.src[ups], network.dst[downs]) and np.array_equal(network.dst[ups], network.src[downs])
-    ):
-        raise InputError(f"sprayed transports need links between hosts and switches in both directions: {network.name}")
-    switches = np.flatnonzero(fabric).astype(np.int32)
-    number = np.zeros(network.n_nodes, np.int32)
-    number[switches] = np.arange(len(switches))
-    between = fabric[network.src] & fabric[network.dst]
-    of_ends = ~leaves & ~np.isin(network.kind[network.src], FORWARDING)
-    inner, others = np.flatnonzero(between), np.flatnonzero(~(leaves | enters | between | of_ends))
-    links = np.concatenate((ups, np.flatnonzero(of_ends), downs, inner, others)).astype(np.int32)
-    n_ports, n_hosts = len(ups), len(ups) + int(of_ends.sum())
-    to = np.full(len(links), n_hosts, np.int32)
-    to[:n_ports], to[n_hosts : n_hosts + n_ports] = n_hosts + number[network.dst[ups]], np.arange(n_ports)
-    to[n_hosts + n_ports : n_hosts + n_ports + len(inner)] = n_hosts + number[network.dst[inner]]
-    edge_switch = number[network.dst[ups]]
-    edges, edge = np.unique(edge_switch, return_inverse=True)
-    way, ways, furthest = equal_cost(
-        number[network.src[inner]], number[network.dst[inner]], network.metric[inner], edges, len(switches),
-        has_planes=True,
-    )  # fmt: skip
-    more = np.zeros(n_hosts - n_ports, np.int32)  # no packet is sprayed to these
-    found = Ways(
-        network.src[links[:n_hosts]].astype(np.int32), switches, links, to,
-        np.concatenate((edge.astype(np.int32), more)), np.concatenate((edge_switch, more + edges[0])).astype(np.int32),
-        way, (ways + n_hosts + n_ports).astype(np.int32), furthest + 2, n_ports,
-    )  # fmt: skip
-    return found, (ups, downs)
 
 
 def _with_legs(plan: FlowPlan, leaves: NDArray[np.bool_], enters: NDArray[np.bool_], legs: Legs) -> Network:

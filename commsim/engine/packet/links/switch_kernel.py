@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import ADAPTIVE, DATA, FLOWLET
 from commsim.engine.packet.links.loss_kernel import draw, mix
 from commsim.engine.packet.links.port_kernel import serve
-from commsim.engine.packet.packet_state import DATA
 from commsim.engine.packet.rule_kernel import rules_of_packet
-from commsim.engine.packet.run_state import ADAPTIVE, FLOWLET, N_FLOWLETS, Fabric
+from commsim.engine.packet.run_state import N_FLOWLETS, Fabric
 
 
 @njit_norefcount
@@ -28,7 +28,7 @@ def choose(fabric: Fabric, switch: int, p: int) -> int:
     one, state = fabric.packet[p], fabric.state
     target = one["target"]
     if fabric.edge_switch[target] == switch:
-        return int(fabric.host[target]["down"])
+        return int(state["n_hosts"] + target)
     row = switch * state["n_edges"] + fabric.edge[target]
     first, count = fabric.way[row], fabric.way[row + 1] - fabric.way[row]
     if count == 1:

@@ -58,6 +58,13 @@ class Ways:
         """Place in `links` of the first link between switches."""
         return len(self.hosts) + self.n_ports
 
+    @property
+    def place(self) -> Ints:
+        """Place in `links` of each link of the network that is there."""
+        place = np.zeros(int(self.links.max(initial=-1)) + 1, np.int32)
+        place[self.links] = np.arange(len(self.links))
+        return place
+
 
 def ways_of(network: Network) -> Ways:
     """Find the equal-cost sets of a network whose hosts have one link each.
@@ -81,22 +88,63 @@ def ways_of(network: Network) -> Ways:
     if not np.all(is_host | is_switch):
         node = network.nodes[int(np.argmin(is_host | is_switch))]
         raise InputError(f"{NEEDED}, got a machine with parts: {node}")
-    hosts, switches = np.flatnonzero(is_host).astype(np.int32), np.flatnonzero(is_switch).astype(np.int32)
-    number = np.empty(len(network.nodes), np.int32)
-    number[hosts], number[switches] = np.arange(len(hosts)), np.arange(len(switches))
-    up = _only_link(network, hosts, network.src, network.dst, is_switch)
-    down = _only_link(network, hosts, network.dst, network.src, is_switch)
-    inner = np.flatnonzero(is_switch[network.src] & is_switch[network.dst])
-    links = np.concatenate((up, down, inner)).astype(np.int32)
-    end = network.dst[links]
-    to = (number[end] + np.where(is_switch[end], len(hosts), 0)).astype(np.int32)
-    edge_switch = number[network.dst[up]]
+    hosts = np.flatnonzero(is_host)
+    for by, other in ((network.src, network.dst), (network.dst, network.src)):
+        count = np.bincount(by, minlength=network.n_nodes)[hosts]
+        if (count != 1).any() or not is_switch[other[is_host[by]]].all():
+            wrong = network.nodes[hosts[int(np.argmax(count != 1))]]
+            raise InputError(f"{NEEDED}, got {wrong} with other links")
+    return ways_of_ports(network, is_switch)
+
+
+def ways_of_ports(network: Network, is_switch: NDArray[np.bool_], *, has_planes: bool = False) -> Ways:
+    """Find the ports of a network, which count as hosts, and the equal-cost sets between their switches.
+
+    Links are numbered in this order: ports out, links of endpoints inside machines, ports in, between switches, others.
+
+    Parameters
+    ----------
+    network : Network
+        Any network.
+    is_switch : bool[n_nodes]
+        Which nodes are switches between hosts.
+    has_planes : bool
+        Whether switches need no path to those of other planes.
+
+    Raises
+    ------
+    InputError
+        If a port has no way back, or two have no path.
+    """
+    leaves, enters = ~is_switch[network.src] & is_switch[network.dst], is_switch[network.src] & ~is_switch[network.dst]
+    ups, downs = np.flatnonzero(leaves), np.flatnonzero(enters)
+    ups = ups[np.lexsort((network.dst[ups], network.src[ups]))]
+    downs = downs[np.lexsort((network.src[downs], network.dst[downs]))]
+    if not (
+        np.array_equal(network.src[ups], network.dst[downs]) and np.array_equal(network.dst[ups], network.src[downs])
+    ):
+        raise InputError(f"sprayed transports need links between hosts and switches in both directions: {network.name}")
+    switches = np.flatnonzero(is_switch).astype(np.int32)
+    number = np.zeros(network.n_nodes, np.int32)
+    number[switches] = np.arange(len(switches))
+    between = is_switch[network.src] & is_switch[network.dst]
+    of_ends = ~leaves & ~np.isin(network.kind[network.src], FORWARDING)
+    inner, others = np.flatnonzero(between), np.flatnonzero(~(leaves | enters | between | of_ends))
+    links = np.concatenate((ups, np.flatnonzero(of_ends), downs, inner, others)).astype(np.int32)
+    n_ports, n_hosts = len(ups), len(ups) + int(of_ends.sum())
+    to = np.full(len(links), n_hosts, np.int32)
+    to[:n_ports], to[n_hosts : n_hosts + n_ports] = n_hosts + number[network.dst[ups]], np.arange(n_ports)
+    to[n_hosts + n_ports : n_hosts + n_ports + len(inner)] = n_hosts + number[network.dst[inner]]
+    edge_switch = number[network.dst[ups]]
     edges, edge = np.unique(edge_switch, return_inverse=True)
-    src, dst = number[network.src[inner]], number[network.dst[inner]]
-    way, ways, furthest = equal_cost(src, dst, network.metric[inner], edges, len(switches))
+    way, ways, furthest = _equal_cost(
+        number[network.src[inner]], number[network.dst[inner]], network.metric[inner], edges, len(switches), has_planes
+    )
+    more = np.zeros(n_hosts - n_ports, np.int32)  # no packet is sprayed to these
     return Ways(
-        hosts, switches, links, to, edge.astype(np.int32), edge_switch, way,
-        (ways + 2 * len(hosts)).astype(np.int32), furthest + 2, len(hosts),
+        network.src[links[:n_hosts]].astype(np.int32), switches, links, to,
+        np.concatenate((edge.astype(np.int32), more)), np.concatenate((edge_switch, more + edges[:1])).astype(np.int32),
+        way, (ways + n_hosts + n_ports).astype(np.int32), furthest + 2, n_ports,
     )  # fmt: skip
 
 
@@ -147,23 +195,12 @@ def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tup
     src, dst = (np.searchsorted(ways.switches, ends[inner]).astype(np.int32) for ends in (network.src, network.dst))
     metric = network.metric[inner].astype(np.int64) + np.where(avoided[inner], _LONGER, 0)
     edges = np.unique(ways.edge_switch)
-    way, found, _ = equal_cost(src, dst, metric, edges, len(ways.switches), has_planes=True)
+    way, found, _ = _equal_cost(src, dst, metric, edges, len(ways.switches), True)
     return way, (found + ways.first_between).astype(np.int32)
 
 
-def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Find the one link of each host, in one direction."""
-    at_host = np.flatnonzero(~is_switch[by])
-    order = at_host[np.argsort(by[at_host], kind="stable")]
-    if not np.array_equal(by[order], hosts) or not np.all(is_switch[other[order]]):
-        count = np.bincount(by[at_host], minlength=len(network.nodes))[hosts]
-        wrong = network.nodes[hosts[int(np.argmax(count != 1))]]
-        raise InputError(f"{NEEDED}, got {wrong} with other links")
-    return order
-
-
-def equal_cost(
-    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int, *, has_planes: bool = False
+def _equal_cost(
+    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int, has_planes: bool
 ) -> tuple[Ints, Ints, int]:
     """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one.
 

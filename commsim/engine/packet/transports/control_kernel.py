@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import DCQCN, DCTCP, HPCC, MARKED, NSCC, SWIFT, TIMELY, Fabric
-from commsim.engine.packet.transports.dcqcn_kernel import on_sent as dcqcn_on_sent
-from commsim.engine.packet.transports.dcqcn_kernel import on_time as dcqcn_on_time
-from commsim.engine.packet.transports.dctcp_kernel import on_ack as dctcp_on_ack
-from commsim.engine.packet.transports.dctcp_kernel import on_trimmed as dctcp_on_trimmed
-from commsim.engine.packet.transports.hpcc_kernel import on_ack as hpcc_on_ack
-from commsim.engine.packet.transports.nscc_kernel import on_ack as nscc_on_ack
-from commsim.engine.packet.transports.nscc_kernel import on_trimmed as nscc_on_trimmed
-from commsim.engine.packet.transports.swift_kernel import on_ack as swift_on_ack
-from commsim.engine.packet.transports.swift_kernel import on_trimmed as swift_on_trimmed
-from commsim.engine.packet.transports.timely_kernel import on_ack as timely_on_ack
+from commsim.engine.packet.run_state import Fabric
+from commsim.engine.packet.transports import (
+    dcqcn_kernel,
+    dctcp_kernel,
+    hpcc_kernel,
+    nscc_kernel,
+    swift_kernel,
+    timely_kernel,
+)
 
 
 @njit_norefcount
@@ -38,15 +37,15 @@ def on_news(fabric: Fabric, p: int, delay: float, news: int, now: int) -> None:
     f, marked = packet["flow"], packet["flags"] & MARKED != 0
     transport = rules_for(fabric, f)["transport"]
     if transport == NSCC:
-        nscc_on_ack(fabric, f, marked, delay, news, now)
+        nscc_kernel.on_ack(fabric, f, marked, delay, news, now)
     elif transport == DCTCP:
-        dctcp_on_ack(fabric, f, packet["number"], marked, news)
+        dctcp_kernel.on_ack(fabric, f, packet["number"], marked, news)
     elif transport == SWIFT:
-        swift_on_ack(fabric, f, delay, news, now)
+        swift_kernel.on_ack(fabric, f, delay, news, now)
     elif transport == HPCC:
-        hpcc_on_ack(fabric, f, p)
+        hpcc_kernel.on_ack(fabric, f, p)
     elif transport == TIMELY:
-        timely_on_ack(fabric, f, delay + fabric.flow[f]["base_rtt"], news)
+        timely_kernel.on_ack(fabric, f, delay + fabric.flow[f]["base_rtt"], news)
 
 
 @njit_norefcount
@@ -54,11 +53,11 @@ def on_trimming(fabric: Fabric, f: int, size: int, now: int) -> None:
     """Adapt to a packet of a message that a switch trimmed."""
     transport = rules_for(fabric, f)["transport"]
     if transport == NSCC:
-        nscc_on_trimmed(fabric, f, size, now)
+        nscc_kernel.on_trimmed(fabric, f, size, now)
     elif transport == DCTCP:
-        dctcp_on_trimmed(fabric, f, now)
+        dctcp_kernel.on_trimmed(fabric, f, now)
     elif transport == SWIFT:
-        swift_on_trimmed(fabric, f, now)
+        swift_kernel.on_trimmed(fabric, f, now)
 
 
 @njit_norefcount
@@ -66,6 +65,6 @@ def pace(fabric: Fabric, f: int, size: int, now: int) -> None:
     """Note that a message sends so many bytes: when the next packet may follow."""
     flow = fabric.flow[f]
     if rules_for(fabric, f)["transport"] == DCQCN:
-        dcqcn_on_time(fabric, f, now)
-        dcqcn_on_sent(fabric, f, size)
+        dcqcn_kernel.on_time(fabric, f, now)
+        dcqcn_kernel.on_sent(fabric, f, size)
     flow["free_at"] = now + int(size / flow["rate"])

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import BITMAP, ECMP, MIXED, OBLIVIOUS, PATH, REPS
 from commsim.engine.packet.links.loss_kernel import draw
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import BITMAP, ECMP, MIXED, N_RECYCLED, OBLIVIOUS, PATH, REPS, Fabric
+from commsim.engine.packet.run_state import N_RECYCLED, Fabric
 
 WORST = 15
 # what is added to an entropy's penalty when a packet comes back marked, trimmed, or not at all

@@ -10,8 +10,9 @@ Source: Ultra Ethernet Specification 1.0, section 3.6.13; constants as in the au
 from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
+from commsim.engine.packet.kinds import NSCC
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import NSCC, Fabric
+from commsim.engine.packet.run_state import Fabric
 
 SMOOTHING = 0.0125  # of the delay
 STRONGEST = 0.5  # a window shrinks to at least this share at a time

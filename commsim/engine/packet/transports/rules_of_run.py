@@ -8,9 +8,9 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.engine.packet.kinds import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
-from commsim.engine.packet.run_state import DCQCN, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
 from commsim.engine.packet.transports.transports import Constants, Dcqcn, Hpcc, Swift, Timely
 from commsim.routing.network_metrics import fabric_oversubscription
@@ -90,7 +90,7 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     Parameters
     ----------
     network, ways, spraying
-        Same as in :func:`commsim.engine.packet.packet_run.build`.
+        Same as in :func:`commsim.engine.packet.tables.build`.
     flaps : bool
         Whether links go down, so that packets are lost.
     """
@@ -125,13 +125,8 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     return {
         "transport": one.kind,
         "balancing": BALANCINGS[spraying.balancing],
-        "entropies": spraying.entropies,
-        "trims": spraying.trims,
-        "on_path": spraying.on_path,
-        "marks_last": one.marks_last,
         "counts_packets": spraying.on_path and one.kind == WINDOW,
         "mtu": mtu,
-        "header": spraying.header,
         "answer": spraying.header if spraying.ack_bytes is None else spraying.ack_bytes,
         "ack_every": one.ack_every if spraying.ack_every is None else spraying.ack_every * mtu,
         "window": spraying.window if spraying.window is not None else window,
@@ -148,14 +143,13 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
         "pull_share": one.share,
         "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
         "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
-        "choices": spraying.choices,
         "queue": min(queue, ENDLESS),
         "ecn_min": min(marks[0], ENDLESS),
         "ecn_max": min(marks[1], ENDLESS),
         "most_marked": marks[2] if len(marks) > 2 else 1.0,
-        "paces": one.paces,
         "n_notes": ways.n_hops - 1 if one.kind == HPCC else 0,
-        "patched": one.patched,
+        **{name: getattr(spraying, name) for name in ("entropies", "trims", "on_path", "header", "choices")},
+        **{name: getattr(one, name) for name in ("marks_last", "paces", "patched")},
         **_constants(constants, one.patched, rtt, wire, mtu),
     }
 

@@ -7,24 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.engine.packet import run_state as tables
-from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Fabric, usual_queues
+from commsim.engine.packet import kinds
+from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Conditions, Fabric, usual_queues
 from commsim.engine.packet.transports.transports import Constants, Transport, transport_of
 
 BALANCINGS = {
-    "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
-    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET, "path": tables.PATH,
+    "ecmp": kinds.ECMP, "oblivious": kinds.OBLIVIOUS, "bitmap": kinds.BITMAP, "reps": kinds.REPS,
+    "mixed": kinds.MIXED, "adaptive": kinds.ADAPTIVE, "flowlet": kinds.FLOWLET, "path": kinds.PATH,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Spraying:
+class Spraying(Conditions):
     """How hosts send and switches forward; what is not given follows from the network.
 
     Parameters
@@ -56,10 +55,8 @@ class Spraying:
         Initial window, and the most credit at a time; by default one and a half times rate times round trip.
     trims : bool
         Whether a full queue trims; else it drops.
-    loss, loss_burst
-        Same as in :class:`commsim.engine.packet.links.fabric.Fabric`.
-    shared_buffer, alpha, pause_at, resume_at, class_weights
-        Same; pauses need switches that do not trim.
+    loss, loss_burst, shared_buffer, alpha, pause_at, resume_at, class_weights
+        Same as in :class:`commsim.engine.packet.links.fabric.Conditions`; pauses need switches that do not trim.
     choices : int
         Links that an adaptive switch compares.
     flowlet_gap : float, s
@@ -87,13 +84,6 @@ class Spraying:
     ecn: tuple[float, ...] | None = None
     window: float | None = None
     trims: bool = True
-    loss: ArrayLike | None = None
-    loss_burst: float = 1.0
-    shared_buffer: float = float("inf")
-    alpha: float = 1.0
-    pause_at: float = 0.0
-    resume_at: float = 0.0
-    class_weights: tuple[float, ...] = ()
     choices: int = 2
     flowlet_gap: float = 0.0
     sample: float = 0.0
@@ -123,7 +113,7 @@ class Spraying:
             raise InputError(f"the chance of a mark is above 0 and at most 1, got {self.ecn[2]:g}")
         if self.pause_at and self.trims:
             raise InputError("switches that pause (PFC) drop nothing, and trim nothing: add --no-trimming")
-        self.fabric  # noqa: B018 - refuses what is out of its range
+        Conditions.__post_init__(self)
         if not (self.sample == 0 or 1e-9 <= self.sample < 1e3):
             raise InputError(f"a time between samples is from 1 ns to 1000 s, got {self.sample:g} s")
         if self.rto is not None and not 1e-9 <= self.rto <= 1e3:
@@ -142,19 +132,12 @@ class Spraying:
     def fabric(self) -> Fabric:
         """What packets meet; queues and marks that are not given follow from the network, and are none here."""
         low, high, chance = (*(self.ecn or (0.0, 0.0)), 1.0)[:3]
-        return Fabric(
-            buffer=self.queue, ecn_min=low, ecn_max=high, ecn_probability=chance, loss=self.loss,
-            loss_burst=self.loss_burst, shared_buffer=self.shared_buffer, alpha=self.alpha,
-            pause_at=self.pause_at, resume_at=self.resume_at, class_weights=self.class_weights,
-        )  # fmt: skip
+        return Fabric(buffer=self.queue, ecn_min=low, ecn_max=high, ecn_probability=chance, **self.conditions)
 
     def with_fabric(self, fabric: Fabric) -> Spraying:
         """Return the same where packets meet other queues, marks, pauses and losses."""
-        return dataclasses.replace(
-            self, queue=fabric.buffer, ecn=(fabric.ecn_min, fabric.ecn_max, fabric.ecn_probability), loss=fabric.loss,
-            loss_burst=fabric.loss_burst, shared_buffer=fabric.shared_buffer, alpha=fabric.alpha,
-            pause_at=fabric.pause_at, resume_at=fabric.resume_at, class_weights=fabric.class_weights,
-        )  # fmt: skip
+        marks = (fabric.ecn_min, fabric.ecn_max, fabric.ecn_probability)
+        return dataclasses.replace(self, queue=fabric.buffer, ecn=marks, **fabric.conditions)
 
     @property
     def settled(self) -> tuple[Transport, Constants]:
@@ -228,39 +211,3 @@ def in_packets(spraying: Spraying, framing: Framing | None) -> Spraying:
             f"the packet engine needs packets of whole bytes, such as 4096 of payload and 64 of header, got {sizes}"
         )
     return dataclasses.replace(spraying, payload=int(framing.payload), header=int(framing.header))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Messages:
-    """What hosts send to each other.
-
-    Parameters
-    ----------
-    src, dst : int32[n]
-        Numbers of hosts, from 0.
-    nbytes : int64[n], bytes
-        Size of each message, at least 1.
-    start : float64[n], s
-        Time at which each sender begins.
-    after : int64[n], optional
-        Message that must be complete before each begins, -1 for none.
-
-    Raises
-    ------
-    InputError
-        If one sends to itself, has no bytes, or begins before 0.
-    """
-
-    src: NDArray[np.int32]
-    dst: NDArray[np.int32]
-    nbytes: NDArray[np.int64]
-    start: NDArray[np.float64]
-    after: NDArray[np.int64] | None = None
-
-    def __post_init__(self) -> None:
-        if (self.src == self.dst).any():
-            raise InputError(f"host {self.src[np.argmax(self.src == self.dst)]} sends a message to itself")
-        if len(self.nbytes) and self.nbytes.min() < 1:
-            raise InputError(f"messages have at least 1 byte, got {self.nbytes.min()}")
-        if len(self.start) and not (self.start.min() >= 0 and self.start.max() < 1e6):
-            raise InputError("messages start at 0 s or later, and before 1e6 s")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 from commsim.core.spec import read_arguments, split_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds
-from commsim.engine.packet import run_state as tables
+from commsim.engine.packet import kinds
 
 # Marks of DCQCN from 5 to 200 kB at 40 Gbit/s, at most 1 %; queues up to where its paper's switches pause.
 _RED = (5e3 / 5e9, 200e3 / 5e9, 0.01)
@@ -196,21 +196,21 @@ class Transport:
     @property
     def paces(self) -> bool:
         """Whether a message has a rate."""
-        return self.kind in (tables.HPCC, tables.TIMELY, tables.DCQCN)
+        return self.kind in (kinds.HPCC, kinds.TIMELY, kinds.DCQCN)
 
 
 TRANSPORTS = {
-    "nscc": Transport(tables.NSCC, ack_every=16384),
-    "rccc": Transport(tables.RCCC, ack_every=16384, marks_last=False, narrows=True),
-    "eqds": Transport(tables.RCCC, ack_every=16384, marks_last=False),
-    "ndp": Transport(tables.RCCC, marks_last=False, per_pull=1, share=1.0),
-    "dctcp": Transport(tables.DCTCP),
-    "swift": Transport(tables.SWIFT, constants=Swift),
-    "hpcc": Transport(tables.HPCC, constants=Hpcc, one_path=True),
-    "timely": Transport(tables.TIMELY, constants=Timely),
-    "patched_timely": Transport(tables.TIMELY, constants=Timely, patched=True),
-    "dcqcn": Transport(tables.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
-    "window": Transport(tables.WINDOW),
+    "nscc": Transport(kinds.NSCC, ack_every=16384),
+    "rccc": Transport(kinds.RCCC, ack_every=16384, marks_last=False, narrows=True),
+    "eqds": Transport(kinds.RCCC, ack_every=16384, marks_last=False),
+    "ndp": Transport(kinds.RCCC, marks_last=False, per_pull=1, share=1.0),
+    "dctcp": Transport(kinds.DCTCP),
+    "swift": Transport(kinds.SWIFT, constants=Swift),
+    "hpcc": Transport(kinds.HPCC, constants=Hpcc, one_path=True),
+    "timely": Transport(kinds.TIMELY, constants=Timely),
+    "patched_timely": Transport(kinds.TIMELY, constants=Timely, patched=True),
+    "dcqcn": Transport(kinds.DCQCN, constants=Dcqcn, red=_RED, depth=500e3 / 5e9),
+    "window": Transport(kinds.WINDOW),
 }  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.engine.packet.aggregated.recurrence import simulate_recurrence
 from commsim.engine.packet.messages import simulate_aggregation
+from commsim.engine.recurrence.tree_times import simulate_recurrence
 from commsim.scenario.aggregation_jobs import aggregation_job, with_loss
 from commsim.scenario.inputs import load_network
 from switch_model.systems import SYSTEMS

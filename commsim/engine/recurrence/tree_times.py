@@ -14,10 +14,10 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.aggregated.packet_plan import reverse_links
-from commsim.engine.packet.aggregated.recurrence_kernel import EDGE_ROW, sweep
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.link_tables import check_times, link_tables
 from commsim.engine.packet.packet_state import LAST_TIME, PS, Rows
+from commsim.engine.recurrence.tree_times_kernel import EDGE_ROW, sweep
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:
@@ -70,7 +70,7 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     link, _ = link_tables(network, fabric or Fabric())
     draft = _unfold(network, job, link)
     edge = np.array(draft.edge, EDGE_ROW)
-    check_times(network, float(job.messages().sum()) * job.system.message_bytes * len(job.workers))
+    check_times(network, job.n_bytes)
     serialisation = _serialisation(draft, job, link)
     if float(job.messages().sum()) * (float(edge["latency"].sum()) + float(serialisation.sum())) > LAST_TIME:
         raise InputError(f"{network.name}: packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days: "
