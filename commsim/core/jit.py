@@ -88,6 +88,10 @@ def njit_norefcount(function: F) -> F:
     return cast(F, _kernel(function, BORROWING))
 
 
+def fetch(table: Any, row: int) -> None:
+    """Ask for the beginning of a table's row, which is needed soon, without waiting for it: any number will do."""
+
+
 def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     if _is_disabled():
         _ignore_overflow()
@@ -153,3 +157,4 @@ def _register() -> None:
     """Have Numba take a kernel inside of a kernel for the function that it compiled."""
     typeof = importlib.import_module("numba.extending").typeof_impl
     typeof.register(Kernel)(lambda value, context: typeof(value.linked, context))
+    importlib.import_module("commsim.core.compiling.fetching")

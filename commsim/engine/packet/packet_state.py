@@ -35,6 +35,7 @@ WHEEL_ROW = np.dtype(
         ("open", np.int64),  # the bucket that events are taken from,
         ("open_head", np.int64),  # and its first and last event, or -1
         ("open_tail", np.int64),
+        ("both_ways", np.int64),  # whether that list is linked backwards, too
         ("half", np.int64),  # of the wheel's span that the open bucket is in
         ("n_near", np.int64),  # events in buckets,
         ("n_middle", np.int64),  # and in halves

@@ -211,7 +211,6 @@ STATE_ROW = np.dtype(
         ("n_free", np.int64),
         ("sent_head", np.int64),  # packets that the present event has sent, or -1
         ("sent_tail", np.int64),
-        ("touched", np.int64),  # of what the next events need, so that it is in the cache by then
         ("most_needed", np.int64),  # packets that an event may make
         ("n_sent", np.int64),  # data packets, and those sent again
         ("retransmissions", np.int64),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from commsim.core.jit import njit_norefcount
-from commsim.engine.packet.links.port_kernel import (
-    serve,
-)
+from commsim.core.jit import fetch, njit_norefcount
+from commsim.engine.packet.links.port_kernel import serve
 from commsim.engine.packet.run_state import N_COUNTED, Fabric
 
 
@@ -36,22 +34,22 @@ def look(fabric: Fabric, now: int) -> None:
 def look_ahead(fabric: Fabric) -> None:
     """Bring what the next events need into the cache, while the present one is served.
 
-    With thousands of hosts a packet's time is mostly that of memory; an event knows no more of the next than its link.
+    With thousands of hosts a packet's time is mostly that of memory. An arrival knows its link, that one its packet,
+    and that one the next on the link: each is asked for one event before it is looked at.
     """
-    queue, n_links = fabric.events, len(fabric.link)
-    number = queue.wheel["open_head"]
-    if number < 0:
+    event, n_links = fabric.events.event, len(fabric.link)
+    first = fabric.events.wheel["open_head"]
+    if first < 0:
         return
-    i = number - n_links
-    touched = 0
-    if 0 <= i < n_links:
-        p = fabric.link[i]["pipe_head"]
-        touched = fabric.link[i]["low"]
+    second = event[first]["after"]
+    if n_links <= first < 2 * n_links:
+        p = fabric.link[first - n_links]["pipe_head"]
         if p >= 0:
-            touched += fabric.packet[p]["next"]
-    number = queue.event[number]["after"]
-    i = number - n_links
-    if 0 <= i < n_links:
-        touched += fabric.link[i]["low"]
-        touched += fabric.link[i]["pipe_head"]
-    fabric.state["touched"] = touched
+            fetch(fabric.packet, fabric.packet[p]["next"])
+    if second < 0:
+        return
+    if n_links <= second < 2 * n_links:
+        fetch(fabric.packet, fabric.link[second - n_links]["pipe_head"])
+    third = event[second]["after"]
+    if third < 2 * n_links:
+        fetch(fabric.link, third - n_links if third >= n_links else third)

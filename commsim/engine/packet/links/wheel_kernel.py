@@ -66,10 +66,7 @@ def next_event(queue: EventQueue) -> int:
     if wheel["open_head"] < 0 and not _open_next(queue):
         return -1
     number = wheel["open_head"]
-    after = queue.event[number]["after"]
-    wheel["open_head"] = after
-    if after >= 0:
-        queue.event[after]["before"] = -1
+    wheel["open_head"] = queue.event[number]["after"]
     return int(number)
 
 
@@ -165,6 +162,8 @@ def _insert(queue: EventQueue, number: int) -> None:
     before, after = wheel["open_tail"] if wheel["open_head"] >= 0 else -1, -1
     if before >= 0 and _earlier(event, number, wheel["open_head"]):
         before, after = -1, wheel["open_head"]
+    elif before >= 0 and not wheel["both_ways"] and _earlier(event, number, before):
+        _link_back(queue)
     while before >= 0 and _earlier(event, number, before):
         after = before
         before = event[before]["before"]
@@ -183,8 +182,9 @@ def _insert(queue: EventQueue, number: int) -> None:
 @njit_norefcount
 def _sort(queue: EventQueue, number: int) -> int:
     """Open a bucket's list, which is in reverse order of their scheduling; return how many they are."""
-    event = queue.event
+    event, wheel = queue.event, queue.wheel
     head, count, ascends = -1, 0, True
+    wheel["open_tail"], wheel["both_ways"] = number, False
     while number >= 0:
         after = event[number]["after"]
         event[number]["after"] = head
@@ -192,23 +192,28 @@ def _sort(queue: EventQueue, number: int) -> int:
         head, number = number, after
         count += 1
     if not ascends:
-        head = _merge_runs(event, head)
-    queue.wheel["open_head"] = head
-    before = -1
-    while head >= 0:
-        event[head]["before"] = before
-        before, head = head, event[head]["after"]
-    queue.wheel["open_tail"] = before
+        head = _merge_runs(queue, head)
+    wheel["open_head"] = head
     return count
 
 
 @njit_norefcount
-def _merge_runs(event: Rows, head: int) -> int:
-    """Sort a list: merge its ascending runs two by two until one is left; return its new head.
+def _link_back(queue: EventQueue) -> None:
+    """Link the open list backwards, too: few lists get an event that belongs in their middle."""
+    event, number = queue.event, queue.wheel["open_head"]
+    while event[number]["after"] >= 0:
+        event[event[number]["after"]]["before"] = number
+        number = event[number]["after"]
+    queue.wheel["both_ways"] = True
+
+
+@njit_norefcount
+def _merge_runs(queue: EventQueue, head: int) -> int:
+    """Sort a list: merge its ascending runs two by two until one is left; return its new head, and note its tail.
 
     What happens at one time is mostly scheduled in order, so a list of thousands has few runs.
     """
-    n_runs = 2
+    event, n_runs, tail = queue.event, 2, -1
     while n_runs > 1:
         left, head, tail, n_runs = head, -1, -1, 0
         while left >= 0:
@@ -226,6 +231,7 @@ def _merge_runs(event: Rows, head: int) -> int:
                     event[tail]["after"] = chosen
                 tail = chosen
             left = rest
+    queue.wheel["open_tail"] = tail
     return int(head)
 
 
