@@ -76,11 +76,7 @@ def other_paths(rank_by: str, seed: int, values: Sequence[float], others: Sequen
     key = rank_by if rank_by == "slowdown" else f"score_{rank_by}"
     return [
         f"paths are chosen by a hash: with seeds {seed} to {seed + OTHER_SEEDS} candidate 1 has a {key} of "
-<<<<<<< HEAD
-        f"{of_best} (start times are found anew for each), and jobs contend on other links in {_named(others)}"
-=======
         f"{of_best} at its start times, and jobs contend on other links in {_named(others)}"
->>>>>>> t33s
     ]
 
 
