@@ -349,14 +349,22 @@ def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_th
                 inner.setattr(owner, name, value)
                 after = stamps()
             assert {k for k in reads if after[k] != before[k]} == {k for k in reads if changed in reached[k]}, changed
-        constants = {n for k in kernels for n in reads[k] if isinstance(vars(module)[n], int | float)}
+        constants = {n for k in kernels for n in reads[k] if isinstance(vars(module).get(n), int | float)}
         for name in sorted(constants)[:1]:
             with monkeypatch.context() as inner:
                 inner.setattr(module, name, vars(module)[name] + 1)
                 after = stamps()
-            readers = {k for k in kernels if name in reads[k]}
+            readers = {
+                k for k in reads if any((name == n and k in kernels) or is_of(k, n, module, name) for n in reads[k])
+            }
             assert {k for k in reads if after[k] != before[k]} == {k for k in reads if reached[k] & readers}, name
     assert stamps() == before
+
+
+def is_of(kernel: Kernel, read: str, module: ModuleType, name: str) -> bool:
+    """Tell whether what a kernel reads is `name` of `module`, by the module's name there."""
+    owner, _, attribute = read.partition(".")
+    return attribute == name and kernel.py_func.__globals__[owner] is module
 
 
 def read_by(kernel: Kernel, definition: ast.FunctionDef) -> dict[str, object]:
@@ -365,7 +373,15 @@ def read_by(kernel: Kernel, definition: ast.FunctionDef) -> dict[str, object]:
         n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     read = {n.id for part in definition.body for n in ast.walk(part) if isinstance(n, ast.Name)} - local
-    return {name: kernel.py_func.__globals__[name] for name in read if name in kernel.py_func.__globals__}
+    known = kernel.py_func.__globals__
+    of_modules = {
+        f"{n.value.id}.{n.attr}": getattr(known[n.value.id], n.attr)
+        for part in definition.body
+        for n in ast.walk(part)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id in read
+        and isinstance(known.get(n.value.id), ModuleType)
+    }  # fmt: skip
+    return {name: known[name] for name in read if name in known} | of_modules
 
 
 def reachable(kernel: Kernel, reads: dict[Kernel, dict[str, object]]) -> set[Kernel]:

@@ -5,7 +5,7 @@ weights it is the time at which a link that served all classes at once, in propo
 self-clocked fair queueing does (Golestani, INFOCOM 1994): from the key of the packet in service, or of the one before
 it of its class.
 
-Pauses of links (PFC, IEEE 802.1Qbb): a node whose queues hold too much of what came over a link asks it to wait.
+A link waits when the queues of the node at its end hold too much of what came over it (PFC, IEEE 802.1Qbb).
 """
 
 from __future__ import annotations
