@@ -102,9 +102,13 @@ def _drawn_cables(before: Network, after: Network, text: str) -> str:
     """Name the cables that were drawn, each by the first of its links."""
     changed = np.flatnonzero(before.bandwidth != after.bandwidth)
     cables = changed[changed < partners(after)[changed]]
-    named = [after.link_name(int(i)) for i in cables[:_MAX_NAMES]]
-    more = ", ..." if len(cables) > _MAX_NAMES else ""
-    return f"scale {text}: {counted(len(cables), 'cable')}{': ' if named else ''}{', '.join(named)}{more}"
+    return f"scale {text}: {counted(len(cables), 'cable')}{_listed([after.link_name(int(i)) for i in cables])}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List the first of what was drawn, after a colon; nothing where nothing was drawn."""
+    more = ["..."] if len(names) > _MAX_NAMES else []
+    return f": {', '.join([*names[:_MAX_NAMES], *more])}" if names else ""
 
 
 def draws_faults(texts: Sequence[str]) -> bool:
@@ -158,9 +162,8 @@ def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
         wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
         raise InputError(f"fail takes {wanted}, got {text!r}")
     drawn = draw_failures(network, what, _part(name, f"fail {what}"), seed)
-    shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
-    more = ", ..." if len(drawn) > _MAX_NAMES else ""
-    told = f"fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}"
+    names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
+    told = f"fail {text}: {len(drawn)} failed{_listed(names)}"
     return (remove_cables if what == "links" else remove_switches)(network, drawn), [told]
 
 
