@@ -180,8 +180,6 @@ def run_beside(
         raise InputError("flaps are modelled where all jobs keep to a path, or all spray packets")
     if flaps is not None and jobs:
         raise InputError("flaps are not modelled for packets of switch systems")
-    if network.loss.any() and any(job.system.lossless for job in jobs):
-        raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
     of_plan = [job.priority for job in plan.jobs] if plan is not None else []
     ranks = priority_ranks([*of_plan, *(job.priority for job in jobs)], how.fabric)
     entered = np.broadcast_to(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.network import Network
+from commsim.core.network_queries import units
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.hosts.work import Layout
 from commsim.engine.packet.links.ways import Ways
@@ -47,6 +48,31 @@ def busiest_port(plan: FlowPlan, network: Network, messages: Messages, framing: 
     link, of_message = routes.link[counted], of_link[counted]
     carried = np.bincount(link, framing.on_wire(messages.nbytes)[of_message] * routes.share[counted])
     return float((carried / network.bandwidth[: len(carried)]).max())
+
+
+def busiest_host(plan: FlowPlan, messages: Messages, framing: Framing) -> float:
+    """Largest time that a host or machine needs for what passes its ports, with headers, if each took an equal part.
+
+    Parameters
+    ----------
+    plan, messages, framing
+        Same as in :func:`busiest_port`.
+
+    Returns
+    -------
+    float, s
+    """
+    network, routes, fabric = plan.network, plan.routes, fabric_nodes(plan.network)
+    whose, wire = units(network), framing.on_wire(messages.nbytes)
+    of_link = np.repeat(np.arange(len(plan.ends)), np.diff(routes.first))
+    longest = 0.0
+    for inner, outer in ((network.src, network.dst), (network.dst, network.src)):
+        at_port = ~fabric[inner] & fabric[outer]
+        mine, owner = at_port[routes.link], whose[inner]
+        carried = np.bincount(owner[routes.link[mine]], wire[of_link[mine]] * routes.share[mine])
+        rate = np.bincount(owner[at_port], network.bandwidth[at_port], minlength=len(carried))
+        longest = max(longest, float((carried[carried > 0] / rate[: len(carried)][carried > 0]).max(initial=0.0)))
+    return longest
 
 
 def cumulative(values: Floats) -> dict[str, float]:

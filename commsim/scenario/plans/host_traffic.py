@@ -23,7 +23,7 @@ from commsim.engine.packet.messages import RunOptions, run_packets
 from commsim.engine.packet.transports.spraying import in_packets, over_path
 from commsim.engine.traffic.host_messages import plan_messages
 from commsim.engine.traffic.patterns import Messages, is_file, messages_of
-from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_port
+from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port
 from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.packet_work import expect_packets
 from commsim.scenario.scenario import Scenario, Wish
@@ -47,8 +47,8 @@ class Carried:
         Time until its last byte over the least that it could take by itself.
     bound : float, s
         Bytes of the busiest port of a host, with headers, over its rate: no run is shorter.
-    by_port : bool
-        Whether hosts have several links, or are parts of machines: messages keep to the port of their route.
+    even : float, s
+        Bytes of the busiest host or machine, over the rate of all its ports; 0 where each host has one.
     lost : dict of str to float, s
         What flaps cost: ``last_s`` of the last message, and ``mean_s`` of all; empty without flaps.
     run : PacketRun or None
@@ -60,7 +60,7 @@ class Carried:
     finished: Floats
     slowdown: Floats
     bound: float
-    by_port: bool
+    even: float
     lost: dict[str, float]
     run: PacketRun | None
 
@@ -178,8 +178,9 @@ class TrafficPlan:
         framing = _framing(wish)
         least = alone_on_path(plan, messages, framing) if run is None else alone(run.laid, messages, framing)
         bound = _bound(plan, messages, wish)
+        even = busiest_host(plan, messages, framing) if self.has_ports else 0.0
         messages = dataclasses.replace(messages, start=begun)
-        details = Carried(messages, received, finished, received / least, bound, self.has_ports, lost, run)
+        details = Carried(messages, received, finished, received / least, bound, even, lost, run)
         n_hosts = len(np.unique((messages.src, messages.dst)))  # each message has two participants of its own
         return Outcome((dataclasses.replace(found, n_ranks=n_hosts),), details=details)
 

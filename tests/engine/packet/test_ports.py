@@ -16,7 +16,7 @@ from commsim.engine.packet.transports.spraying import Spraying, over_path
 from commsim.engine.packet.transports.transports import TRANSPORTS
 from commsim.engine.traffic.host_messages import plan_messages, run_messages
 from commsim.engine.traffic.patterns import Messages, all_to_all, incast, permutation
-from commsim.engine.traffic.slowdown import alone, busiest_port
+from commsim.engine.traffic.slowdown import alone, busiest_host, busiest_port
 from commsim.routing.flaps import Flap, Flaps
 from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
@@ -197,6 +197,17 @@ def test_the_busiest_port_is_the_one_that_the_routes_of_most_bytes_choose():
     assert 2 < per_port.max() < 7  # messages of a host have several planes, and some meet
     bound = busiest_port(plan, network, sent, Framing(4096, 0))
     assert bound == pytest.approx(per_port.max() * 4096 / network.bandwidth[0])
+    # 7 messages of a host over its 4 ports
+    assert busiest_host(plan, sent, Framing(4096, 0)) == pytest.approx(7 / 4 * 4096 / network.bandwidth[0])
+
+
+def test_a_machine_has_the_rate_of_all_its_ports():
+    network = load_network(DGX)
+    sent = all_to_all(16, 4096)
+    rate = network.bandwidth[[network.nodes[i].startswith("leaf") for i in network.dst]][0]
+    # each of 8 GPUs sends to 8 of the other machine
+    found = busiest_host(plan_messages(network, sent), sent, Framing(4096, 0))
+    assert found == pytest.approx(64 * 4096 / (8 * rate))
 
 
 def test_a_message_inside_a_machine_takes_no_port():
