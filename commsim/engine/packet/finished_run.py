@@ -54,8 +54,8 @@ class PacketRun:
         Times of every transfer of the plan.
     tables : Tables
         All state at the end.
-    ways : Ways
-        Numbers of links in the tables.
+    laid : Layout
+        What was sent, over which links.
     cpu : float, s
         CPU time of the simulation proper.
     """
@@ -63,7 +63,7 @@ class PacketRun:
     results: tuple[Result, ...]
     times: FlowTimes
     tables: Tables
-    ways: Ways
+    laid: Layout
     cpu: float
 
     @property
@@ -88,12 +88,14 @@ class PacketRun:
     @property
     def rules(self) -> dict[str, float]:
         """Window, queue, marks, round trip and target of delay of the first transport, in bytes and seconds."""
-        rules, ways = self.tables.fabric.rules[0], self.ways
+        rules, ways = self.tables.fabric.rules[0], self.laid.ways
         of_port = ways.first_between - 1 if ways.n_ports else -1
         last = self.tables.fabric.link[int(ways.ways[-1]) if len(ways.ways) else of_port]
         used = {name: float(rules[name]) / scale for name, scale in (("window", 1), ("rtt", PS), ("target", PS))}
         marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
-        used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
+        used |= {"queue": float(min(last["room"], rules["queue"]))} | {
+            name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")
+        }
         return used
 
     def samples(self, network: Network) -> LinkSamples:
@@ -104,11 +106,11 @@ class PacketRun:
         network : Network
             Network of the run.
         """
-        rows, n = self._samples, len(self.tables.fabric.watched)
+        rows, links = self._samples, self.laid.ways.links[self.tables.fabric.watched]
         at = np.concatenate((np.zeros((1, rows.shape[1]), np.int64), rows))
         queued, sent = np.zeros((2, len(at), network.n_links), np.int64)
-        queued[:, self.ways.links[:n]] = at[:, N_COUNTED : N_COUNTED + n]
-        sent[:, self.ways.links[:n]] = at[:, N_COUNTED + n :]
+        np.add.at(queued.T, links, at[:, N_COUNTED : N_COUNTED + len(links)].T)
+        np.add.at(sent.T, links, at[:, N_COUNTED + len(links) :].T)
         counts = {name: at[:, 1 + k] for k, name in enumerate(SAMPLED)}
         return LinkSamples(at[:, 0] / PS, queued, sent, counts, np.minimum(self.rules["queue"], network.buffer))
 
@@ -133,7 +135,7 @@ class PacketRun:
         fabric = self.tables.fabric
         taps = fabric.tap[: fabric.state["n_tapped"]].copy()
         if len(taps):
-            taps["link"] = self.ways.links[taps["link"]]
+            taps["link"] = self.laid.ways.links[taps["link"]]
         return taps
 
 
@@ -168,10 +170,8 @@ class Look:
     def make(self, fabric: Kernel) -> Kernel:
         """Look."""
         state = fabric.state
-        queued, sent = np.zeros((2, self._n_links), np.int64)
-        link = fabric.link[: len(self._ways.links)]
-        queued[self._ways.links] = link["low"] + link["high"]
-        sent[self._ways.links] = link["n_bytes"]
+        queued = self._ways.in_order(fabric.link["low"] + fabric.link["high"], self._n_links)
+        sent = self._ways.in_order(fabric.link["n_bytes"], self._n_links)
         counts = [int(state[name]) for name in ("retransmissions", "marks", "drops_loss", "drops_full")]
         self._watch.note(queued, sent, np.array(counts))
         return fabric
@@ -186,7 +186,7 @@ def times_of(fabric: Kernel) -> FlowTimes:
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
-def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
+def check_run(laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
     """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
 
     Raises
@@ -194,9 +194,9 @@ def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, ch
     PhysicsError
         Naming the flow, the link or the transfer.
     """
-    if not len(times.done):
+    plan, flow, network, ways, work = laid.plan, fabric.flow, laid.network, laid.ways, laid.work
+    if plan is None or not len(times.done):
         return
-    flow, network, ways, work = fabric.flow, laid.network, laid.ways, laid.work
     crosses = ~flow["local"]
     wanted = np.bincount(plan.connection_of, times.bytes_on_wire, len(flow))
     wrong = crosses & (flow["received"] != wanted)
@@ -248,7 +248,7 @@ def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.boo
 
 
 def with_counters(
-    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
+    laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
     """Add to results what packets met with, and the bytes that each job put on links."""
     state, message = fabric.state, fabric.message
@@ -258,29 +258,24 @@ def with_counters(
     if changes is not None:
         counters["rerouted"] = float(changes.was_rerouted.sum())
     return tuple(
-        dataclasses.replace(
-            one, link_bytes=link_bytes(plan, laid, fabric, times, j), counters={**one.counters, **counters}
-        )
+        dataclasses.replace(one, link_bytes=link_bytes(laid, fabric, times, j), counters={**one.counters, **counters})
         for j, one in enumerate(results)
     )
 
 
-def link_bytes(
-    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None
-) -> NDArray[np.float64]:
+def link_bytes(laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
     """Bytes that one job, or all, put on links; on those inside machines sprayed messages put theirs once.
 
     Returns
     -------
     float64[n_links], bytes
     """
-    links, n_bytes = laid.ways.links, np.zeros(laid.network.n_links)
     carried = fabric.link["n_bytes"]
     if job is not None and len(fabric.carried):
         carried = fabric.carried.reshape(-1, len(carried))[job]
-    n_bytes[links] = carried[: len(links)]
-    if laid.legs is not None:
-        link, flow = laid.legs
+    n_bytes = laid.ways.in_order(carried, laid.network.n_links).astype(np.float64)
+    if laid.legs is not None and laid.plan is not None:
+        plan, (link, flow) = laid.plan, laid.legs
         of_flow = np.bincount(plan.connection_of, times.bytes_on_wire, minlength=len(plan.ends))
         if job is not None:
             of_flow = np.where(plan.job_of_connection == job, of_flow, 0.0)

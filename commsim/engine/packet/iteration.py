@@ -83,8 +83,7 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     of_tasks = fabric.message[n_messages:]
     fabric = fabric._replace(flow=fabric.flow[:n_flows], message=fabric.message[:n_messages])
     times = times_of(fabric)
-    assert laid.plan is not None
-    check_run(laid.plan, laid, fabric, times)
-    carried, state = link_bytes(plan, laid, fabric, times), fabric.state
+    check_run(laid, fabric, times)
+    carried, state = link_bytes(laid, fabric, times), fabric.state
     start, end = of_tasks["start"] / PS, of_tasks["done"] / PS
     return StepRun(times, start, end, carried, int(state["n_sent"]), int(state["packet_hops"]), cpu)
