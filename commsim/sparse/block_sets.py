@@ -47,17 +47,9 @@ class Rows:
     row_of: NDArray[np.int32]
 
 
-def n_pieces(occupancy: Occupancy, *, cut: bool) -> int:
-    """Pieces in which a tensor is looked at one after the other, so that sets take little memory.
-
-    Parameters
-    ----------
-    occupancy : Occupancy
-        Blocks that the ranks have.
-    cut : bool
-        Whether messages are cut to so many blocks: then all blocks count at once.
-    """
-    return 1 if cut else -(-occupancy.n_blocks // max(LEAST_PIECE, PIECE_BITS // occupancy.n_ranks))
+def n_pieces(occupancy: Occupancy) -> int:
+    """Pieces in which a tensor is looked at one after the other, so that sets take little memory."""
+    return -(-occupancy.n_blocks // max(LEAST_PIECE, PIECE_BITS // occupancy.n_ranks))
 
 
 def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition, piece: int = 0, n: int = 1) -> Rows:
