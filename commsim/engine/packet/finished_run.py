@@ -249,7 +249,7 @@ def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, ch
 
 
 def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute what messages of each flow take at least: latencies, s, and s/byte of the slowest link that they must take.
+    """Compute what messages of each flow take at least: latencies, s, and s/byte of the slowest link on their way.
 
     `keeps` says which flows keep to their paths; others must take the links of their hosts.
     """
