@@ -89,6 +89,7 @@ def transfer_contents(
         if fault := found[3]:
             _refuse(schedule, transfers, int(fault), int(found[4]))
         blocks, covers, n_last = blocks + found[0], covers + found[1], n_last + found[2]
+        del rows  # before those of the next piece are made
     if keep is not None:
         blocks, n_last[:, 0] = cut_messages(transfers, read, write, limits, seen, is_held)
     if whole is not None:
