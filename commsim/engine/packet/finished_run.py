@@ -38,6 +38,8 @@ COUNTERS = {
     "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
     "n_pauses": "n_pauses",
 }  # fmt: skip
+# Transfers that are checked at once, so that numbers of each take little memory beside their times.
+PIECE = 2**18
 SAMPLED = ("sent again", "trimmed", "marked")  # packets that samples count
 
 
@@ -177,12 +179,30 @@ class Look:
         return fabric
 
 
-def times_of(fabric: Kernel) -> FlowTimes:
-    """Return when each message started, was sent and was complete."""
-    message = fabric.message
-    n_packets = (message["end"] - message["first"]).astype(np.int64)
-    on_wire = (n_packets - 1.0) * fabric.rules["mtu"][fabric.flow["rule"][message["flow"]]] + message["last_size"]
-    start, sent, done = (message[name] / PS for name in ("start", "sent", "done"))
+def times_of(fabric: Kernel, *, keep: bool = True) -> FlowTimes:
+    """Return when each message started, was sent and was complete.
+
+    Unless `keep`, seconds take the memory of the picoseconds in `fabric.times`.
+    """
+    message, queue = fabric.message, fabric.queue[: len(fabric.message)]
+    end = message["end"][queue]
+    n_packets = end.copy()
+    n_packets[1:] -= end[:-1]
+    firsts = np.concatenate((np.zeros(1, np.int32), fabric.flow["end"]))
+    firsts = firsts[firsts < len(queue)]  # messages that begin their flow
+    n_packets[firsts] = end[firsts]
+    on_wire = np.empty(len(message))
+    on_wire[queue] = n_packets
+    on_wire -= 1.0
+    mtu = fabric.rules["mtu"][fabric.flow["rule"]]
+    for at in range(0, len(on_wire), PIECE):
+        piece = slice(at, at + PIECE)
+        on_wire[piece] *= mtu[message["flow"][piece]]
+        on_wire[piece] += message["last_size"][piece]
+    seconds = np.empty(fabric.times.shape) if keep else fabric.times.view(np.float64)
+    for at in range(0, len(on_wire), PIECE):
+        seconds[:, at : at + PIECE] = fabric.times[:, at : at + PIECE] / PS
+    start, sent, done = seconds
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
@@ -212,21 +232,24 @@ def check_run(laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping 
             f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
         )
     keeps = fabric.rules["on_path"][flow["rule"]]
-    on_paths = bool(keeps.all())
-    alone = _alone(plan, laid, times, keeps)
-    if work.adding.size:
-        alone = alone + work.adding / PS
-    if changes is not None and on_paths:
-        alone[changes.was_rerouted[plan.connection_of]] = 0.0  # they took more links than the plan's
-    early = alone - (times.done - times.start)
-    if early.max() > slack:
-        i = int(early.argmax())
-        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, but takes at least {alone[i]} s")
+    fixed, per_byte = _alone(plan, laid, keeps)
+    rerouted = changes.was_rerouted if changes is not None and keeps.all() else np.zeros(len(flow), np.bool_)
+    for at in range(0, len(times.done), PIECE):
+        piece = slice(at, at + PIECE)
+        of = plan.connection_of[piece]
+        alone = fixed[of] + per_byte[of] * times.bytes_on_wire[piece]
+        if work.adding.size:
+            alone += work.adding[piece] / PS
+        alone[rerouted[of]] = 0.0  # they took more links than the plan's
+        took = times.done[piece] - times.start[piece]
+        if (alone - took).max() > slack:
+            i = int((alone - took).argmax())
+            raise PhysicsError(f"transfer {at + i} took {took[i]} s, but takes at least {alone[i]} s")
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies.
+def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute what messages of each flow take at least: latencies, s, and s/byte of the slowest link on their way.
 
     `keeps` says which flows keep to their paths; others must take the links of their hosts.
     """
@@ -243,17 +266,16 @@ def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.boo
         fixed[~keeps] = network.latency[up] + network.latency[down]
         src[~keeps], dst[~keeps], crosses[~keeps] = network.src[up], network.dst[down], ~work["local"][~keeps]
     fixed = fixed + network.overhead[src] + network.recv_overhead[dst]
-    alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
-    return np.asarray(alone + np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire)
+    return np.where(crosses, fixed, 0.0), np.where(crosses, 1 / rate, 0.0)
 
 
 def with_counters(
     laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
     """Add to results what packets met with, and the bytes that each job put on links."""
-    state, message = fabric.state, fabric.message
+    state = fabric.state
     counters = {name: float(state[field]) for name, field in RESULT_COUNTERS.items()}
-    counters["packets"] = message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum()
+    counters["packets"] = fabric.flow["n_packets"].sum(dtype=np.float64)
     counters["peak_queue_bytes"] = float(fabric.link["peak"].max(initial=0))
     if changes is not None:
         counters["rerouted"] = float(changes.was_rerouted.sum())

@@ -32,12 +32,14 @@ from commsim.engine.packet.packet_run import NO_WORKERS, Stop, run_fabric
 from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.spraying import Spraying, in_packets, over_path
 from commsim.engine.results import job_results, not_negative
+from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
 
 
+MANY = 1 << 18  # messages, whose tables take tens of megabytes
 MOST_RULES = 256  # that a flow's row can number
 
 
@@ -185,12 +187,17 @@ def run_beside(
     entered = np.broadcast_to(
         not_negative("start", options.get("starts", 0.0)), plan.n_participants if plan is not None else 0
     )
+    many = False
     if plan is None:
         laid = nothing_sent(network, how)
     else:
+        if many := len(plan.connection_of) > MANY:
+            give_back_memory()  # of the search for dependencies
         laid = lay_out(plan, payload(plan, sizes), entered, hows, rule, ranks, beside=bool(jobs))
     of_jobs = aggregation_rows(laid, jobs, ranks[len(of_plan) :])
     tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
+    if many:
+        give_back_memory()  # of the layout
     if jobs:
         tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, jobs)
     stops: list[Stop] = []
@@ -203,7 +210,7 @@ def run_beside(
     tables, cpu = run_fabric(laid, tables, stops, np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)]))
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
-    times = times_of(tables.fabric)
+    times = times_of(tables.fabric, keep=not many)
     results: tuple[Result, ...] = ()
     if changes is not None:
         changes.flaps.require_begun(float(times.done.max(initial=0.0)))

@@ -108,7 +108,7 @@ def build(
     fabric = Fabric(
         state, row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
-        work.message, work.queue, *work.successors, work.adding,
+        work.message, np.full((3, len(work.message)), -1, np.int64), work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
         np.zeros(n_jobs * n_links if n_jobs > 1 else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
@@ -196,8 +196,11 @@ def _fill_flows(
     for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
         _begin_flows(flow, np.flatnonzero(flow["rule"] == number), how, rule, generator)
     mtu = np.array([rule["mtu"] for rule in rules])[flow["rule"]]
-    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // mtu + 1, 1), MOST_EARLY)
-    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
+    fits = np.minimum(flow["window"] // mtu + 1, count)
+    early = np.maximum(np.where(flow["window"] < 1e12, fits, 1), MOST_EARLY)
+    # a window that counts packets is never exceeded, whatever is lost
+    counted = np.array([rule["counts_packets"] for rule in rules], np.bool_)[flow["rule"]]
+    length = 1 << np.ceil(np.log2(np.where(counted, fits, np.minimum(count, early)))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     return int(length.sum())
 

@@ -168,7 +168,7 @@ def lay_out(
     if ranks.any():  # what goes first has its next packet waiting when one leaves, or others get every second turn
         flow["turns"] *= np.where(sprays, 1, 2).astype(np.int16)
     payload, header = (np.array([getattr(how, name) for how in hows])[rule] for name in ("payload", "header"))
-    message = message_table(plan, n_bytes, payload[plan.connection_of], header[plan.connection_of])
+    message = message_table(plan, n_bytes, payload, header)
     flow["end"] = np.cumsum(np.bincount(plan.connection_of, minlength=len(flow)))
     flow["message"][1:] = flow["end"][:-1]
     node = nodes[plan.ends[:, 1]]
