@@ -196,16 +196,16 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def units(network: Network) -> NDArray[np.int32]:
+def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1
-    return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int32)
+    return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
 
 
-def first_above(network: Network, unit: NDArray[np.int32]) -> NDArray[np.int64]:
+def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
-    src, dst = unit[network.src], unit[network.dst]
+    src, dst = _units_at_ends(network, unit)
     tier = _tiers_of_units(network, unit).astype(np.int16)
     links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
@@ -214,11 +214,11 @@ def first_above(network: Network, unit: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _sharing(
-    network: Network, unit: NDArray[np.int32], tier: NDArray[np.int64], switches: NDArray[np.int64]
+    network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64], switches: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
     n_units = len(tier)
-    src, dst = unit[network.src], unit[network.dst]
+    src, dst = _units_at_ends(network, unit)
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
     up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
@@ -234,11 +234,17 @@ def _sharing(
         first = after
 
 
-def _tiers_of_units(network: Network, unit: NDArray[np.int32]) -> NDArray[np.int64]:
+def _tiers_of_units(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """Links from each unit down to what is no switch."""
     is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    return levels_from(~is_switch, unit[network.src], unit[network.dst])
+    return levels_from(~is_switch, *_units_at_ends(network, unit))
+
+
+def _units_at_ends(network: Network, unit: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the units at both ends of each link, of which there may be millions."""
+    small = unit.astype(np.int32)
+    return small[network.src], small[network.dst]
 
 
 def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:
