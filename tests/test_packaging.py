@@ -53,6 +53,24 @@ def test_the_container_copies_every_package_that_is_shipped():
     assert all((ROOT / name).exists() for line in copied for name in line.split())
 
 
+def not_shipped(data: dict[str, list[str]]) -> list[str]:
+    """Files of the packages that are no modules, and that no pattern of their package's data names."""
+    found = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
+    read = {path for path in found if path.suffix not in (".py", ".pyc")}
+    for package, patterns in data.items():
+        folders = [ROOT / package.replace(".", "/")] if package != "*" else {path.parent for path in found}
+        read -= {path for folder in folders for pattern in patterns for path in folder.glob(pattern)}
+    return sorted(str(path.relative_to(ROOT)) for path in read)
+
+
+def test_every_file_beside_the_modules_is_data_of_a_package():
+    """What a wheel would lack, without building one, which `make test-all` does."""
+    data = CONFIG["tool"]["setuptools"]["package-data"]
+    assert not_shipped(data) == []
+    without_schemas = {name: patterns for name, patterns in data.items() if name != "commsim.cli"}
+    assert "commsim/cli/schemas/run.json" in not_shipped(without_schemas)
+
+
 def built(kind: str, tree: Path, out: Path) -> Path:
     """The `wheel` or `sdist` of a source tree, made in a process of its own by the backend of pyproject.toml."""
     out.mkdir()

@@ -133,13 +133,19 @@ def _ended(name: str, which: signal.Signals, moment: float, answering: bool) -> 
             wrong.append(f"it is still there {SECONDS_TO_GO:g} s later")
             process.kill()
             said = process.communicate()[1]
-        # Before __main__ runs Python itself is starting, and nothing of ours can answer.
         ours = "Traceback" in said and re.search(r"commsim/(?!__init__|__main__)", said)
-        if ours or (len(said.splitlines()) > 2 and which is not signal.SIGKILL):
+        many = len(said.splitlines()) > 2 and which is not signal.SIGKILL and not python_starts(said)
+        if ours or many:
             wrong.append(f"it says: {said.strip()[-200:]}")
         wrong += [f"process {pid} is left" for pid in _left(folder.name)]
         wrong += [f"file {path.name} is left" for path in _files(folder) if _is_wrong(path, which)]
         return Ended(name, which.name, moment, process.returncode, tuple(wrong))
+
+
+def python_starts(said: str) -> bool:
+    """Whether Ctrl-C met Python's own start, before ``__main__`` runs: nothing of ours can answer there."""
+    frames = re.findall(r'^  File "(.*?)", line', said, re.MULTILINE)
+    return said.rstrip().endswith("KeyboardInterrupt") and all(name.startswith("<frozen ") for name in frames)
 
 
 def _handles_sigterm(pid: int) -> bool:

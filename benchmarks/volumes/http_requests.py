@@ -23,6 +23,8 @@ from .trials import Defect
 THREADS = 4
 # Time for an answer, s; and memory of the service, bytes.
 LIMIT_S, MAX_MEMORY = 60.0, 500e6
+# Time without another byte after which an answer is taken as whole, s.
+QUIET_S = 1.0
 _JOB = {"gpus": 2, "iter_time_ms": 200.0, "phases": [{"offset_ms": 0.0, "dur_ms": 100.0, "rate_Gbps": 40.0}]}
 _KEPT = {**_JOB, "job": "kept", "placement": ["h0", "h1"]}
 _POD = {
@@ -33,11 +35,23 @@ _BODIES: tuple[tuple[bytes, Any], ...] = (
     (b"POST /prioritize", {"Pod": _POD, "NodeNames": ["h0", "h3"]}),
     (b"POST /filter", {"Pod": _POD, "Nodes": {"items": [{"metadata": {"name": "h2"}}]}}),
     (b"POST /place", {"jobs": [{**_JOB, "job": "new"}], "candidates": 1, "seed": 3}),
+    (
+        b"POST /place",
+        {
+            "jobs": [{**_JOB, "job": "new", "placed": ["h1"], "start_ms": 5.0}],
+            "check": False,
+            "fail": ["links:1"],
+            "scale": ["links:10%=0.5"],
+            "rank_by": "mean",
+            "candidates": 2,
+        },
+    ),
     (b"POST /jobs", {"jobs": [{**_JOB, "job": "drawn", "placement": ["h4", "h5"]}]}),
     (b"DELETE /jobs/drawn", None),
     (b"GET /jobs", None),
     (b"GET /metrics", None),
-    (b"GET /health", None),
+    (b"GET /healthz", None),
+    (b"GET /schema", None),
 )
 _HEADS = (
     b"Host: a, b", b"Content-Length: 3", b"Content-Length: 0x10", b"Content-Length: -0", b"Transfer-Encoding: chunked",
@@ -123,12 +137,27 @@ def _request(first: str, tree: Any) -> bytes:
 
 
 def _asked(port: int, request: bytes) -> bytes:
-    """Return what comes until the other side closes; a request whose end is missing is ended by us."""
-    parts = []
+    """Return what comes until the other side closes, or says nothing more as it waits for the next request.
+
+    A request whose end is missing is ended by us, but not sooner: who closes takes no answer that needs a search.
+    """
+    parts, deadline = list[bytes](), time.monotonic() + LIMIT_S
     with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), LIMIT_S) as connection:
         connection.sendall(request)
-        connection.shutdown(socket.SHUT_WR)
-        while part := connection.recv(65536):
+        if b"\r\n\r\n" not in request:
+            connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(QUIET_S)
+        while True:
+            try:
+                part = connection.recv(65536)
+            except TimeoutError:
+                if parts:
+                    break
+                if time.monotonic() > deadline:
+                    raise
+                continue
+            if not part:
+                break
             parts.append(part)
     return b"".join(parts)
 

@@ -25,6 +25,9 @@ ITEMS = {
     "switch": "a switch",
 }
 
+# Of one piece: the sum of any number of them is finite.
+MAX_PRICE = 1e18
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -126,7 +129,7 @@ def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
     Raises
     ------
     InputError
-        If it is missing, or a price is not a number of 0 or more.
+        If it is missing, or a price is not a number of 0 to 1e18.
     """
     if "cost" not in tree:
         raise InputError(f"{path}: [cost] is missing: the prices of {', '.join(ITEMS)}")
@@ -154,7 +157,7 @@ def _price(fields: Fields, item: str) -> float | dict[float, float]:
 
 def _amount(fields: Fields, key: str) -> float:
     amount = fields.number(key)
-    return amount if amount >= 0 else fields.refuse(key, "a price of 0 or more")
+    return amount if 0 <= amount <= MAX_PRICE else fields.refuse(key, f"a price of 0 to {MAX_PRICE:g}")
 
 
 def _rate(fields: Fields, key: str) -> float:

@@ -229,9 +229,9 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> d
     return {
         "job": name,
         "gpus": n_gpus,
-        "iter_time_ms": _ms(period),
+        "iter_time_ms": _ms(period) or period * 1e3,  # one that is shorter than the digits kept is not 0
         "phases": [
-            {"offset_ms": _ms(p.offset), "dur_ms": _ms(p.duration), "rate_Gbps": p.rate / GBPS}
+            {"offset_ms": _ms(p.offset), "dur_ms": _ms(p.duration) or p.duration * 1e3, "rate_Gbps": p.rate / GBPS}
             | ({"overlap_ms": _ms(p.overlap)} if p.overlap else {})
             for p in phases
         ],

@@ -74,13 +74,17 @@ def test_a_graph_that_would_name_millions_of_ranks_is_refused(commsim, tmp_path)
         assert not (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize(("value", "shown"), [("-5", "-5"), ("1e999", "inf"), ("1" + "0" * 400, "1000000")])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("-5", "-5"), ("1e999", "inf"), ("1" + "0" * 400, "1000000"), ('"1K"', "'1K'"), ("true", "True"), ("[1]", "[1]")],
+)
 def test_a_size_that_is_none_makes_no_report(commsim, tmp_path, value, shown):
     path = results(tmp_path / "r.json", "ring_all_reduce")
     path.write_text(path.read_text().replace('"size_B": 1024', f'"size_B": {value}'))
     error = commsim.refuses("report", path, "-o", tmp_path / "p.html")
     assert f"results[0].size_B must be a finite number of at least 0, got {shown}" in error
     assert not (tmp_path / "p.html").exists()
+    assert "results[0].size_B must be a finite number" in commsim.refuses("diff", path, path, "--no-detail")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import pytest
 from help_examples import ROOT, commands, in_shell, verbs
 
-from commsim.cli import warmup
+from commsim.cli import parser_of, warmup
 from commsim.cli.parsing.examples import examples_of
 from commsim.cli.warmup import compile_line
 from commsim.core.jit import _is_disabled
@@ -48,6 +48,17 @@ def test_a_part_compiles_what_its_commands_need_and_says_what_failed():
 
 def test_a_word_that_no_parser_knows_is_a_failure_that_is_said():
     assert "unrecognized arguments: --no-such-flag" in compile_line("topo list --no-such-flag")["failed"]
+
+
+def test_every_line_of_the_warm_up_is_of_words_that_there_are(capsys):
+    """A flag that was renamed would leave kernels to the first command; only `make test-all` runs all lines."""
+    lines = [line for of_part in warmup.PARTS.values() for line in of_part]
+    assert len(lines) >= 25
+    for line in lines:
+        verb, *words = line.split()
+        parser_of(verb)[0].parse_args(words)  # ends the test with what argparse says
+    with pytest.raises(SystemExit):
+        parser_of("run")[0].parse_args(["--topologee", "star:n_hosts=4"])
 
 
 @pytest.mark.deep

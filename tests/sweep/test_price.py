@@ -50,7 +50,8 @@ def test_hosts_without_switches_have_ports_and_cables():
         ({"switch": {"2": 5}}, r"f: cost.switch has no price for a switch with 3 ports, the largest has 2"),
         ({"port": {"100": 5}}, "needs a unit"),
         ({"port": {}}, "has no price"),
-        ({"port": -1}, "a price of 0 or more"),
+        ({"port": -1}, r"a price of 0 to 1e\+18"),
+        ({"port": 1e308}, r"a price of 0 to 1e\+18"),  # the sum was inf
         ({"port": "many"}, "a finite number"),
         ({"switch": {"few": 1}}, "a number of ports"),
         ({"prot": 1}, "did you mean port"),

@@ -50,6 +50,9 @@ def beside(a: Fields, b: Fields, paths: tuple[str, str]) -> Answer:
 def _jobs(best: Fields) -> dict[str, dict[str, Any]]:
     """Return what is compared of each job."""
     placement, starts, times = (best.table(key) for key in ("placement", "shifts_ms", "predicted_iteration_ms"))
+    for job in placement:
+        if times.number(job) <= 0:
+            times.refuse(job, "a time above 0")
     return {
         job: {
             "placement": placement.items(job, str, "the name of a node"),

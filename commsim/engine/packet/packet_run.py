@@ -156,8 +156,8 @@ def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
 
 
 def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:
-    """Let the run stop when something is due next."""
-    when = min((stop.next for stop in stops), default=np.inf)
-    if np.isfinite(when):
+    """Let the run stop when something is due next, unless that is later than the run may last."""
+    when = min((stop.next for stop in stops), default=np.inf) * PS
+    if when < LAST_TIME:
         queue = fabric.events
-        schedule(queue, len(queue.event) - 1, round(when * PS))
+        schedule(queue, len(queue.event) - 1, round(when))

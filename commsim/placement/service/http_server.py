@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commsim.core.errors import InputError
 from commsim.opening import read_regular
@@ -120,10 +122,28 @@ def server_of(service: PlacementService, listening: Listening) -> uvicorn.Server
         service.tell = functools.partial(print, file=sys.stderr, flush=True)
     guard = Guard(application(service, metrics, listening.limits), listening.limits, metrics.observe)
     config = uvicorn.Config(
-        guard, ws="none", lifespan="off", log_config=_log_config(), access_log=listening.log, server_header=False,
-        proxy_headers=False, timeout_graceful_shutdown=5, timeout_keep_alive=75, limit_concurrency=MAX_CONNECTIONS,
+        guard, http=_Connection, ws="none", lifespan="off", log_config=_log_config(), access_log=listening.log,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=5, timeout_keep_alive=75,
+        limit_concurrency=MAX_CONNECTIONS,
     )  # fmt: skip
     return uvicorn.Server(config)
+
+
+class _Connection(H11Protocol):
+    """A connection with one answer to a request whose body turns out to be no HTTP.
+
+    Uvicorn refuses the body and lets the application answer as well, which is a traceback in the log.
+    """
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that the request is no HTTP, unless it has its answer; then nothing more is sent."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
 
 def _log_config() -> dict[str, Any]:

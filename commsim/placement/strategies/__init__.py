@@ -23,6 +23,8 @@ from .free_gpus import FreeGpus, Plan
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
 _TRIES = 20
+# Some minutes of scoring on a small cluster: more are asked for by mistake.
+MAX_CANDIDATES = 10_000
 
 
 def placement_strategy(build: Strategy) -> Strategy:
@@ -67,7 +69,7 @@ def candidates(
     strategy : str
         A name in ``STRATEGIES``.
     n : int
-        Largest number of placements; fewer where no others are found.
+        Largest number of placements, at most ``MAX_CANDIDATES``; fewer where no others are found.
     seed : int
         Seed of what is drawn; the first of each is the same for every seed, but for ``random``.
 
@@ -82,8 +84,8 @@ def candidates(
         If the strategy is unknown, or the cluster has no room.
     """
     build = STRATEGIES[strategy].build
-    if n < 1:
-        raise InputError(f"the number of candidates is 1 or more, got {n}")
+    if not 1 <= n <= MAX_CANDIDATES:
+        raise InputError(f"the number of candidates is 1 to {MAX_CANDIDATES}, got {n}")
     jobs = [dataclasses.replace(job, placement=job.placed) if len(job.placed) == job.n_gpus else job for job in jobs]
     rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
     had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job)) for job in jobs if _had(job)]

@@ -134,8 +134,11 @@ def _busy(run: SimulatedRun) -> dict[str, float]:
 
 
 def _asked(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of what was asked: no results, and no lists, which only results are."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in names if name not in _NOT_ASKED and not name.startswith(("counters.", "busiest_link"))]
+    lists = {name for row in rows for name, value in row.items() if isinstance(value, list)}
+    left_out = _NOT_ASKED | lists
+    return [name for name in names if name not in left_out and not name.startswith(("counters.", "busiest_link"))]
 
 
 def _constants(a: Sequence[Row], b: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, Any]]]:

@@ -140,9 +140,15 @@ def results_of(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
         raise InputError(f"{path}: results must be a list of at least one table")
     for i, row in enumerate(rows):
         for name in _NOT_NEGATIVE & row.keys():
-            if isinstance(row[name], (int, float)) and not 0 <= row[name] < sys.float_info.max:
+            if not _is_amount(row[name]):
                 Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
     return config, rows
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a result can be this: nothing, or a number that is neither negative nor without bound."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value is None or (is_number and 0 <= value < sys.float_info.max)
 
 
 def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:

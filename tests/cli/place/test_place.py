@@ -113,6 +113,11 @@ def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     assert tree["differs"]["score_mean"]["b"] == best["random"]["score_mean"]
     message = commsim.refuses("diff", tmp_path / "packed.json", tmp_path / "random.json", "--no-detail")
     assert "--no-detail has no effect" in message
+    damaged = json.loads((tmp_path / "packed.json").read_text())
+    damaged["candidates"][0]["predicted_iteration_ms"]["vgg19"] = 0
+    (tmp_path / "zero.json").write_text(json.dumps(damaged))
+    message = commsim.refuses("diff", tmp_path / "zero.json", tmp_path / "random.json")
+    assert "candidates[0].predicted_iteration_ms.vgg19 must be a time above 0, got 0" in message
 
 
 def test_faults_of_the_network_take_effect_as_in_run(commsim, tmp_path):

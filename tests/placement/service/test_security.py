@@ -324,3 +324,17 @@ def test_good_requests_are_answered_while_32_clients_send_garbage(service):
             client.join(LIMIT_S)
     assert not any(client.is_alive() for client in clients)
     assert service.ask("GET", "/healthz") == (200, {"ok": True})
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+@pytest.mark.parametrize("head", [b"GET /healthz", b"POST /schema", b"DELETE /jobs/x", b"POST /jobs"])
+def test_a_body_that_is_no_http_gets_one_answer_and_is_no_fault(service, capfd, caplog, head, pause):
+    """Found by 20,000 requests: uvicorn refused the body, and the application answered as well, a traceback."""
+    with service.connect() as listener, contextlib.suppress(ConnectionError):
+        listener.sendall(head + b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        time.sleep(pause)
+        listener.sendall(b"no number\r\n")
+        assert read_all(listener).count(b"HTTP/1.1 ") == 1
+    assert service.ask("GET", "/healthz")[0] == 200
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+    assert "Traceback" not in capfd.readouterr().err

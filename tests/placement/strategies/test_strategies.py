@@ -125,8 +125,9 @@ def test_jobs_that_do_not_fit_are_refused() -> None:
         candidates(CLUSTER, [job("b", 1, placement=("leaf0",))])
     with pytest.raises(InputError, match="unknown placement strategy 'pack'; did you mean packed"):
         candidates(CLUSTER, [job("a", 1)], "pack")
-    with pytest.raises(InputError, match="number of candidates is 1 or more"):
-        candidates(CLUSTER, [job("a", 1)], n=0)
+    for n in (0, 2**31):
+        with pytest.raises(InputError, match=f"number of candidates is 1 to 10000, got {n}"):
+            candidates(CLUSTER, [job("a", 1)], n=n)
 
 
 def test_when_all_jobs_are_placed_there_is_one_candidate() -> None:

@@ -32,6 +32,13 @@ def test_repeated_points_are_matched_in_their_order():
     assert [one["time_ratio"] for one in found.pairs] == [1.0, 2.0]
 
 
+def test_lists_of_results_are_not_what_was_asked():
+    """`diff` of two files of `commsim nccl --json`, whose rows list what was left out, was a traceback."""
+    found = difference(rows({1: 1.0}, cells=[{"algorithm": "ring"}]), rows({1: 2.0}, cells=[{"algorithm": "tree"}]))
+    assert [one["time_ratio"] for one in found.pairs] == [2.0]
+    assert not found.differs
+
+
 def test_results_without_anything_in_common_are_refused():
     with pytest.raises(InputError, match="no row of one has the configuration"):
         difference(rows({1: 1.0, 2: 1.0}), rows({4: 1.0, 8: 1.0}))
