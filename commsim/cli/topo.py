@@ -102,11 +102,12 @@ def show(config: ShowConfig) -> Answer:
     from commsim.scenario.faults import SCALED_CABLES
     from commsim.scenario.inputs import load_network
 
-    network, notes = with_faults(load_network(config.topology), config)
+    whole = load_network(config.topology)
+    network, notes = with_faults(whole, config)
     said = list(notes)
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
-        said += draw_loads(network, loads, config.draw, config.collapse)
+        said += draw_loads(network, loads, config.draw, config.collapse, whole)
     metrics = measure(network)
     bisection = bisection_bandwidth(network)
     facts = {
