@@ -99,7 +99,7 @@ def show(config: ShowConfig) -> Answer:
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.routing.network_metrics import measure
-    from commsim.scenario.faults import SCALED_CABLES
+    from commsim.scenario.faults import SCALED_CABLES, has_set_rates
     from commsim.scenario.inputs import load_network
 
     whole = load_network(config.topology)
@@ -125,7 +125,7 @@ def show(config: ShowConfig) -> Answer:
     }  # fmt: skip
     if metrics.no_path is not None:
         facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
-    if "oversubscription=" in config.topology and SCALED_CABLES not in said:
+    if has_set_rates(whole) and SCALED_CABLES not in said:
         said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
