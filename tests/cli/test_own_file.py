@@ -53,13 +53,12 @@ def test_an_own_collective_is_checked_and_run_like_ours(commsim, files, spec):
     ],
 )
 def test_an_own_closed_form_is_compared_with_the_flow_engine(commsim, files, wrong, right, said):
-    ring, cost = re.findall(r"```python\n(.*?)```", (DOCS / "collectives.md").read_text(encoding="utf-8"), re.DOTALL)[:2]
+    page = (DOCS / "collectives.md").read_text(encoding="utf-8")
+    ring, cost = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
     ring = ring.replace('@collective("all_reduce")', '@collective("all_reduce", cost=my_ring_cost)')
     (files / "with_cost.py").write_text(cost.replace(wrong, right) + ring)
     assert commsim("schedule", "check", "with_cost.py", "--ranks", 5).code == 0
     assert said in commsim.out
-    assert commsim("schedule", "check", "my_ring.py", "--ranks", 5).code == 0
-    assert "cost=" not in commsim.out
 
 
 def test_an_own_collective_is_shown_saved_drawn_and_ranked(commsim, files):
