@@ -78,3 +78,16 @@ def test_ratios_by_rates_are_told_from_those_by_numbers_of_cables(more, is_set):
     text = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,{more}".rstrip(",")
     assert has_set_rates(load_network(text)) == is_set
     assert not has_set_rates(load_network("star:n_hosts=4"))
+
+
+def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed():
+    def said(network, **given):
+        solution = cs.solve(cs.scenario_of("ring_all_reduce", network, **given), ["1MB"])
+        return any("does not see links between switches" in line for line in solution.remarks)
+
+    two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"
+    assert said(f"{two},oversubscription=2", engine="closed-form")
+    assert said(two, engine="closed-form", fail=["link:leaf0:spine0"])
+    assert not said(two, engine="closed-form")
+    assert not said(f"{two},oversubscription=2")
+    assert not said("star:n_hosts=4", engine="closed-form")
