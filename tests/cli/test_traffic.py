@@ -166,3 +166,11 @@ def test_pauses_are_counted_as_run_counts_them(commsim):
     pauses = saved["counters"]["n_pauses"]
     assert pauses > 0
     assert int(lines[at + 1][lines[at].index("pauses")]) == pauses
+
+
+def test_a_pattern_without_its_flag_and_the_short_name_of_a_size(commsim):
+    star = ("--topology", "star:n_hosts=4")
+    assert "a pattern is given as --pattern incast" in commsim.refuses("traffic", "incast", *star)
+    assert "--pattern" not in commsim.refuses("traffic", *star, "--bogus", "1")
+    short, long = (commsim.results("traffic", *star, size, "64KiB")["results"] for size in ("-b", "--size"))
+    assert short == long
