@@ -243,13 +243,13 @@ def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int,
 def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, verbose: bool) -> list[Part]:
     """Return the rows, a summary of their errors, and what marks them."""
     from commsim.real.calibrate import machine_name
-    from commsim.real.validate import summary_of
+    from commsim.real.validate import about_sums, summary_of
 
     if network is None:
         title = f"a single rank over {transport.name}, which sends nothing: nothing to predict; times in us"
     else:
         title = f"{counted(transport.size, 'rank')} over {transport.name}, against {network.name}; times in us"
-    said = summary_of(rows)
+    said = [*about_sums(rows), *summary_of(rows)]
     if network is not None and network.curves is not None:
         here = machine_name(transport)
         if network.curves.machine != here:

@@ -197,25 +197,22 @@ def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
 
 def _mixed(study: Study, figure: Figure) -> list[str]:
     """Name the parameters that vary among the rows that one point of a figure is made of."""
-    if figure.kind == "scatter":
-        return []
+    from commsim.report.rows.algorithms import ALGORITHM, CURVE, is_algorithm, varies_within
+
     shown = set(figure.roles.values())
-    how = "collective" in shown
-    own = "collective." if how else None
-    names = [name for name in study.parameters if name not in shown and not (own and name.startswith(own))]
+    said = []
+    if CURVE in shown:
+        shown |= {study.by, ALGORITHM}
+        said.append(f"--by {study.by}: a curve for each algorithm too, since no median is taken over algorithms")
+    if figure.kind == "scatter":
+        return said
+    is_told = ALGORITHM in shown  # with the parameters that vary
+    names = [name for name in study.parameters if name not in shown and not (is_told and is_algorithm(name))]
     points = [column for role, column in figure.roles.items() if role not in ("y", "value") and column in study.rows]
     if figure.kind != "cdf":  # of which each row is a point
-        names = [name for name in names if _varies(study.rows, name, points)]
+        names = [name for name in names if varies_within(study.rows, name, points)]
     what = "each curve has all values of" if figure.kind == "cdf" else "each point is the median over"
-    return [f"{what} {', '.join(names)}"] if names else []
-
-
-def _varies(rows: Table, name: str, points: Sequence[str]) -> bool:
-    """Whether a column has several values among rows that have the same ones in others."""
-    import numpy as np
-
-    both = np.column_stack([rows[column].values for column in (*points, name)])
-    return len(np.unique(both, axis=0)) > len(np.unique(both[:, :-1], axis=0))
+    return [*said, f"{what} {', '.join(names)}; --by or --where COLUMN=VALUE tells them apart"] if names else said
 
 
 def _chosen(study: Study, name: str | None) -> SimulatedRun:

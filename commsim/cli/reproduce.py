@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from commsim.report.papers.paper import Row
 
 
+# Relative error from which the causes are looked for.
+FAR = 0.2
+
+
 class Config(WithJson):
     """All flags of ``commsim reproduce``."""
 
@@ -73,6 +77,11 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
         order = f"as published in {n_pairs - len(reversed_)} of {n_pairs} pairs of rows{which}"
         parts.append(Facts({"order": order}))
     errors = errors_of(rows)
+    if far := sum(abs(row.error) >= FAR for row in rows):
+        where = 'docs/papers.md, "What misses, and why"'
+        parts += remarks(
+            [f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: for the causes that are known see {where}"]
+        )
     if errors.n_counted:
         shown = len(rows) - errors.n_counted
         decided = (

@@ -17,6 +17,11 @@ from .flags.outputs import check_drawable, draw_transfers
 
 MAX_ROWS = 16
 SUFFIX = ".npz"
+# Where the closed form of a file's collective is compared with the flow engine, so that each of its terms counts.
+COST_STAR, COST_SIZES = "bandwidth=100Gbps,latency=1us", ("1K", "64M")
+COST_OPTIONS: dict[str, Any] = {"overhead": "1us", "reduce_rate": "100Gbps"}
+COST_TOLD = "1 us of overhead per message and adding at 100 Gb/s"
+SAME_COST, MAX_COST_RANKS = 1e-6, 256
 
 
 class OneConfig(Flags):
@@ -232,7 +237,39 @@ def check_schedule(config: CheckConfig) -> Answer:
         "failure_probability": getattr(report, "failure_probability", None),
     }
     line = f"{name} on {counted(n_ranks, 'rank')}: {report}"
-    return Answer([Lines([line])], [row], {"collective": config.collective})
+    said = _about_cost(config.collective, n_ranks)
+    return Answer([Lines([line]), *remarks(said)], [row], {"collective": config.collective})
+
+
+def _about_cost(spec: str, n_ranks: int) -> list[str]:
+    """Compare the closed form of a file's collective with the flow engine on a star, as is tested for ours."""
+    from commsim.core.spec import is_own_file
+    from commsim.scenario.collective_names import collective_entry, load_schedule
+
+    if n_ranks < 2 or not is_own_file(spec) or collective_entry(spec)[0].metadata["cost"] is None:
+        return []
+    if n_ranks > MAX_COST_RANKS:
+        return [f"cost= is compared with the flow engine on at most {MAX_COST_RANKS} ranks"]
+    from commsim.engine.closed_form import closed_form
+    from commsim.scenario.read import scenario_of
+    from commsim.scenario.solve import plan_of, solve
+
+    sizes = [parse_nccl_size(size, "size") for size in COST_SIZES]
+    star = f"star:n_hosts={load_schedule(spec, n_ranks).n_participants},{COST_STAR}"
+    ratios = []
+    for options in ({}, COST_OPTIONS):
+        scenario = scenario_of(spec, star, n_ranks=n_ranks, **options)
+        plan: Any = plan_of(scenario)
+        for result in solve(scenario, sizes).results:
+            at = plan.at(result.size)
+            entry = collective_entry(spec)[0]
+            cost = closed_form(entry, at.network, at.paths.job, result.size, dict(at.parameters))
+            ratios.append(cost.time / result.time)
+    where = f"on {star}, {' and '.join(COST_SIZES)}, without and with {COST_TOLD}"
+    if all(abs(ratio - 1) <= SAME_COST for ratio in ratios):
+        return [f"cost= is the time of the flow engine {where}"]
+    told = ", ".join(f"{ratio:.4g}" for ratio in ratios)
+    return [f"cost= DIFFERS from the flow engine: {told} times its time {where}; --engine closed-form gives cost="]
 
 
 def save_schedule(config: SaveConfig) -> Answer:

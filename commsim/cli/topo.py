@@ -102,14 +102,15 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.network_queries import locality_levels
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
-    from commsim.scenario.faults import SCALED_CABLES
+    from commsim.scenario.faults import SCALED_CABLES, has_set_rates
     from commsim.scenario.inputs import load_network
 
-    network, notes = with_faults(load_network(config.topology), config)
+    whole = load_network(config.topology)
+    network, notes = with_faults(whole, config)
     said = list(notes)
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
-        said += draw_loads(network, loads, config.draw, config.collapse)
+        said += draw_loads(network, loads, config.draw, config.collapse, whole)
     metrics = _measured(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -127,7 +128,7 @@ def show(config: ShowConfig) -> Answer:
     }  # fmt: skip
     if metrics.no_path is not None:
         facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
-    if "oversubscription=" in config.topology and SCALED_CABLES not in said:
+    if has_set_rates(whole) and SCALED_CABLES not in said:
         said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"

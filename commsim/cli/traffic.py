@@ -41,7 +41,7 @@ class Sent(Flags):
         default="permutation", metavar="NAME[:key=value,...]|FILE.csv",
         help="permutation, incast, outcast, all_to_all or random; or messages with src, dst and size_B",
     )  # fmt: skip
-    size: str = flag(default="1MB", metavar="SIZE", help="bytes of each message")
+    size: str = flag("-b", default="1MB", metavar="SIZE", help="bytes of each message")
     peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
     routing: str | None = flag(metavar="NAME", help="routing of messages that keep to a path (default: the network's)")

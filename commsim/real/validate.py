@@ -168,6 +168,16 @@ def errors_of(rows: Iterable[Row], large: bool) -> list[float]:
     ]
 
 
+def about_sums(rows: Sequence[Row]) -> list[str]:
+    """Say whether what was received and added is what the reference has, in all rows."""
+    wrong = [row for row in rows if row.n_wrong]
+    if not rows:
+        return []
+    if not wrong:
+        return [f"what each rank received equals the reference in all rows: 0 wrong elements of {len(rows)} rows"]
+    return [f"WRONG: {len(wrong)} of {len(rows)} rows have elements that differ from the reference"]
+
+
 def summary_of(rows: Sequence[Row]) -> list[str]:
     """Describe the errors of large and small rows, and how many times lie in the interval of their prediction."""
     lines = []

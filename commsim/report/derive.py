@@ -7,14 +7,10 @@ from numpy.typing import NDArray
 
 from .figure import grouped, medians
 from .figure_tables import Table, number_column
+from .rows.algorithms import is_algorithm
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-
-
-def is_algorithm(name: str) -> bool:
-    """Whether a column names the algorithm or its parameters rather than the task."""
-    return name == "collective" or name.startswith("collective.")
 
 
 def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Table:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.real.comparison.pairs import SAME_SIZE
-from commsim.report.derive import is_algorithm
 from commsim.report.figure_tables import Table, distinct, number_column
+from commsim.report.rows.algorithms import is_algorithm
 from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw
@@ -80,8 +80,10 @@ def choice(study: Study) -> Figure:
 
 
 def _axes(study: Study) -> dict[str, str]:
-    """Columns for x and y: size and ranks where they vary, else other parameters."""
-    order = ("size_B", "n_ranks", *study.parameters)
+    """Columns for x and y: size, and what was asked for or ranks, where they vary; else other parameters."""
+    order = [name for name in ("size_B", "n_ranks", *study.parameters) if name != study.by]
+    if study.by:
+        order.insert(1 if order[:1] == ["size_B"] and "size_B" in study.parameters else 0, study.by)
     varying = [n for n in dict.fromkeys(order) if n in study.parameters and not is_algorithm(n) and n != "operation"]
     if not varying:
         raise NothingToDraw("only the algorithm varies")

@@ -33,6 +33,7 @@ LANES = ("#f6f6f6", "#ffffff")
 HELPER_LANE = "#f3ecf6"
 
 IDLE = "#c9c9c9"
+FAULT = "#7a1fa2"  # of dead and slower cables: no colour of a load
 LOAD_RAMP = ((254, 217, 118), (254, 178, 76), (253, 141, 60), (240, 59, 32), (189, 0, 38), (110, 0, 30))
 # From below 1 (orange) to above 1 (purple), neutral in the middle.
 RATIO_RAMP = (

@@ -18,6 +18,7 @@ from commsim.core.units import parse_bandwidth
 
 from .derive import with_derived
 from .figure_tables import Column, Table, distinct, number_column, table_of_rows
+from .rows.algorithms import CURVE, curve_names, with_algorithms, with_curves, with_specs
 from .rows.chosen import kept, renamed, short_names
 from .title_of_network import remark_on_costs
 
@@ -32,7 +33,7 @@ PREDICTED = (
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
-ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks")
+ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks", CURVE)
 DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
 MAX_ROWS = 1_000_000
 
@@ -94,9 +95,12 @@ class Study:
         return sum(self.failed.values())
 
     def series(self, *but: str) -> dict[str, str]:
-        """Return the role `by`: the column asked for, else the algorithm, else the first parameter but those named."""
+        """Return the role `by`: the column asked for, else the algorithm, else the first parameter but those named.
+
+        Where a value of the column asked for has several algorithms, each has a curve.
+        """
         if self.by:
-            return {"by": self.by}
+            return {"by": CURVE if CURVE in self.rows else self.by}
         for name in ("collective", *self.parameters):
             if name in self.parameters and name not in but:
                 return {"by": name}
@@ -141,7 +145,7 @@ def _same(a: Column, b: Column) -> bool:
     if a.labels is None or b.labels is None:
         return a.labels is b.labels and np.array_equal(a.values, b.values, equal_nan=True)
     pairs = set(zip(a.text(), b.text(), strict=True))
-    if any(long.partition(":")[0] != short for long, short in pairs):
+    if any(short not in (long, long.partition(":")[0]) for long, short in pairs):
         return False
     return len({long for long, _ in pairs}) == len({short for _, short in pairs}) == len(pairs)
 
@@ -191,7 +195,7 @@ def study_of_rows(
     remarks : sequence of str
         What the command said.
     """
-    named = _with_specs(rows, config)
+    named = with_specs(rows, config)
     provenance = {"input": title, **made_by("run", config)}
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
@@ -230,7 +234,7 @@ def make_study(
 
     baseline, by = choice.baseline, choice.by
     rows, failed = _without_failed(rows)
-    rows = kept(rows, choice.where)
+    rows = with_algorithms(kept(rows, choice.where))
     if rows.n_rows > MAX_ROWS:
         raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MAX_ROWS}")
     parameters = parameters_of(rows)
@@ -238,16 +242,18 @@ def make_study(
         raise InputError(f"--by must be a column that varies ({', '.join(parameters) or 'none does'}), got {by!r}")
     if baseline and baseline not in {name.partition(":")[0] for name in _labels(rows)} | set(_labels(rows)):
         raise InputError(f"--baseline must be one of {', '.join(_labels(rows))}, got {baseline!r}")
-    rows = with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline)
+    rows = with_curves(with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline), by)
     stamped = {"commsim": __version__, **provenance}
     if choice.where:
         stamped["rows"] = f"those with {' and '.join(choice.where)}"
     short, common = short_names(rows, parameters)
     costs = remark_on_costs(rows["costs"].labels or ()) if "costs" in rows else ()
+    names = renamed(rows, (*ASKED, *parameters), short, choice.rename)
+    if CURVE in rows:
+        names[CURVE] = curve_names(rows, by, names)
     return Study(
         printable(title), rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
-        remarks=(*dict.fromkeys(remarks), *common, *costs),
-        names=renamed(rows, (*ASKED, *parameters), short, choice.rename),
+        remarks=(*dict.fromkeys(remarks), *common, *costs), names=names,
     )  # fmt: skip
 
 
@@ -287,17 +293,6 @@ def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
             several = value if isinstance(value, list | tuple) else [value]
             flags += [f"{flag} {shlex.quote(str(one))}" for one in several]
     return flags
-
-
-def _with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Name rows as the user did, where one collective was run with several parameters."""
-    specs = config.get("collective")
-    plain = isinstance(specs, list) and all(isinstance(s, str) for s in specs) and not config.get("operation")
-    named = [dict(row) for row in rows]
-    if not plain or not specs or len({s.partition(":")[0] for s in specs}) == len(specs) or len(rows) % len(specs):
-        return named
-    each = len(rows) // len(specs)
-    return [row | {"collective": specs[i // each]} for i, row in enumerate(named)]
 
 
 def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:

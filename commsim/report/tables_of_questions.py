@@ -117,11 +117,15 @@ def parts_of_advice(advice: Advice) -> list[Part]:
     where = f"on {advice.network.name}, {workers}, engine flow, {costs_in_title(advice.network)}"
     if len(question.densities) > 1 and question.gradients is None:
         tables = [
-            table_of_advice(advice, f"{format_size(question.size)}, density {density:g}, {where}", density)
+            table_of_advice(
+                advice, f"{format_size(question.size)}, density {density:g} in runs of {question.run}, {where}", density
+            )
             for density in question.densities
         ]
     else:
-        tables = [table_of_advice(advice, f"{format_size(question.size)} {where}")]
+        drawn = question.densities if question.gradients is None else ()
+        data = "".join(f", density {density:g} in runs of {question.run}," for density in drawn)
+        tables = [table_of_advice(advice, f"{format_size(question.size)}{data} {where}")]
     return [*remarks((*advice.notes, *skipped(advice.left_out))), *tables, *remarks(advice.assumed)]
 
 

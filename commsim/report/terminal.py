@@ -19,6 +19,8 @@ T = TypeVar("T")
 MIN_WIDTH = 40
 # Room that a column of words must have to be broken into lines.
 MIN_WORDS = 20
+# Longest value of a hidden column that is told beside its name.
+MAX_TOLD = 60
 GAP = "  "
 
 
@@ -62,7 +64,7 @@ def print_table(
     if rest and not verbose:
         order = {name: place for place, name in enumerate(least)}
         rest.sort(key=lambda i: order.get(columns[i], len(least)))
-        names = ", ".join(columns[i] or "picture" for i in rest)
+        names = ", ".join(_hidden(columns[i], [row[i] for row in rows]) for i in rest)
         print_comment(f"hidden to fit {width} columns (-v shows them): {names}")
     naming = _naming(rows, kept)
     while rest and verbose:
@@ -115,6 +117,13 @@ def _fitting(columns: list[str], rows: list[list[str]], least: Sequence[str], wi
     while len(kept) > 2 and _total(_least_widths(columns, rows, kept)) > width:
         kept.pop()
     return kept
+
+
+def _hidden(name: str, cells: Sequence[str]) -> str:
+    """Return the name of a hidden column, with its value where all rows have the same."""
+    value = cells[0] if len(set(cells)) == 1 else ""
+    is_told = value not in ("", "-", "N/A") and len(value) <= MAX_TOLD and "," not in value
+    return f"{name}={value}" if name and is_told else name or "picture"
 
 
 def _naming(rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:

@@ -13,6 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import partners
 from commsim.core.units import counted, parse_time
+from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
@@ -24,9 +25,13 @@ SCALED_CABLES = (
     "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
     "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
 )
+UNWEIGHTED = (
+    "ECMP weighs no links: one that is slower gets as many messages as others, and so does a switch with fewer cables "
+    "left; the hash decides which messages, and --seed draws another"
+)
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
-__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "flaps_of", "with_faults"]
+__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "flaps_of", "has_set_rates", "with_faults"]
 
 
 def with_faults(
@@ -56,6 +61,7 @@ def with_faults(
         If a text says nothing that can be understood, or names what is not there.
     """
     notes: list[str] = []
+    whole = network
     for text in fail:
         network, drawn = _fail(network, text, seed)
         notes += drawn
@@ -65,30 +71,31 @@ def with_faults(
         if draws_faults([text]):
             notes.append(_drawn_cables(before, network, text))
     between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
-    is_slower = bool((network.bandwidth < left.bandwidth)[between].any())
-    about = _about_paths(network, fail, is_slower)
+    is_uneven = bool((network.bandwidth < left.bandwidth)[between].any()) or _has_fewer_beside(whole, left)
+    about = [SCALED_CABLES] if any(text.startswith("link") for text in fail) and has_set_rates(whole) else []
+    if is_hashed(network.routing) and is_uneven:
+        about.append(UNWEIGHTED)
     if len(scale) > 1:
         network = dataclasses.replace(network, name=_name_of_scaled(left, network))
     return network, [*notes, *about]
 
 
-def _about_paths(network: Network, fail: Sequence[str], is_slower: bool) -> list[str]:
-    """Describe what a fault of a cable takes away, and that hashes know nothing of it."""
-    notes = []
-    if any(text.startswith("link") for text in fail) and is_oversubscribed(network.name):
-        notes.append(SCALED_CABLES)
-    if is_hashed(network.routing) and (is_slower or " cables)" in network.name):
-        notes.append(
-            "ECMP weighs no links: one that is slower gets as many messages as others, and so does a switch with fewer "
-            "cables left; the hash decides which messages, and --seed draws another"
-        )
-    return notes
+def has_set_rates(network: Network) -> bool:
+    """Whether switches are oversubscribed by the rate of the cables between them, which no link of a host has."""
+    is_switch = (network.kind == SWITCH) & (network.machine < 0)
+    between, leads_up = is_switch[network.src] & is_switch[network.dst], is_switch[network.dst]
+    hosts = network.bandwidth[leads_up & ~between]
+    if not between.any() or np.isclose(network.bandwidth[between], hosts.min(initial=np.inf)).any():
+        return False
+    return fabric_oversubscription(network) > 1 + 1e-9
 
 
-def is_oversubscribed(name: str) -> bool:
-    """Whether the name of a network gives it a ratio above 1:1, by cables that are slower."""
-    ratio = re.search(r"[:,]oversubscription=([\d.]+)", name)
-    return ratio is not None and float(ratio[1].rstrip(".")) > 1
+def _has_fewer_beside(whole: Network, left: Network) -> bool:
+    """Whether of the cables between two nodes some are missing, and not all."""
+    were, are = (one.src.astype(np.int64) * one.n_nodes + one.dst for one in (whole, left))
+    pairs, counts = np.unique(are, return_counts=True)
+    before, many = np.unique(were, return_counts=True)
+    return bool((counts < many[np.searchsorted(before, pairs)]).any())
 
 
 def _name_of_scaled(whole: Network, scaled: Network) -> str:

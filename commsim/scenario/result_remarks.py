@@ -10,6 +10,7 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import microseconds
+from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
 
@@ -33,8 +34,12 @@ def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -
     ]
 
 
-def of_hash(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
-    """Describe that a seed decides a time, where the busiest link is between switches; no formula has one."""
+def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
+    """Describe what the paths do to times: what a closed form does not see, and where the seed of a hash decides."""
+    if any(result.engine == "closed-form" for result in results):
+        worst = fabric_oversubscription(network)
+        unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
+        return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
     if not is_hashed(routing or network.routing):
         return []
     for result in results:

@@ -185,7 +185,7 @@ def test_several_densities_are_ranked_one_by_one(commsim):
     small = ("advise", "--topology", "star:n_hosts=4", "--workers", "4", "--size", "256KiB")
     tree = commsim.results(*small, "--density", "1%,0.5")
     tables = commsim.out.split("# 256 KiB, density ")[1:]
-    assert [table.split(",")[0] for table in tables] == ["0.01", "0.5"]
+    assert [table.split(",")[0] for table in tables] == ["0.01 in runs of 256", "0.5 in runs of 256"]
     for table, density in zip(tables, (0.01, 0.5), strict=True):
         rows = [line.split() for line in table.splitlines()[1:] if line.strip()[:1].isdecimal()]
         assert [row[0] for row in rows] == [f"{i}" for i in range(1, len(rows) + 1)]
@@ -196,3 +196,14 @@ def test_several_densities_are_ranked_one_by_one(commsim):
         assert "ring_all_reduce" in {row[1] for row in rows}
     assert {row["density"] for row in tree["results"]} == {0.01, 0.5, None}
     assert "takes shares such as 0.01, 1% or 0.01,0.1" in commsim.refuses(*small, "--density", "some")
+
+
+def test_that_elements_come_in_runs_is_said_beside_the_table(commsim):
+    """Among the remarks above the table, which a terminal hides, the assumption that turns the ranking was not seen."""
+    assert commsim(*ASKED, "--density", "0.01").code == 0
+    below = commsim.out.splitlines()[-6:]
+    assert any("come in runs of 256 (--block)" in line for line in below)
+    assert "density 0.01 in runs of 256, on " in commsim.out
+    assert commsim(*ASKED, "--density", "0.01", "--block", "1").code == 0
+    assert "(--block)" not in commsim.out
+    assert "density 0.01 in runs of 1, on " in commsim.out

@@ -14,7 +14,7 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.files.store import read_network, save
 from commsim.limits import EXPECTED
-from commsim.real.validate import Row, summary_of
+from commsim.real.validate import Row, about_sums, summary_of
 
 
 @pytest.mark.mpi
@@ -217,3 +217,10 @@ def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals
     assert len(summary_of(alone)) == 2
     assert summary_of(shared) == []
     assert summary_of([*alone, *shared]) == summary_of(alone)
+
+
+def test_whether_the_sums_were_right_is_said() -> None:
+    rows = rows_of("ring_all_reduce")
+    assert "0 wrong elements" in about_sums(rows)[0]
+    broken = dataclasses.replace(rows[0].ours, counters={"wrong": 3.0})
+    assert about_sums([dataclasses.replace(rows[0], ours=broken), *rows[1:]])[0].startswith("WRONG: 1 of")

@@ -241,7 +241,12 @@ def test_several_results_of_several_algorithms_have_a_curve_each(commsim, tmp_pa
     assert len({line[0] for line in lines}) == 4
     assert [line[-1] for line in lines] == ["1"] * 8  # rows of each point
     assert commsim("plot", "busbw", *names, "--by", "n_ranks", "-o", tmp_path / "c.svg").code == 0
-    assert "each point is the median over collective, result\n" in commsim.out
+    assert "--by n_ranks: a curve for each algorithm too" in commsim.out
+    assert "median over" not in commsim.out.replace("no median", "")
+    assert [line.split(",")[-1] for line in (tmp_path / "c.csv").read_text().splitlines()[1:]] == ["1"] * 8
+    four = ("--by", "size_B", "--where", "n_ranks<100", "-o", tmp_path / "d.svg")
+    assert commsim("plot", "cdf", *names, *four).code == 0, commsim.err
+    assert "each curve has all values of n_ranks, result; --by or --where COLUMN=VALUE tells them apart" in commsim.out
 
 
 def test_a_plot_without_a_kind_or_a_file_to_write(commsim, tmp_path, monkeypatch):

@@ -222,3 +222,11 @@ def test_python_and_the_command_line_agree_on_machines(commsim):
     carried = cs.solve(asked, ["300kB"]).details
     assert [row["received_s"] for row in saved["results"]] == carried.received.tolist()
     assert saved["bound_s"] == carried.bound
+
+
+def test_a_pattern_without_its_flag_and_the_short_name_of_a_size(commsim):
+    star = ("--topology", "star:n_hosts=4")
+    assert "a pattern is given as --pattern incast" in commsim.refuses("traffic", "incast", *star)
+    assert "--pattern" not in commsim.refuses("traffic", *star, "--bogus", "1")
+    short, long = (commsim.results("traffic", *star, size, "64KiB")["results"] for size in ("-b", "--size"))
+    assert short == long

@@ -45,6 +45,16 @@ def test_the_least_important_columns_go_first_and_are_named(shown):
     assert len(lines) == 3
 
 
+def test_a_hidden_column_with_one_value_says_it(shown):
+    rows = [["1", "m1.pcie0:m1.gpu0", "a", "-"], ["2", "m1.pcie0:m1.gpu0", "b", "-"]]
+    columns = ["time(us)", "busiest_link", "type", "#wrong"]
+    lines = shown(40, columns, rows, least=["#wrong", "type", "busiest_link"])
+    assert "busiest_link=m1.pcie0:m1.gpu0" not in " ".join(lines)  # it fits
+    lines = shown(40, [*columns, "a long name, of much room"], [[*row, "x"] for row in rows], least=columns[:0:-1])
+    assert "busiest_link=m1.pcie0:m1.gpu0" in " ".join(lines)
+    assert not any("type=" in line or "wrong=" in line for line in lines)
+
+
 def test_words_are_broken_before_numbers_move(shown):
     why = "its latency decides, the second takes twice as long"
     lines = shown(50, ["sizes", "why"], [["1..2128249", why]])

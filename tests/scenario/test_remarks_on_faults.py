@@ -1,6 +1,12 @@
 """What a fault takes away, what the paths know of it, and where queues mark and pause, is said with the answer."""
 
+import dataclasses
+
+import pytest
+
 import commsim as cs
+from commsim.scenario.faults import SCALED_CABLES, UNWEIGHTED, has_set_rates, with_faults
+from commsim.scenario.inputs import load_network
 from commsim.scenario.packet_options import told_queues
 
 LEAF = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4,bandwidth=400Gbps"
@@ -40,3 +46,48 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
     assert any("hash of ECMP" in line for line in solution.remarks)
     star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
     assert not any("hash of ECMP" in line for line in star.remarks)
+
+
+def renamed(text):
+    """The network as a file would have it: with a name that says nothing."""
+    return dataclasses.replace(load_network(text), name="mine")
+
+
+def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
+    halved = renamed("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,oversubscription=2")
+    beside = renamed(f"{LEAF},uplinks_per_spine=2")
+    cable = ["link:leaf0:spine0"]
+    assert with_faults(halved, cable, [])[1] == [SCALED_CABLES]
+    assert with_faults(beside, cable, [])[1] == [UNWEIGHTED]
+    assert with_faults(beside, cable * 2, [])[1] == []  # both are gone, and nothing is uneven
+    named = dataclasses.replace(load_network(LEAF), name="mine:oversubscription=2 (1 of 2 cables)")
+    assert with_faults(named, cable, [])[1] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "is_set"),
+    [
+        ("oversubscription=2", True),
+        ("uplink_bandwidth=50Gbps", True),
+        ("", False),  # 4:1, by the number of cables
+        ("oversubscription=1", False),
+        ("oversubscription=4", False),  # cables that are as fast as those of hosts
+    ],
+)
+def test_ratios_by_rates_are_told_from_those_by_numbers_of_cables(more, is_set):
+    text = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,{more}".rstrip(",")
+    assert has_set_rates(load_network(text)) == is_set
+    assert not has_set_rates(load_network("star:n_hosts=4"))
+
+
+def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed():
+    def said(network, **given):
+        solution = cs.solve(cs.scenario_of("ring_all_reduce", network, **given), ["1MB"])
+        return any("does not see links between switches" in line for line in solution.remarks)
+
+    two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"
+    assert said(f"{two},oversubscription=2", engine="closed-form")
+    assert said(two, engine="closed-form", fail=["link:leaf0:spine0"])
+    assert not said(two, engine="closed-form")
+    assert not said(f"{two},oversubscription=2")
+    assert not said("star:n_hosts=4", engine="closed-form")

@@ -1,15 +1,18 @@
+import dataclasses
 import itertools
 from pathlib import Path
 
 import pytest
 
 from commsim import predict
+from commsim.cli.sweep.cheapest import _about_spare, _parts_of_offers
 from commsim.core.errors import InputError
+from commsim.report.render import print_parts
 from commsim.sweep import run_sweep
-from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
+from commsim.sweep.cheapest import Goal, Offer, rank_offers, read_bills, read_goal
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points
-from commsim.sweep.price import read_prices, total
+from commsim.sweep.price import Line, Prices, read_prices, total
 from commsim.sweep.table import read_table
 
 RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")
@@ -145,3 +148,25 @@ def test_a_case_without_a_topology_is_named_by_its_number(tmp_path):
     )
     with pytest.raises(InputError, match=r"case 2 of 2: .*topology\.name is missing"):
         list(points(read_config(path)))
+
+
+def test_the_part_of_the_cost_for_used_hosts_is_told_and_what_would_be_cheapest_by_it():
+    """Topologies with spare hosts were charged whole, and the ranking followed that alone."""
+    prices = Prices("f", "EUR", {})
+    fits = Offer("star:n_hosts=4", (Line("nic", "", 4, 40.0),), 1.0, "", "", True)
+    large = Offer("star:n_hosts=8", (Line("nic", "", 8, 25.0),), 1.0, "", "", True, spare=4)
+    said = _about_spare([fits, large], prices)
+    assert "star:n_hosts=8: 4 hosts too many, 100 EUR of 200 EUR for those used" in said[0]
+    assert "star:n_hosts=8 would be the cheapest" in said[1]
+    assert len(_about_spare([fits, dataclasses.replace(large, keeps=False)], prices)) == 1
+    assert _about_spare([fits], prices) == []
+
+
+def test_a_bill_of_many_lines_does_not_hide_the_answer_on_a_terminal(capsys, monkeypatch):
+    """Five remarks above a table were one line, and the answer was among them."""
+    best = Offer("star:n_hosts=4", tuple(Line(f"item{i}", "", 1, 1.0) for i in range(5)), 1.0, "", "", True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_parts(_parts_of_offers([best], Prices("f", "EUR", {}), Goal("time", 2.0)))
+    out = capsys.readouterr().out
+    assert "# cheapest: star:n_hosts=4 at 5 EUR" in out
+    assert out.count("x item") == 5

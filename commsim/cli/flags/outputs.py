@@ -27,7 +27,9 @@ def check_drawable(path: str) -> None:
         raise InputError(f"{path}: cannot write: no such folder")
 
 
-def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> list[str]:
+def draw_loads(
+    network: Network, result: Result | None, path: str, collapse: bool | None = None, whole: Network | None = None
+) -> list[str]:
     """Draw a network, and return remarks: what was drawn as one box, and that it is drawn.
 
     Parameters
@@ -40,11 +42,13 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
         Path of the picture.
     collapse : bool, optional
         Whether hosts with the same switches are one box. Default: if there are many.
+    whole : Network, optional
+        The network without faults, which are then marked.
     """
     from commsim.report.pictures.network_picture import draw_network
     from commsim.report.pictures.paint import write_picture
 
-    picture, notes = draw_network(network, result, collapse=collapse)
+    picture, notes = draw_network(network, result, collapse=collapse, whole=whole)
     write_picture(picture, path)
     return [f"{path}: {line}" for line in (*notes, "drawn")]
 

@@ -62,6 +62,9 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("argument --seed: invalid int value") and "," in message:
             message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
         prog = self._meant(message)
+        word = message.removeprefix("unrecognized arguments: ").split()[0]
+        if prog.endswith(" traffic") and word != message.split()[0] and not word.startswith("-"):
+            message += f"; a pattern is given as --pattern {word}"
         print_error(f"{prog}: error: {message} (see {prog} --help)")
         self.exit(2)
 

@@ -33,7 +33,9 @@ class Config(Flags):
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
     timeout: str = flag(default="10s", metavar="TIME", help="time for the body of a request to arrive")
     gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods request")
-    min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
+    min_score: float | None = flag(
+        metavar="S", help="filter out nodes where a link's score would be below this (default: none)"
+    )
     log: bool = switched(help="print one line per request on standard error")
 
 

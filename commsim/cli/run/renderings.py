@@ -48,10 +48,13 @@ def _check_picture(path: str) -> None:
 
 
 def _picture(config: Config, answered: Answered) -> list[Part]:
-    """Draw the network with the loads of the last result."""
+    """Draw the network with the loads of the last result, and what its faults are."""
+    from commsim.scenario.inputs import load_network
+
     from ..flags.outputs import draw_loads
 
-    return remarks(draw_loads(answered.network, answered.results[-1], config.draw or ""))
+    whole = load_network(config.topology) if config.fail or config.scale else None
+    return remarks(draw_loads(answered.network, answered.results[-1], config.draw or "", whole=whole))
 
 
 def _check_osu_table(path: str) -> None:

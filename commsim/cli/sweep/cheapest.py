@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.units import counted, first_of, format_bandwidth, format_time
-from commsim.report.answer import Answer, Part, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, remarks
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Goal, Offer
@@ -57,11 +57,39 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
     )
     left = len(offers) - len(rows)
     more = [f"{left} more are in the JSON: of those that miss the goal, only * are here"] if left else []
-    spare = [f"{offer.topology}: {counted(offer.spare, 'host')}" for offer in offers if offer.spare]
-    if spare:
-        more.append(f"more hosts than ranks, all of which are charged: {first_of(spare)}")
+    more += _about_spare(offers, prices)
     table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
-    return [*remarks(_about_best(offers, prices, f"{goal.keep} {side}", goal)), table, *remarks(more)]
+    answer, *bill = _about_best(offers, prices, f"{goal.keep} {side}", goal)
+    return [*remarks([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
+
+
+def _about_spare(offers: Sequence[Offer], prices: Prices) -> list[str]:
+    """Name the offers with more hosts than ranks, with the part of the cost that falls on the hosts that are used."""
+    from commsim.scenario.inputs import load_network
+
+    shares = {}
+    for offer in offers:
+        places = len(load_network(offer.topology).endpoints) if offer.spare else 0
+        shares[offer.topology] = offer.cost * (places - offer.spare) / places if places else offer.cost
+    told = [
+        f"{offer.topology}: {counted(offer.spare, 'host')} too many, {_money(shares[offer.topology], prices)} of "
+        f"{_money(offer.cost, prices)} for those used"
+        for offer in offers
+        if offer.spare
+    ]
+    lines = [f"more hosts than ranks, all of which are charged: {first_of(told)}"] if told else []
+    kept = [offer for offer in offers if offer.keeps]
+    best = min(kept, key=lambda offer: shares[offer.topology], default=None)
+    if best is not None and best.spare and best is not kept[0]:
+        lines.append(
+            f"by the cost of used hosts alone {best.topology} would be the cheapest that keeps the goal: "
+            "add a topology of the size that is needed to the sweep"
+        )
+    return lines
+
+
+def _money(value: float, prices: Prices) -> str:
+    return f"{round(value, 2):.10g} {prices.currency}".rstrip()
 
 
 def _about_best(offers: Sequence[Offer], prices: Prices, kept: str, goal: Goal) -> list[str]:

@@ -15,7 +15,7 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
-from .simulated_rows import cells, row, table_of, why_above, why_slow
+from .simulated_rows import about_slots, cells, row, table_of, why_above, why_slow
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -45,7 +45,9 @@ class Config(WithJson):
     tensors: int = flag(default=1, metavar="N", help="number of tensors of that size, one after the other")
     elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
     packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
-    pool_size: str | None = flag(metavar="N[,N...]", help="number of slots, in place of the system's own")
+    pool_size: str | None = flag(
+        metavar="N[,N...]", help="slots of a job, or of all where jobs share them (atp), in place of the system's own"
+    )
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker retransmits a packet")
@@ -92,16 +94,20 @@ def run(config: Config) -> Answer:
     results, rows, series = [], [], None
     for point in progress(points, "simulating"):
         system, network, of_jobs, series = _simulate(config, point)
-        for result in of_jobs:
+        for job, result in enumerate(of_jobs):
             rto = None if system.lossless else system.rto
             results.append(row(result, point) | {"network": network.name, "rto_s": rto})
-            rows.append(cells(result, point, system.pool_size))
+            rows.append(cells(result, point, system.pool_size, job if config.jobs > 1 else None))
+        slots = about_slots(system, config.jobs)
     if config.draw:
         from commsim.report.fabric.aggregation_picture import draw_aggregation
         from commsim.report.pictures.paint import write_picture
 
         write_picture(draw_aggregation(results, series), config.draw)
-    parts = [table_of(rows, results, config.size), *remarks((*why_above(results), *why_slow(config.rto, results)))]
+    parts = [
+        table_of(rows, results, config.size),
+        *remarks((*slots, *why_above(results), *why_slow(config.rto, results, system))),
+    ]
     return Answer(parts, results, more={} if series is None else {"series": series})
 
 

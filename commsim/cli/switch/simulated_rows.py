@@ -10,6 +10,7 @@ from commsim.report.answer import Table
 
 if TYPE_CHECKING:
     from commsim.core.result import Result
+    from switch_model.system import System
 
 COLUMNS = (
     "system",
@@ -26,7 +27,8 @@ COLUMNS = (
 )
 GIVEN = ("size(B)", "pool", "workers", "loss")
 LEAST = (*GIVEN, "M elem/s", "drops")
-SERVER = "at server"  # a column more, where a system has a server
+# A column more, where a system has a server, and where there are several jobs.
+SERVER, JOB = "at server", "job"
 
 
 def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]], size: str) -> Table:
@@ -41,7 +43,8 @@ def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, An
     size : str
         Size of a worker's tensor, as it was given.
     """
-    columns = COLUMNS if len(cells_of_rows[0]) == len(COLUMNS) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    columns = COLUMNS if all("server_bytes" not in row for row in rows) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    columns = columns if len(cells_of_rows[0]) == len(columns) else (COLUMNS[0], JOB, *columns[1:])
     varying = {name for name, *values in zip(columns, *cells_of_rows, strict=True) if len(set(values)) > 1}
     networks = list(dict.fromkeys(row["network"] for row in rows))
     where = networks[0] if len(networks) == 1 else f"{networks[0]} to {networks[-1]}"
@@ -60,12 +63,13 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     return result.row() | point | contract | rates | more
 
 
-def cells(result: Result, point: dict[str, Any], pool_size: int) -> tuple[str, ...]:
-    """Return the cells of a result; one more where there is a server. The pool is that of the system that ran."""
+def cells(result: Result, point: dict[str, Any], pool_size: int, job: int | None = None) -> tuple[str, ...]:
+    """Return the cells of a result; one more for a server, and for the number of its job. The pool is the system's."""
     c = result.counters
     exact = {None: "-", 0.0: "NO", 1.0: "yes"}[c.get("exact")]
     return (
         result.collective,
+        *(() if job is None else (f"{job}",)),
         str(result.n_ranks),
         str(pool_size),
         f"{point['loss']:g}",
@@ -88,8 +92,22 @@ def why_above(rows: list[dict[str, Any]]) -> list[str]:
             "blocks of zeros are counted, and not sent"]  # fmt: skip
 
 
-def why_slow(rto: str | None, rows: list[dict[str, Any]]) -> list[str]:
-    """Say after which time packets are sent again, where some were.
+def about_slots(system: System, n_jobs: int) -> list[str]:
+    """Say whose the slots are where there are several jobs, and what becomes of packets that find theirs taken."""
+    said = []
+    if n_jobs > 1:
+        whose = "are shared by all jobs" if system.shared else "are each job's own"
+        said.append(f"{system.name}: its {system.pool_size} slots {whose}")
+    if system.server:
+        said.append(
+            "at server: bytes that came to the parameter server, of sums and of packets that found their slot taken, "
+            "which it adds itself"
+        )
+    return said
+
+
+def why_slow(rto: str | None, rows: list[dict[str, Any]], system: System) -> list[str]:
+    """Say after which time packets are sent again, where some were, and how many of them a loss costs.
 
     Parameters
     ----------
@@ -97,9 +115,21 @@ def why_slow(rto: str | None, rows: list[dict[str, Any]]) -> list[str]:
         Flag that sets the time.
     rows : list of dict
         JSON rows.
+    system : System
+        System of the last row.
     """
-    times = sorted({row["rto_s"] for row in rows if row["retransmissions"] and row["rto_s"] is not None})
+    lost = [row for row in rows if row["retransmissions"] and row["rto_s"] is not None]
+    times = sorted({row["rto_s"] for row in lost})
     if not times:
         return []
     what = "--rto" if rto else "the system's own; --rto changes it, and what a loss costs"
-    return [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}: {what}"]
+    said = [f"a packet without an answer is sent again after {' or '.join(map(format_time, times))}: {what}"]
+    drops = sum(row["drops"] for row in lost)
+    if drops and system.packets_per_message > 1:
+        n, workers = system.packets_per_message, max(row["workers"] for row in lost)
+        said.append(
+            f"a loss repeats the message, {n} packets, at each worker that waits for it (up to {n * workers}), and "
+            "again where the next message of the slot waits behind it until its timers run out: here "
+            f"{sum(row['retransmissions'] for row in lost) / drops:.3g} packets a loss"
+        )
+    return said

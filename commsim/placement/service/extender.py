@@ -43,7 +43,7 @@ def filter_result(
     pod_gpus : int
         Number of GPUs that the pod needs.
     min_score : float, optional
-        Nodes whose score is less are refused.
+        Nodes with a link whose score is less are refused.
 
     Returns
     -------
@@ -59,8 +59,8 @@ def filter_result(
             never[name] = "commsim: not a host of the cluster's file"
         elif rating.n_free < pod_gpus:
             failed[name] = f"commsim: {counted(rating.n_free, 'GPU')} free, the pod needs {pod_gpus}"
-        elif min_score is not None and rating.score < min_score:
-            failed[name] = f"commsim: score {rating.score:.3f} is below {min_score:g}; worst link {rating.worst_link}"
+        elif min_score is not None and rating.worst < min_score:
+            failed[name] = f"commsim: score {rating.worst:.3f} of {rating.worst_link} is below {min_score:g}"
     good = [name for name in names if name not in failed and name not in never]
     nodes = None
     if args.Nodes is not None:

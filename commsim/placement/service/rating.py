@@ -37,20 +37,18 @@ class Rating:
     ----------
     n_free : int
         Its GPUs that are free.
-    score : float
-        Mean over the links that the job would share with others or overload alone, 1 without any, as in `evaluate`.
     worst : float
-        The least of these.
+        Least score of the links that the job would share with others or overload alone, 1 without any. Their mean would
+        rise with each shared link on which the jobs fit.
     worst_link : str
-        Its name.
+        Name of that link.
     is_local : bool
         Whether the whole job would be in one rack.
     points : int
-        0 to 10: nine tenths for the score, the last one for being in one rack.
+        0 to 10: nine tenths for the worst link, the last one for being in one rack.
     """
 
     n_free: int
-    score: float
     worst: float
     worst_link: str
     is_local: bool
@@ -111,7 +109,7 @@ class Rater:
             kind: self._rating(asked, use, placement, others)
             for kind, placement, use in zip(firsts, placements, uses, strict=True)
         }
-        none = Rating(0, 0.0, 0.0, "", False, 0)
+        none = Rating(0, 0.0, "", False, 0)
         return {
             host: _with_free(rated[kinds[host]] if host in kinds else none, len(gpus)) for host, gpus in free.items()
         }
@@ -149,11 +147,11 @@ class Rater:
     def _rating(self, asked: KnownJob, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
         scores = self._link_scores(asked, use, others)
         racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
-        mean = float(np.mean(list(scores.values()))) if scores else 1.0
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
-        points = round((MAX_POINTS - 1) * min(max(mean, 0.0), 1.0)) + (len(racks) == 1)
+        least = scores.get(worst, 1.0)
+        points = round((MAX_POINTS - 1) * min(max(least, 0.0), 1.0)) + (len(racks) == 1)
         name = self._state.cluster.network.link_name(worst) if scores else ""
-        return Rating(0, mean, scores.get(worst, 1.0), name, len(racks) == 1, points)
+        return Rating(0, least, name, len(racks) == 1, points)
 
     def _link_scores(self, asked: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
         """By link that the job would share with others, or overload alone, its score."""

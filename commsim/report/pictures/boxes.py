@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import KINDS, PLURALS, Network
 from commsim.core.network_queries import tiers
-from commsim.report.palette import MACHINE
+from commsim.report.palette import GAP, MACHINE
+
+from .picture import text_width
 
 MAX_IN_ROW, SHOWN_AT_ENDS = 48, 12
 # Where nothing is to be collapsed, and for a grid.
@@ -24,6 +26,8 @@ MAX_BUNDLES = 160
 Numbers = NDArray[np.int64]
 # Drawn one by one unless asked otherwise.
 MAX_ENDPOINTS = 48
+# Pixels of the widest row, beyond which machines are not drawn part by part unless asked.
+MAX_WIDTH = 2000.0
 MAX_DIMS = 3
 
 
@@ -122,10 +126,12 @@ def make_boxes(network: Network, collapse: bool | None = None) -> Boxes:
         Network to draw; a node is in the row of its tier.
     collapse : bool, optional
         Whether a machine is one box, and endpoints or machines with the same neighbours are one box together. By
-        default when there are more than ``MAX_ENDPOINTS``. The middle of rows that are still long is one box.
+        default when there are more than ``MAX_ENDPOINTS``, or the parts of several machines would be too wide. The
+        middle of rows that are still long is one box.
     """
     n_endpoints = len(network.endpoints)
-    merge = n_endpoints > MAX_ENDPOINTS if collapse is None else collapse
+    is_wide = network.machine.max(initial=-1) > 0 and _width_of_parts(network) > MAX_WIDTH
+    merge = n_endpoints > MAX_ENDPOINTS or is_wide if collapse is None else collapse
     of_node, row = machines(network, merge)
     unit = _fewer(network, of_node, row) if merge else np.arange(len(row))
     long = MAX_IN_ROW_IF_ASKED if not merge or grid_dims(network) else MAX_IN_ROW
@@ -134,11 +140,25 @@ def make_boxes(network: Network, collapse: bool | None = None) -> Boxes:
     size = np.bincount(of_unit)
     notes = []
     if collapse is None and len(first) < network.n_nodes and merge:
-        notes.append(f"collapsed, since there are more than {MAX_ENDPOINTS} {PLURALS[network.seat_kind]}")
+        notes.append(
+            f"collapsed, since there are more than {MAX_ENDPOINTS} {PLURALS[network.seat_kind]}"
+            if n_endpoints > MAX_ENDPOINTS
+            else f"machines are drawn as a whole, since their parts would take more than {MAX_WIDTH:.0f} pixels"
+        )
     if elided.any():
         notes.append(f"of rows with more than {long} boxes the middle is one box")
     label, title, kind = _describe(network, of_unit[of_node], size, elided[first])
     return Boxes(of_unit[of_node], row[first], kind, size, label, title, tuple(notes))
+
+
+def _width_of_parts(network: Network) -> float:
+    """Width of the widest row, pixels, where each node is a box."""
+    tier = tiers(network)
+    letters = np.array([len(name) for name in network.nodes])
+    longest = np.zeros(int(tier.max()) + 1, np.int64)
+    np.maximum.at(longest, tier[tier >= 0], letters[tier >= 0])
+    wide = [text_width("x" * n) + 12 + GAP for n in longest.tolist()]
+    return float((np.bincount(tier[tier >= 0]) * wide).max())
 
 
 def _describe(
@@ -200,6 +220,10 @@ class Bundles:
         Rate of the fastest link.
     load_up, load_down : float64[n]
         Load of the busiest link each way: what it carried over what it could carry; 0 without a result.
+    dead, slow : int64[n]
+        Cables that the network without faults has and this one lacks, and those that are slower than there.
+    slowest : float64[n], bytes/s
+        Rate of the slowest of the slower ones; infinite without any.
     """
 
     low: NDArray[np.int64]
@@ -209,13 +233,20 @@ class Bundles:
     rate: NDArray[np.float64]
     load_up: NDArray[np.float64]
     load_down: NDArray[np.float64]
+    dead: NDArray[np.int64]
+    slow: NDArray[np.int64]
+    slowest: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.low)
 
 
 def make_bundles(
-    network: Network, box: NDArray[np.int64], row: NDArray[np.int64], load: NDArray[np.float64] | None
+    network: Network,
+    box: NDArray[np.int64],
+    row: NDArray[np.int64],
+    load: NDArray[np.float64] | None,
+    whole: Network | None = None,
 ) -> Bundles:
     """Gather links by the boxes that they join.
 
@@ -229,22 +260,51 @@ def make_bundles(
         Row of each box; the lower one of a pair is `low`.
     load : float64[n_links] or None
         Load of each link.
+    whole : Network, optional
+        The network without faults, whose missing and faster cables are counted as well.
     """
-    src, dst = box[network.src], box[network.dst]
+    whole = network if whole is None else whole
+    src, dst = box[np.r_[network.src, whole.src]], box[np.r_[network.dst, whole.dst]]
     between = np.flatnonzero(src != dst)
-    src, dst = src[between], dst[between]
     rises = (row[src] < row[dst]) | ((row[src] == row[dst]) & (src < dst))
-    pairs = np.where(rises[:, np.newaxis], np.stack((src, dst), 1), np.stack((dst, src), 1))
-    pairs, of_link = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
-    of_link, n = of_link.reshape(-1), len(pairs)
-    rate, load_up, load_down = np.zeros(n), np.zeros(n), np.zeros(n)
-    np.maximum.at(rate, of_link, network.bandwidth[between])
+    pairs = np.where(rises[:, np.newaxis], np.stack((src, dst), 1), np.stack((dst, src), 1))[between]
+    pairs, found = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
+    n, of_link = len(pairs), np.full(len(src), -1)
+    of_link[between] = found.reshape(-1)
+    is_here = (np.arange(len(src)) < network.n_links) & (of_link >= 0)
+    up, down, were_up, were_down = (
+        np.bincount(of_link[which & (of_link >= 0)], minlength=n)
+        for which in (is_here & rises, is_here & ~rises, ~is_here & rises, ~is_here & ~rises)
+    )
+    is_slow = _slower(network, whole) & is_here[: network.n_links]
+    here, all_rates = of_link[: network.n_links], np.r_[network.bandwidth, whole.bandwidth]
+    slow_up, slow_down = (np.bincount(here[is_slow & way], minlength=n) for way in _ways(rises[: network.n_links]))
+    rate, load_up, load_down, slowest = np.zeros(n), np.zeros(n), np.zeros(n), np.full(n, np.inf)
+    np.maximum.at(rate, of_link[is_here], all_rates[is_here])
+    gone = (of_link >= 0) & (rate[of_link] == 0)
+    np.maximum.at(rate, of_link[gone], all_rates[gone])  # that of the cables that are all dead
+    np.minimum.at(slowest, here[is_slow], network.bandwidth[is_slow])
     if load is not None:
-        np.maximum.at(load_up, of_link[rises], load[between][rises])
-        np.maximum.at(load_down, of_link[~rises], load[between][~rises])
-    up = np.bincount(of_link[rises], minlength=n)
-    down = np.bincount(of_link[~rises], minlength=n)
-    return Bundles(pairs[:, 0], pairs[:, 1], up, down, rate, load_up, load_down)
+        for loads, way in zip((load_up, load_down), _ways(rises[: network.n_links]), strict=True):
+            np.maximum.at(loads, here[way & (here >= 0)], load[way & (here >= 0)])
+    dead = np.maximum(np.maximum(were_up - up, were_down - down), 0)
+    slow = np.maximum(slow_up, slow_down)
+    return Bundles(pairs[:, 0], pairs[:, 1], up, down, rate, load_up, load_down, dead, slow, slowest)
+
+
+def _ways(rises: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return rises, ~rises
+
+
+def _slower(network: Network, whole: Network) -> NDArray[np.bool_]:
+    """Whether each link is slower than all those between the same two nodes without faults."""
+    if whole is network:
+        return np.zeros(network.n_links, np.bool_)
+    here, there = (one.src.astype(np.int64) * one.n_nodes + one.dst for one in (network, whole))
+    ends, of_link = np.unique(there, return_inverse=True)
+    least = np.full(len(ends), np.inf)
+    np.minimum.at(least, of_link.reshape(-1), whole.bandwidth)
+    return np.asarray(network.bandwidth < least[np.searchsorted(ends, here)] * (1 - 1e-9))
 
 
 def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,14 +10,15 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
-from commsim.report.palette import BOX_HEIGHT, FAINT, LINK, load_colour
+from commsim.report.palette import BOX_HEIGHT, FAINT, FAULT, LINK, load_colour
 
 from .boxes import Boxes, Bundles, grid_dims
 from .layout import Layout
-from .picture import Label, Line, Point, Shape
+from .picture import Label, Line, Point, Shape, text_width
 
 MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100
 _APART = 4.0
+CASING = 5.0  # pixels by which the line below that of a slower cable is wider
 
 
 def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
@@ -119,11 +121,34 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
         width, title = thin * line_width(float(bundles.rate[i]), rates), _title(boxes, bundles, i, full)
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
         drawn = cables if cables <= MAX_PARALLEL and not (per_member and cables > 1) else 1
-        for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2):
+        for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2) if cables else ():
+            if bundles.slow[i]:
+                lines.append(Line(tuple(beside(path, float(offset))), FAULT, width + CASING))
             lines += _line(beside(path, float(offset)), width, bundles, i, full, title)
+        if bundles.dead[i]:
+            away = _APART * (drawn + 1) / 2 if cables else 0.0
+            lines.append(Line(tuple(beside(path, away)), FAULT, 2.0, dashed=True, title=title))
         if drawn < cables and not per_member and len(bundles) <= MAX_COUNTS:
             counts += _count(f"{cables}x", path, counts)
-    return [*lines, *counts]
+    return [*lines, *counts, *_told_faults(network, boxes, bundles, at, ends, counts)]
+
+
+def _told_faults(
+    network: Network, boxes: Boxes, bundles: Bundles, at: Layout, ends: NDArray[np.float64], others: list[Label]
+) -> list[Label]:
+    """Label what is dead or slower; of many the lines alone say it."""
+    faulty = np.flatnonzero((bundles.dead > 0) | (bundles.slow > 0))
+    labels: list[Label] = []
+    for i in faulty.tolist() if len(faulty) <= MAX_COUNTS else ():
+        cables, dead, slow = (int(n[i]) for n in (np.maximum(bundles.up, bundles.down), bundles.dead, bundles.slow))
+        texts = [f"{dead} of {dead + cables} dead" if cables else "dead"] if dead else []
+        if slow:
+            rate = format_bandwidth(float(bundles.slowest[i])).split(" (")[0]
+            texts.append(rate if slow == cables else f"{slow} of {cables}: {rate}")
+        path = _path_of(network, boxes, bundles, at, ends[i], i)
+        found = _count(", ".join(texts), path, [*others, *labels])
+        labels += [dataclasses.replace(label, colour=FAULT, size=11, bold=True) for label in found]
+    return labels
 
 
 def _count(text: str, path: list[Point], others: list[Label]) -> list[Label]:
@@ -131,7 +156,8 @@ def _count(text: str, path: list[Point], others: list[Label]) -> list[Label]:
     (x0, y0), (x1, y1) = path[0], path[-1]
     for share in (0.3, 0.42, 0.18, 0.56, 0.68, 0.8):
         x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
-        if all(abs(x - other.x) > 24 or abs(y - other.y) > 12 for other in others):
+        apart = [(text_width(text + other.text, 10) / 2, other) for other in others]
+        if all(abs(x - other.x) > least or abs(y - other.y) > 12 for least, other in apart):
             return [Label(x, y, text, 10, FAINT, halo=True)]
     return []
 
@@ -160,6 +186,8 @@ def _title(boxes: Boxes, bundles: Bundles, i: int, full: float | None) -> str:
     text = f"{low} to {high}\n{links} links each way, {format_bandwidth(float(bundles.rate[i]))}"
     if full is not None:
         text += f"\nbusiest: {low} sends {bundles.load_up[i]:.1%}, {high} sends {bundles.load_down[i]:.1%} of capacity"
+    if bundles.dead[i] or bundles.slow[i]:
+        text += f"\nby faults: {bundles.dead[i]} dead, {bundles.slow[i]} slower"
     return text.replace("1 links", "1 link") if up == down == 1 else text
 
 

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import format_bandwidth, format_size, format_time
-from commsim.report.palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour
+from commsim.report.palette import BOX_HEIGHT, FAINT, FAULT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 
-from .boxes import Boxes, link_loads, make_boxes, make_bundles
-from .cables import draw_cables, line_width, rate_classes
+from .boxes import Boxes, Bundles, link_loads, make_boxes, make_bundles
+from .cables import CASING, draw_cables, line_width, rate_classes
 from .layout import Layout, make_layout
 from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_width, wrapped
 
 KIND_NAMES = ("host", "switch", "GPU", "CPU", "NIC", "memory", "machine")
 _ROW, _BAR, _STEPS = 22.0, 180.0, 36
 MAX_RATES = 12  # in a legend
+DEAD, SLOWER = "dead cable", "slower by a fault"
 MARGIN, CAPTIONS, LEAST_WIDTH = 24.0, 124.0, 620.0
 
 
@@ -31,7 +32,7 @@ def full_load(busiest: float) -> float:
 
 
 def _draw_legend(
-    kind: NDArray[np.int64], rates: list[float], full: float | None, x: float, y: float, width: float
+    kind: NDArray[np.int64], bundles: Bundles, full: float | None, x: float, y: float, width: float
 ) -> tuple[list[Shape], float]:
     """Draw it with its top left corner at (x, y).
 
@@ -40,11 +41,14 @@ def _draw_legend(
     list of Shape, float
         And the height that it takes.
     """
-    entries: list[tuple[str, int | float]] = [(KIND_NAMES[k], int(k)) for k in np.unique(kind)]
+    entries: list[tuple[str, int | float | str]] = [(KIND_NAMES[k], int(k)) for k in np.unique(kind)]
+    rates = rate_classes(bundles)
     shown = rates if len(rates) <= MAX_RATES else [rates[0], rates[-1]]
     entries += [(format_bandwidth(rate).split(" (")[0], rate) for rate in shown]
     shapes: list[Shape] = []
     left, top = x, y
+    entries += [(DEAD, DEAD)] if bundles.dead.any() else []
+    entries += [(SLOWER, SLOWER)] if bundles.slow.any() else []
     for text, what in entries:
         wide = 34 + text_width(text) + 18
         if left > x and left + wide > x + width:
@@ -59,9 +63,14 @@ def _draw_legend(
     return shapes, top - y + 10
 
 
-def _sample(what: int | float, rates: list[float], x: float, y: float) -> list[Shape]:
+def _sample(what: int | float | str, rates: list[float], x: float, y: float) -> list[Shape]:
+    ends = (x, y), (x + 26, y)
+    if what == DEAD:
+        return [Line(ends, FAULT, 2.0, dashed=True)]
+    if isinstance(what, str):
+        return [Line(ends, FAULT, 1.5 + CASING), Line(ends, LINK, 1.5)]
     if isinstance(what, float):
-        return [Line(((x, y), (x + 26, y)), LINK, line_width(what, rates))]
+        return [Line(ends, LINK, line_width(what, rates))]
     return [Rectangle(x, y - 7, 26, 14, FILL[what], STROKE[what], 0.0 if what == SWITCH else 4.0)]
 
 
@@ -83,6 +92,7 @@ def draw_network(
     result: Result | None = None,
     *,
     collapse: bool | None = None,
+    whole: Network | None = None,
     over: Callable[[Boxes, Layout], list[Shape]] | None = None,
 ) -> tuple[Picture, tuple[str, ...]]:
     """Draw a network.
@@ -95,6 +105,8 @@ def draw_network(
         Result of a simulation on this network: links get the colours of their loads.
     collapse : bool, optional
         Whether machines, and hosts with the same neighbours, are one box; decided by the number of hosts if not given.
+    whole : Network, optional
+        The network without faults: its dead cables are drawn too, and slower ones are marked.
     over : callable, optional
         Function from the boxes and their positions to shapes that lie on the cables, below the boxes.
 
@@ -110,7 +122,7 @@ def draw_network(
     """
     load = None if result is None else link_loads(network, result.link_bytes, result.time)
     boxes = make_boxes(network, collapse)
-    bundles = make_bundles(network, boxes.of_node, boxes.row, load)
+    bundles = make_bundles(network, boxes.of_node, boxes.row, load, whole)
     layout = make_layout(network, boxes, bundles)
     full = None if load is None else full_load(float(load.max(initial=0.0)))
     left = MARGIN + (CAPTIONS if layout.shape == "rows" else 0.0)
@@ -122,7 +134,7 @@ def draw_network(
     if layout.shape == "rows":
         shapes += _captions(boxes, at)
     bottom = float(at.y.max()) + BOX_HEIGHT / 2 + 34
-    legend, height = _draw_legend(boxes.kind, rate_classes(bundles), full, MARGIN, bottom, width - 2 * MARGIN)
+    legend, height = _draw_legend(boxes.kind, bundles, full, MARGIN, bottom, width - 2 * MARGIN)
     return Picture(width, bottom + height + MARGIN, f"The network {network.name}", (*shapes, *legend)), boxes.notes
 
 

@@ -20,6 +20,7 @@ from commsim.report.palette import EFFECTS, INK, SERIES
 from commsim.report.pictures.paint import matplotlib_figure
 from commsim.report.plots.plot_axes import DASHES, MARKS, STYLE, draw_rules, label_axis, legend_columns
 from commsim.report.plots.plot_maps import draw_choice, draw_heat
+from commsim.report.rows.algorithms import CURVE
 
 Reals = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -109,7 +110,11 @@ def _by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
         return [("", 0, table)]
     values = distinct(table[by])
     if len(values) > MAX_SERIES:
-        raise InputError(f"{len(values)} values of {by} are too many for one plot (at most {MAX_SERIES}); choose --by")
+        what = "pairs of a value and an algorithm" if by == CURVE else f"values of {by}"
+        raise InputError(
+            f"{len(values)} {what} are too many for one plot (at most {MAX_SERIES}): choose fewer rows with --where "
+            "COLUMN=VALUE, or another --by"
+        )
     column = table[by]
     is_bare = column.labels is None and not column.unit  # a number that says nothing of what it is
     name = f"{by.rpartition('.')[2]}=" if is_bare else ""

@@ -17,6 +17,7 @@ from commsim.files.fields import Fields
 from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
 from commsim.report.figure_tables import Table, table_of_arrow, table_of_rows
+from commsim.report.rows.algorithms import with_specs
 from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, make_study, study_of_rows
 
 # What each message of ``commsim traffic`` has.
@@ -86,8 +87,8 @@ def read_together(paths: Sequence[str], choice: Choice = EVERYTHING) -> Study:
         if Path(path).suffix != ".json":
             raise InputError(f"{path}: several results are .json files that `commsim run --json` wrote")
         tree = read_tree(path)
-        read = results_of(tree, Path(path))[1]
-        of_file.append([{**row, "result": name} for row in read])
+        config, read = results_of(tree, Path(path))
+        of_file.append([{**row, "result": name} for row in with_specs(read, config)])
         said = tree.get("remarks")
         remarks |= {one: None for one in said if isinstance(one, str)} if isinstance(said, list) else {}
     if any(len({str(row.get("collective")) for row in read}) > 1 for read in of_file):

@@ -32,6 +32,10 @@ from .candidates import Candidate, candidates
 from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
 from .question import Question, question_of
 
+IN_RUNS = (
+    "non-zero elements are assumed to come in runs of {0} (--block): where they are scattered (--block 1), nearly "
+    "every block holds some, and what sends blocks pays up to far smaller densities only"
+)
 REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
 __all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
 
@@ -249,6 +253,8 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
     assumed += priced_apart(ranked, question.size)
+    if question.densities and question.gradients is None and question.block is None:
+        assumed.append(IN_RUNS.format(question.run))
     return Advice(
         tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
     )

@@ -23,7 +23,7 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.kind import Outcome
-from commsim.scenario.result_remarks import of_hash, of_switches, remarks_of_results
+from commsim.scenario.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.scenario.scenario import AUTO, Wish
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Plan:
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
-        own += of_hash(self.network, self.paths.routing, results)
+        own += of_paths(self.network, self.paths.routing, results)
         return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002

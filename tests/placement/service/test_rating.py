@@ -30,7 +30,7 @@ def test_an_empty_cluster_likes_every_host_best():
     (asked,) = known(row(gpus=4))
     ratings = rated(state_with(), asked)
     assert len(ratings) == 12
-    assert {(r.points, r.n_free, r.score, r.is_local) for r in ratings.values()} == {(10, 2, 1.0, True)}
+    assert {(r.points, r.n_free, r.worst, r.is_local) for r in ratings.values()} == {(10, 2, 1.0, True)}
 
 
 def test_hosts_behind_a_link_that_is_full_get_fewer_points():
@@ -48,19 +48,29 @@ def test_hosts_behind_a_link_that_is_full_get_fewer_points():
     assert (ratings["h0"].n_free, ratings["h0"].points) == (0, 0)
 
 
+def test_links_on_which_jobs_fit_do_not_hide_a_full_one():
+    # Beside the second job more links are shared, which carry both.
+    full = row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)
+    fits = row("fits", 2, placement=["h2", "h3"], rate=1.0)
+    (asked,) = known(row(gpus=8, up=200.0))
+    alone, beside = (rated(state_with(*rows), asked, 2)["h1"] for rows in ((full,), (full, fits)))
+    assert beside.worst < 0.5
+    assert beside.points <= alone.points == round(9 * alone.worst)
+
+
 def test_jobs_that_take_turns_on_a_link_are_as_good_as_alone():
     running = row("old", 4, placement=["h0", "h0", "h4", "h4"])
     (asked,) = known(row(gpus=8))
     rating = rated(state_with(running), asked, 2)["h1"]
-    assert rating.score == pytest.approx(1.0)
+    assert rating.worst == pytest.approx(1.0)
     assert rating.points == 9
 
 
 def test_a_job_that_would_overload_a_link_alone_is_rated_as_placements_are_scored():
     (asked,) = known(row(gpus=4, rate=70.0))
     rating = rated(state_with(), asked, 2)["h0"]  # two hosts of one rack, at 70 Gb/s on cables of 50
-    assert rating.score == pytest.approx(score_link([asked.job], 6.25e9).score)
-    assert rating.score < 1
+    assert rating.worst == pytest.approx(score_link([asked.job], 6.25e9).score)
+    assert rating.worst < 1
     assert rating.worst_link.startswith(("h0:", "leaf0:", "h1:"))
 
 
