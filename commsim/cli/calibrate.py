@@ -224,7 +224,14 @@ def _validate(config: ValidateConfig) -> Answer:
             return Answer(code=code)
         parts = [*remarks(before), *_parts(rows, network(), transport, config.verbose)]
         flags = config.flags("verbose") | {"n_ranks": transport.size}
-        return Answer(parts, [row.json() for row in rows], flags, code=code)
+        return Answer(parts, [row.json() for row in rows], flags, _network_of(network()), code=code)
+
+
+def _network_of(network: Network | None) -> dict[str, object]:
+    """Return the network that rows were predicted with, as a network file has it: their times can be predicted again."""
+    from commsim.files.network_file import network_tree
+
+    return {} if network is None else {"network": network_tree(network, "the network of --json")}
 
 
 def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[Row]], None] | None:

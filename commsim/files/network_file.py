@@ -73,7 +73,7 @@ def read_network(path: str | Path, *, has_table: bool = True) -> Network:
         return found
     try:
         is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
-        return read_node_link(tree, path) if is_node_link else _read_own(Fields(tree, path), path)
+        return read_node_link(tree, path) if is_node_link else read_own(tree, path)
     except InputError as error:
         if str(error).startswith(str(path)):
             raise
@@ -87,18 +87,29 @@ def write_network(network: Network, path: str | Path) -> None:
         columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
         write_archive(path, "network", header, columns)
         return
+    write_tree(path, network_tree(network, path))
+
+
+def network_tree(network: Network, path: str | Path) -> dict[str, Any]:
+    """Return what a network file of text says; `path` is where it goes, for errors.
+
+    Raises
+    ------
+    InputError
+        If there are more links than a file of text should have.
+    """
     cables = network.is_cabled
     links = range(network.n_links // 2 if cables else network.n_links)
     if len(links) > MAX_ROWS:
         raise InputError(f"{path}: {len(links)} links are too many for a file of text; write it as .npz")
-    write_tree(path, {
+    return {
         "schema": 1,
         "name": network.name,
         "routing": network.routing,
         **_more(network),
         "nodes": [_node(network, i, "name") | _reduction(float(network.gamma[i])) for i in range(network.n_nodes)],
         "links": [_link(network, i) | ({"both_ways": True} if cables else {}) for i in links],
-    })  # fmt: skip
+    }
 
 
 def _read_arrays(path: str | Path) -> Network:
@@ -119,7 +130,15 @@ def _read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: {error}") from None
 
 
-def _read_own(top: Fields, path: str | Path) -> Network:
+def read_own(tree: Mapping[str, Any], path: str | Path) -> Network:
+    """Read what :func:`network_tree` returns; `path` is where it was, for errors.
+
+    Raises
+    ------
+    InputError
+        If a field is missing, unknown or wrong.
+    """
+    top = Fields(tree, path)
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
     about = _read_hardware(top) | ({"curves": read_curves(top.table("curves"))} if "curves" in top else {})

@@ -167,7 +167,8 @@ def machine_name(transport: Transport) -> str:
         model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass  # not Linux, or a processor that has no such line
-    return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {transport.name}"
+    carrier = f"{transport.name} ({transport.library})" if transport.library else transport.name
+    return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {carrier}"
 
 
 def _pooled(passes: Sequence[dict[Step, list[float]]]) -> dict[Step, Floats]:

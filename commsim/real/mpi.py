@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
 
+from .huge_pages import written
 from .transport import Native
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")
@@ -89,6 +90,8 @@ class MPITransport:
 
     def __init__(self) -> None:
         self._mpi = load_mpi()
+        vendor, version = self._mpi.get_vendor()
+        self.library = f"{vendor} {'.'.join(map(str, version))}"
         self._comm = self._mpi.COMM_WORLD.Dup()
         self.acknowledges = os.environ.get(ACKNOWLEDGE_VARIABLE) == "1"
         self._sleeps = os.environ.get(WAIT_VARIABLE) == "sleep"
@@ -102,8 +105,8 @@ class MPITransport:
         self._pause: Callable[[], None] = partial(time.sleep, PAUSE) if self._sleeps else os.sched_yield
 
     def empty(self, n_elements: int, dtype: str) -> NDArray[Any]:
-        """Memory, written once so that its pages exist."""
-        return np.full(n_elements, 0, dtype)
+        """Memory, written once so that its pages exist, on huge pages."""
+        return written(n_elements, dtype)
 
     def load(self, target: NDArray[Any], values: NDArray[Any]) -> None:
         """Copy values in."""

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
     written = read_network(network)
     assert len(written.hosts) == 2
     assert written.curves is not None
-    assert written.curves.machine.endswith("2 ranks of mpi")
+    assert re.search(r"2 ranks of mpi \((MPICH|Open MPI) [\d.]+\)$", written.curves.machine)
 
     sizes = ("-b", "64K", "-e", "256K", "-f", "2", "-n", "4", "-w", "1")
     names = ("--collective", "ring_all_reduce", "--collective", "binomial_broadcast:root=1")
