@@ -228,7 +228,7 @@ def _validate(config: ValidateConfig) -> Answer:
 
 
 def _network_of(network: Network | None) -> dict[str, object]:
-    """Return the network that rows were predicted with, as a network file has it: their times can be predicted again."""
+    """Return the network that predicted the rows, as a network file has it: they can be predicted again."""
     from commsim.files.network_file import network_tree
 
     return {} if network is None else {"network": network_tree(network, "the network of --json")}

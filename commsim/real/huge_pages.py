@@ -1,12 +1,13 @@
 """Memory of a rank on huge pages, whatever the process had allocated before.
 
 A library copies from the memory of another process page by page, and with pages of 4 KiB finding them takes as long as
-the copy: 512 KiB both ways took 113 us on two cores, and 70 us on pages of 2 MiB. NumPy asks for huge pages from 4 MiB on,
-and smaller arrays get them where the heap has some left, so that the same message was fast in one run and slow in another.
+the copy: 512 KiB both ways took 113 us on two cores, and 70 us on pages of 2 MiB. NumPy asks for huge pages from 4 MiB
+on, and smaller arrays get them where the heap has some left: the same message was fast in one run, slow in another.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import Any
 
@@ -34,10 +35,8 @@ def written(n_elements: int, dtype: str) -> NDArray[Any]:
         return np.full(n_elements, 0, dtype)
     whole = (-(-n_bytes // PAGE) + 1) * PAGE
     area = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # unmapped with the last array in it
-    try:
+    with contextlib.suppress(OSError):  # a kernel without them has ordinary pages, but always
         area.madvise(advice)
-    except OSError:
-        pass  # a kernel without them: ordinary pages, but always
     raw = np.frombuffer(area, np.uint8)
     begin = -raw.ctypes.data % PAGE
     found = raw[begin : begin + n_bytes].view(dtype)

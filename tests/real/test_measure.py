@@ -13,7 +13,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.real import validate
+from commsim.real import busy, validate
 from commsim.real.exact_numbers import expected, fill
 from commsim.real.measure import measure_schedule, timed, usable_elements
 from commsim.real.steps import SHORT_TIMES
@@ -142,7 +142,7 @@ def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> No
 def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(validate, "QUIET", np.inf)  # a machine that is never disturbed
+    monkeypatch.setattr(busy, "QUIET", np.inf)  # a machine that is never disturbed
     asked: list[tuple[str, float]] = []
 
     def predict(schedule: Schedule, n_bytes: float) -> Result:

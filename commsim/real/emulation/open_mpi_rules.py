@@ -1,12 +1,12 @@
 """Which algorithm Open MPI's component ``tuned`` runs, since release 4.1, as thresholds by number of ranks and size.
 
-An algorithm that is not here is replaced by the nearest that is: a segmented ring by a ring, neighbour exchange by a ring,
-linear and split or k-nomial trees by a binomial tree, a scatter with all-gather by a pipelined chain.
+An algorithm that is not here is replaced by the nearest that is: a segmented ring and neighbour exchange by a ring,
+linear, split and k-nomial trees by a binomial tree, a scatter with all-gather by a pipelined chain.
 
 References
 ----------
-Open MPI, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, releases 4.1 and 5.0: tables averaged over measurements of its
-developers. The sizes are of one rank's block for all-gather and all-to-all, else of the whole buffer.
+Open MPI, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, releases 4.1 and 5.0: tables averaged over measurements of
+its developers. Sizes are of one rank's block for all-gather and all-to-all, else of the whole buffer.
 """
 
 from __future__ import annotations
