@@ -213,7 +213,7 @@ def _validate(config: ValidateConfig) -> Answer:
             transport,
             schedules,
             sizes,
-            predictor(network),
+            predictor(network, any_order=transport.wait_some is not None),
             warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
             iterations=iterations,
             before_pass=before_pass,

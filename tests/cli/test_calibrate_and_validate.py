@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
+from benchmarks.mpi import replay
 from commsim.cli import calibrate
 from commsim.core.program import Program
 from commsim.core.result import Result
+from commsim.files.network_file import read_own
 from commsim.files.store import read_network, save
 from commsim.limits import EXPECTED
 from commsim.real.validate import Row, summary_of
@@ -49,6 +51,8 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
         assert row["n_samples"] in (2 * 3, 3 * 3, 4 * 3)
         assert row["low_s"] <= row["predicted_s"] <= row["high_s"]
     assert "another machine" not in done.stdout
+    again = replay.errors_of(tree, read_own(tree["network"], table))
+    assert list(again.values()) == pytest.approx([row["error"] for row in tree["results"]])
     text = network.read_text()
     network.write_text(text.replace(written.curves.machine, "another processor"))
     done = under_mpiexec(2, "-m", "commsim", "validate", "mpi", "--network", str(network), *names[:2], *sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,13 +83,18 @@ def network_from(path: str, transport: Transport) -> Network:
     return network
 
 
-def predictor(network: Callable[[], Network | None]) -> Callable[[Schedule, float], Result | None]:
+def predictor(
+    network: Callable[[], Network | None], *, any_order: bool = True
+) -> Callable[[Schedule, float], Result | None]:
     """Return a function that predicts with the flow engine, and lays each schedule out only once.
 
     Parameters
     ----------
     network : callable
         Called at the first prediction; its value is None for a single rank, which sends no message.
+    any_order : bool
+        Whether messages of different channels to one rank may overtake each other: not where the executor waits for
+        given messages only, and so begins them in the order of the program.
     """
     ready: dict[int, Plan] = {}
     known: list[Network | None] = []
@@ -98,7 +104,17 @@ def predictor(network: Callable[[], Network | None]) -> Callable[[Schedule, floa
         if known[0] is None or not schedule.n_transfers:
             return None
         if id(schedule) not in ready:
-            ready[id(schedule)] = prepare(schedule, known[0])
+            ready[id(schedule)] = prepare(schedule if any_order else on_one_channel(schedule), known[0])
         return ready[id(schedule)].predict(n_bytes)
 
     return predict
+
+
+def on_one_channel(schedule: Schedule) -> Schedule:
+    """Return a schedule whose messages between two ranks all follow each other in the order of the program."""
+    blocks = []
+    for block in schedule.blocks:
+        body = block.body.copy()
+        body["channel"] = 0
+        blocks.append(dataclasses.replace(block, body=body))
+    return dataclasses.replace(schedule, blocks=tuple(blocks), weights=())
