@@ -182,8 +182,11 @@ def summary_of(rows: Sequence[Row]) -> list[str]:
 
 
 def oversubscribed(transport: Transport) -> bool:
-    """Whether ranks have to share cores."""
-    return transport.ranks_per_host > len(os.sched_getaffinity(0))
+    """Whether ranks have to share cores; all ranks call this, since a launcher may have bound each to its own."""
+    own = sorted(os.sched_getaffinity(0))
+    last = int(transport.max_over_ranks(np.array([float(own[-1])]))[0])
+    used = transport.max_over_ranks(np.isin(np.arange(last + 1), own).astype(np.float64))
+    return transport.ranks_per_host > int(used.sum())
 
 
 def merge(results: Sequence[Result]) -> Result:

@@ -1,4 +1,5 @@
 import dataclasses
+import threading
 
 import numeric_run as reference
 import numpy as np
@@ -130,6 +131,20 @@ def test_rows_so_far_are_kept_by_rank_0_after_each_pass_but_the_last() -> None:
         )
     )  # fmt: skip
     assert kept == [(n, 2, [n * SHORT_TIMES] * 2, None) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("cores_of", "shared"), [(([0], [1]), False), (([0], [0]), True), (([3], [0, 1, 2, 3]), False)]
+)
+def test_ranks_that_are_bound_to_cores_of_their_own_share_none(monkeypatch, cores_of, shared) -> None:
+    found = threading.local()
+    monkeypatch.setattr(validate.os, "sched_getaffinity", lambda _: set(found.cores))
+
+    def program(transport: ThreadTransport) -> bool:
+        found.cores, transport.ranks_per_host = cores_of[transport.rank], 2
+        return validate.oversubscribed(transport)
+
+    assert World(2).run(program) == [shared] * 2
 
 
 def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> None:
