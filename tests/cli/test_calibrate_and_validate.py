@@ -99,6 +99,8 @@ REFUSED = {
     "calibrate -o here.txt": "-o must end with one of .toml, .json, .npz, got here.txt",
     "validate mpi --collective rnig_all_reduce": "did you mean ring_all_reduce?",
     "validate mpi --network missing.toml": "missing.toml",
+    "validate mpi --library lam": "unknown library 'lam'; known: mpich, open-mpi",
+    "validate mpi --library mpich --collective ring_all_reduce": "--library chooses the algorithms",
     "validate mpi -b 0": "-b must be a whole number of bytes, at least 1, got '0'",
     "validate nccl": "nccl",
 }

@@ -7,11 +7,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.spec import read_arguments
 from commsim.files.store import read_network
+from commsim.real.emulation.choices import choice_of
 from commsim.real.execute import for_processes
 from commsim.scenario import Plan, prepare
 from commsim.scenario.collective_names import collective_entry, load_schedule
@@ -28,6 +31,9 @@ USUAL = (
     "ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast",
     "direct_all_to_all", "pairwise_all_to_all",
 )  # fmt: skip
+
+# Operations whose choice by a library is run.
+OF_LIBRARY = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all")
 
 
 def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Callable[[float], Schedule]]:
@@ -53,6 +59,30 @@ def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Calla
         elif specs != ["all"]:
             raise InputError(f"{entry.name} on {n_processes} processes: the helpers leave no process for a rank")
     return schedules
+
+
+def schedules_of_library(library: str, n_ranks: int) -> list[Callable[[float], Schedule]]:
+    """Return for each operation what builds, for a size, the schedule that a library chooses by its published rules.
+
+    Parameters
+    ----------
+    library : str
+        A name of ``LIBRARIES`` in :mod:`commsim.real.emulation.choices`.
+    n_ranks : int
+        Ranks.
+
+    Raises
+    ------
+    InputError
+        If the library is unknown.
+    """
+    choose = choice_of(library, ())
+
+    def build(operation: str, size: float) -> Schedule:
+        (chosen,) = build_schedules([choose(operation, size, n_ranks, 0, library)], n_ranks)
+        return chosen(size)
+
+    return [functools.cache(functools.partial(build, operation)) for operation in OF_LIBRARY]
 
 
 def _sized(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, size: float) -> Schedule:
@@ -96,7 +126,7 @@ def predictor(
         Whether messages of different channels to one rank may overtake each other: not where the executor waits for
         given messages only, and so begins them in the order of the program.
     """
-    ready: dict[int, Plan] = {}
+    ready: dict[int, tuple[Schedule, Plan]] = {}  # with the schedule, whose number no other then gets
     known: list[Network | None] = []
 
     def predict(schedule: Schedule, n_bytes: float) -> Result | None:
@@ -104,8 +134,8 @@ def predictor(
         if known[0] is None or not schedule.n_transfers:
             return None
         if id(schedule) not in ready:
-            ready[id(schedule)] = prepare(schedule if any_order else on_one_channel(schedule), known[0])
-        return ready[id(schedule)].predict(n_bytes)
+            ready[id(schedule)] = schedule, prepare(schedule if any_order else on_one_channel(schedule), known[0])
+        return ready[id(schedule)][1].predict(n_bytes)
 
     return predict
 
@@ -117,4 +147,4 @@ def on_one_channel(schedule: Schedule) -> Schedule:
         body = block.body.copy()
         body["channel"] = 0
         blocks.append(dataclasses.replace(block, body=body))
-    return dataclasses.replace(schedule, blocks=tuple(blocks), weights=())
+    return dataclasses.replace(schedule, blocks=tuple(blocks), weights=np.empty(0))

@@ -17,7 +17,7 @@ from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.scenario.collective_names import USUAL, collective_entry, usual_collective
 
-from .open_mpi_rules import RULES as OPEN_MPI
+from ..open_mpi_rules import RULES as OPEN_MPI
 
 # Function of (size of the operation, number of ranks) to a collective.
 Rule = Callable[[float, int], str]
@@ -81,7 +81,7 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
             "recursive_doubling_all_reduce" if size <= 2048 else "halving_doubling_all_reduce"
         ),
     },
-    "open-mpi": _COMMON | OPEN_MPI,
+    "open-mpi": {**_COMMON, **OPEN_MPI},
     "open-mpi-4.0": _COMMON
     | {
         "all_gather": _open_mpi_all_gather,

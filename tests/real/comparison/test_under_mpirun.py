@@ -3,8 +3,9 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.curves import Curve, Curves
+from commsim.core.errors import InputError
 from commsim.real.calibrate import as_network
-from commsim.real.comparison.under_mpirun import build_schedules, predictor
+from commsim.real.comparison.under_mpirun import OF_LIBRARY, build_schedules, predictor, schedules_of_library
 
 MESSAGE, GAP = 1e-3, 1e-6  # a message takes so long, and the next one may begin so much later
 
@@ -31,3 +32,14 @@ def test_schedules_with_one_channel_are_predicted_alike(network) -> None:
         schedule = COLLECTIVES[name].build(2)
         times = [predictor(lambda: network, any_order=order)(schedule, 4096).time for order in (True, False)]
         np.testing.assert_allclose(times[0], times[1], rtol=1e-12, err_msg=name)
+
+
+def test_a_library_s_rules_choose_by_operation_and_size() -> None:
+    names = {
+        size: [build(size).name for build in schedules_of_library("open-mpi", 4)] for size in (4096.0, 2.0**20, 2.0**24)
+    }
+    assert names[4096.0][0] == "recursive_doubling_all_reduce"
+    assert names[2.0**24][0] == "halving_doubling_all_reduce"
+    assert [build(4096.0).operation for build in schedules_of_library("mpich", 4)] == list(OF_LIBRARY)
+    with pytest.raises(InputError, match="known: mpich, open-mpi"):
+        schedules_of_library("lam", 4)

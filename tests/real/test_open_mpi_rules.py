@@ -1,9 +1,9 @@
 import pytest
 
 from collectives import COLLECTIVES
-from commsim.real.emulation import open_mpi_rules
+from commsim.real import open_mpi_rules
 from commsim.real.emulation.choices import LIBRARIES
-from commsim.real.emulation.open_mpi_rules import RULES
+from commsim.real.open_mpi_rules import RULES
 
 K = 1024
 
