@@ -44,6 +44,16 @@ RINGS = "multi_ring_all_reduce:n_channels=8"
 SIMAI = "SimAI with ns-3, 32 x H100, taken for bus bandwidth"
 CASES = (
     Case("ring_all_reduce", A100, "1GiB", 244.0, "MSCCL++ perf_ndmv4, 8 x A100, measured"),
+    *(
+        Case(collective, A100, size, published, "MSCCL++ perf_ndmv4, 8 x A100, measured; its own algorithm")
+        for collective, size, published in (
+            ("ring_all_gather", "1GiB", 255.08),
+            ("direct_all_to_all", "1GiB", 241.65),
+            ("halving_doubling_all_reduce", "16MiB", 187.22),
+            ("halving_doubling_all_reduce", "32MiB", 203.42),
+            ("halving_doubling_all_reduce", "48MiB", 221.42),
+        )
+    ),
     Case("ring_all_reduce", A100, "1GiB", 230.0, "Azure NDv4 health check, 8 x A100: at least"),
     *(
         Case(collective, H100_4, size, published, f"{SIMAI}, {kind}")

@@ -30,7 +30,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "synthesize": "make the fastest schedule for a network, with a proven lower bound",
     },
     "compare with reality": {
-        "calibrate": "measure this machine under mpirun, and write it as a network",
+        "calibrate": "measure this machine under mpirun, and write the results as a network file",
         "validate": "run schedules for real under mpirun, and compare with the prediction",
         "emulate": "run an unmodified program on an emulated network",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
@@ -205,7 +205,9 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
 def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
     command.config.add_arguments(parser)
     if "-v" not in parser._option_string_actions:
-        parser.add_argument("-v", dest=SHOW_ALL, action="store_true", help="show all columns and remarks on a terminal")
+        parser.add_argument(
+            "-v", dest=SHOW_ALL, action="store_true", help="show all columns and notes, on a terminal too"
+        )
     parser.set_defaults(command=command)
 
 

@@ -32,7 +32,7 @@ class Config(Faults, WithJson):
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01 or 1%%")
     against: str | None = flag(
         metavar="NAME",
-        help="dense algorithm against which the crossover over densities is found (default: the fastest)",
+        help="dense algorithm to compare with: finds the density above which it is faster (default: the fastest)",
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")

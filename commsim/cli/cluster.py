@@ -35,11 +35,11 @@ class RunConfig(WithJson):
         metavar="NAME[,NAME...]", help="policies, such as fifo, or FILE.py; see commsim cluster policies"
     )
     cassini: bool = switched(
-        help="rank placements and shift the starts of jobs like CASSINI (NSDI 2024); the same as --placing cassini"
+        help="rank placements and shift the starts of jobs, as CASSINI (NSDI 2024) does; the same as --placing cassini"
     )
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
-        help="how jobs get GPUs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
+        help="how GPUs are assigned to jobs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
     )
     compare: bool = switched(
         help="run all policies (or those of --policy) twice: packed, and with CASSINI (or --placing)"

@@ -31,7 +31,7 @@ class Config(Prediction, WithJson):
     operation: str | None = flag(
         choices=OPERATIONS,
         metavar="NAME",
-        help="operation of the rows, if the file does not name it; otherwise: only the rows of this operation",
+        help="operation of the rows, if the file does not name it; if it does, only the rows of this operation",
     )
     in_place: bool = switched(help="compare the in-place times (default: out of place)")
     line_rate: str | None = flag(

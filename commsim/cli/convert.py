@@ -23,7 +23,11 @@ class Reading(Conversion):
     """What reading a file of another tool needs."""
 
     from_: str | None = flag("--from", metavar="FORMAT", help="format of the input (default: detected)")
-    helpers: int = flag(default=0, metavar="N", help="the last N ranks of GOAL and Chakra are helpers")
+    helpers: int = flag(
+        default=0,
+        metavar="N",
+        help="the last N ranks of a GOAL or Chakra file are switches or servers and take no part (helpers)",
+    )
 
 
 class Writing(Conversion):

@@ -93,7 +93,7 @@ class Config(WithJson):
     operation: str | None = flag(
         choices=OPERATIONS,
         metavar="NAME",
-        help="operation of the rows, if the file does not name it; otherwise: only the rows of this operation",
+        help="operation of the rows, if the file does not name it; if it does, only the rows of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")

@@ -207,7 +207,8 @@ class Config(Faults, Placing, WithJson):
         metavar="FILE.xml", help="file that NCCL wrote for NCCL_GRAPH_DUMP_FILE, with the channels it found"
     )
     channels: str | None = flag(
-        metavar="N:RATE", help="number and rate of the channels of rings and trees, after doubling, such as 12:30GB/s"
+        metavar="N:RATE",
+        help="number (after NCCL has doubled it) and rate of the channels of rings and trees, such as 12:30GB/s",
     )
     nvls: str | None = flag(metavar="N:RATE|none", help="number and rate of the channels of NVLink SHARP")
     nic: str | None = flag(metavar="RATE", help="rate that NCCL assumes for a NIC, such as 400Gbps")

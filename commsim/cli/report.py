@@ -44,7 +44,7 @@ class Data(Flags):
     operation: str | None = flag(
         choices=OPERATIONS,
         metavar="NAME",
-        help="operation of the measurements, if they do not name it; otherwise: only those of this operation",
+        help="operation of the measurements, if they do not name it; if they do, only those of this operation",
     )
     ranks: int | None = flag(metavar="N", help="number of ranks, for measurements without it, such as OSU's")
     baseline: str = flag(
@@ -54,7 +54,7 @@ class Data(Flags):
     where: tuple[str, ...] = repeated(
         metavar="COLUMN=VALUE,...", help="show only rows with these values; also !=, <, <=, >, >=; repeatable"
     )
-    rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word under another name; repeatable")
+    rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a label OLD as NEW; repeatable")
     show_ranks: str | None = flag(
         metavar="0,5,8-11",
         help="ranks to show in the timeline, in addition to the first to finish, a middle one and the last",

@@ -41,10 +41,10 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     msccl: str | None = flag(metavar="DIR", help="write an MSCCL file for each range of sizes")
     running: str | None = flag(
         metavar="NAME|FILE.npz",
-        help="schedule that runs without the faults (default: the fastest registered collective)",
+        help="schedule in use before the faults, for comparison (default: the fastest registered collective)",
     )
     tuner_csv: str | None = flag(
-        metavar="FILE", help="write rules for NCCL's tuner plugin: the best of NCCL's own algorithms"
+        metavar="FILE", help="write rules with which NCCL's tuner plugin chooses the best of NCCL's own algorithms"
     )
 
 

@@ -18,10 +18,14 @@ from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
 
 if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.routing.network_metrics import NetworkMetrics
     from topologies.presets import Preset
 
 # Bytes at which no latency matters.
 LARGE = 2.0**60
+# Links whose network takes tens of megabytes.
+MANY_LINKS = 2**20
 ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
     "MACHINE@TOPOLOGY puts a machine of `commsim topo presets` in place of hosts; in every topology machines=N is the "
@@ -98,7 +102,6 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.network_queries import locality_levels
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
-    from commsim.routing.network_metrics import measure
     from commsim.scenario.faults import SCALED_CABLES
     from commsim.scenario.inputs import load_network
 
@@ -107,7 +110,7 @@ def show(config: ShowConfig) -> Answer:
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
         said += draw_loads(network, loads, config.draw, config.collapse)
-    metrics = measure(network)
+    metrics = _measured(network)
     bisection = bisection_bandwidth(network)
     facts = {
         "name": network.name,
@@ -150,6 +153,17 @@ def show(config: ShowConfig) -> Answer:
     return Answer([*remarks(said), Facts(facts), rates], [row], {"topology": config.topology})
 
 
+def _measured(network: Network) -> NetworkMetrics:
+    """Measure a network; of a large one, give back the memory that building and measuring it have freed."""
+    from commsim.limits import give_back_memory
+    from commsim.routing.network_metrics import measure
+
+    metrics = measure(network)
+    if network.n_links > MANY_LINKS:
+        give_back_memory()
+    return metrics
+
+
 def save_network(config: SaveConfig) -> Answer:
     """Write the network to a file."""
     from commsim.files.store import save
@@ -171,13 +185,13 @@ def check(config: CheckConfig) -> Answer:
     """Read the network, refuse it if endpoints are cut off, and return its bounds."""
     from commsim.core.network import PLURALS
     from commsim.routing.bisection import bisection_bandwidth
-    from commsim.routing.network_metrics import measure, unusual
+    from commsim.routing.network_metrics import unusual
     from commsim.scenario.inputs import load_network
     from commsim.synthesis import lower_bound
     from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
 
     network = load_network(config.topology)
-    metrics = measure(network)
+    metrics = _measured(network)
     if metrics.no_path is not None:
         raise InputError(f"{config.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
     bound = lower_bound("all_reduce", network)

@@ -83,7 +83,8 @@ def line(verb: str, elapsed: float, what: str, seconds: float, part: str = "", c
     so_far = f"{duration(elapsed)} so far" + (f", {duration(compiled)} of them compiling" if compiled >= 1 else "")
 
     if part:
-        return f"commsim {verb}: {part}; {so_far}; Ctrl-C ends it"
+        declared = f", {what}, about {duration(seconds)}" if what else ""
+        return f"commsim {verb}: {part}{declared}; {so_far}; Ctrl-C ends it"
     if not what:
         return f"commsim {verb}: {so_far}; Ctrl-C ends it"
     about = f"about {duration(seconds)}"

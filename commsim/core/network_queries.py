@@ -147,9 +147,9 @@ def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) 
     tier = np.where(start, 0, -1)
     level = 0
     while True:
-        onward = tier[dst] < 0  # the others lead back
+        onward = (tier < 0)[dst]  # the others lead back
         src, dst = src[onward], dst[onward]
-        reached = dst[tier[src] == level]
+        reached = dst[(tier == level)[src]]
         if not reached.size:
             return tier
         level += 1
@@ -196,17 +196,17 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def units(network: Network) -> NDArray[np.int64]:
+def units(network: Network) -> NDArray[np.int32]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1
-    return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
+    return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int32)
 
 
-def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_above(network: Network, unit: NDArray[np.int32]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
     src, dst = unit[network.src], unit[network.dst]
-    tier = _tiers_of_units(network, unit)
+    tier = _tiers_of_units(network, unit).astype(np.int16)
     links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
     above[src[links]] = dst[links]
@@ -214,7 +214,7 @@ def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sharing(
-    network: Network, unit: NDArray[np.int64], tier: NDArray[np.int64], switches: NDArray[np.int64]
+    network: Network, unit: NDArray[np.int32], tier: NDArray[np.int64], switches: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
     n_units = len(tier)
@@ -222,7 +222,7 @@ def _sharing(
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
     up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
-    up &= tier[dst] == tier[src] + 1
+    up &= (tier[dst] - tier[src]) == 1
     first = np.arange(n_units)
     while True:
         least = np.full(n_units, n_units)
@@ -234,7 +234,7 @@ def _sharing(
         first = after
 
 
-def _tiers_of_units(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+def _tiers_of_units(network: Network, unit: NDArray[np.int32]) -> NDArray[np.int64]:
     """Links from each unit down to what is no switch."""
     is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True

@@ -108,6 +108,12 @@ class FlowPaths:
         )
 
     @property
+    def hop_cost(self) -> float:
+        """Processor seconds that the event engine takes, once routes are known, since they are long."""
+        hops = len(self.tables.routes.link) / max(1, len(self.tables.ends))
+        return costs.EVENTS_LONG * self.n_transfers * hops**2
+
+    @property
     def move_cost(self) -> float:
         """Processor seconds of the recurrence, transfer by transfer."""
         phases = vars(self).get("ring_phases")  # where they have been found, connections are known
@@ -203,6 +209,8 @@ class FlowPaths:
                 expect(seconds, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
             with self._sized(way):
                 simulation = self._laid_out(way)
+                if way is EVENTS and (long := self.hop_cost) >= WORTH_SAYING:
+                    expect(long, f"simulating {self.n_transfers} messages of {self.job.schedule.name}", LESS)
                 found = None if simulation is None else simulation(size, starts=starts, framing=framing, trace=trace)
             if found is not None:
                 return dataclasses.replace(found, method=way.name)

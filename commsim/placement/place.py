@@ -254,9 +254,9 @@ def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candi
     """Simulate candidates, and say which one it is."""
     found = []
     for i, candidate in enumerate(ranked, 1):
-        EXPECTED.part = f"simulating candidate {i} of {len(ranked)}"
+        EXPECTED.begin(f"simulating candidate {i} of {len(ranked)}")
         found.append(simulated(cluster, jobs, candidate, seed=seed))
-    EXPECTED.part = ""
+    EXPECTED.begin("")
     return found
 
 

@@ -75,9 +75,12 @@ def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
     most = float(min(rate[src == source].sum(), rate[dst == sink].sum()))
     if not most:
         return 0.0
-    unit = _unit(np.minimum(rate, most), most)
-    units = np.minimum(np.rint(rate / unit), _MAX_CAPACITY).astype(np.int64)  # cut before the cast, which would wrap
-    del used, passes, rate  # of millions of links, and the solver needs as much again
+    unit = _unit(np.minimum(np.unique(rate), most), most)
+    del used, passes  # of millions of links, and the solver needs as much again
+    rate /= unit
+    np.minimum(np.rint(rate, out=rate), _MAX_CAPACITY, out=rate)  # before the cast, which would wrap
+    units = rate.astype(np.int64)
+    del rate
     graph = coo_array((units, (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
     del units, src, dst
     graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)

@@ -138,12 +138,13 @@ def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]
 
 def unusual(network: Network) -> dict[str, str]:
     """Return what is legal and rarely meant, by what it is: links one way, nodes without links."""
-    pairs = {(int(a), int(b)) for a, b in zip(network.src, network.dst, strict=True)}
-    one_way = [(a, b) for a, b in sorted(pairs) if (b, a) not in pairs]
+    n = network.n_nodes
+    pairs = np.unique(network.src * np.int64(n) + network.dst)
+    one_way = pairs[~np.isin(pairs, pairs % n * n + pairs // n, assume_unique=True)]
     linked = np.isin(np.arange(network.n_nodes), np.concatenate((network.src, network.dst)))
     warnings = {}
-    if one_way:
-        a, b = one_way[0]
+    if len(one_way):
+        a, b = divmod(int(one_way[0]), n)
         links = counted(len(one_way), "link")
         warnings["one way"] = f"{links} without a way back, such as {network.nodes[a]}:{network.nodes[b]}"
     if not linked.all() and network.n_nodes > 1:

@@ -202,7 +202,7 @@ def prepare_all(
     left_out: dict[str, str] = {}
     every = list(specs)
     for i, spec in enumerate(every, 1):
-        EXPECTED.part = f"{spec} ({i} of {len(every)})"
+        EXPECTED.begin(f"{spec} ({i} of {len(every)})")
         try:
             assume = named is None or spec in named
             prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
@@ -210,7 +210,7 @@ def prepare_all(
             runnable[spec] = prepared
         except InputError as error:
             left_out[spec] = str(error)
-    EXPECTED.part = ""
+    EXPECTED.begin("")
     if not runnable and none_is_error:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
     return runnable, left_out

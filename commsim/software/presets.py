@@ -11,7 +11,7 @@ import numpy as np
 
 from commsim.core.errors import named
 from commsim.core.network import NIC, SEATS, SWITCH, Network
-from commsim.core.units import parse_bandwidth, parse_time
+from commsim.core.units import format_time, parse_bandwidth, parse_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Software:
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
         parts += [f"{self.overhead * 1e6:.3g} us per message"] * (self.overhead > 0)
         parts += [f"adding {self.gamma * 1e9:.3g} ns a byte"] if self.gamma > 0 else []
-        parts += [f"{self.fixed * 1e3:.3g} ms per call, which is not added here"] * (self.fixed > 0)
+        parts += [f"{format_time(self.fixed)} per call, which is not added here"] * (self.fixed > 0)
         return f"software {self.name}: {', '.join(parts)}; fitted to {self.fitted}; {self.source}"
 
 

@@ -18,7 +18,7 @@ from .occupancy import Occupancy
 from .partition import Partition
 
 # Bits of the sets of all ranks that are looked at together; and blocks, which are worth a look at all transfers.
-PIECE_BITS, LEAST_PIECE = 2**25, 2**21
+PIECE_BITS, LEAST_PIECE = 2**24, 2**20
 # No truncation.
 UNLIMITED = int(np.iinfo(np.int64).max)
 # Function that writes sets into rows of words.
@@ -47,17 +47,9 @@ class Rows:
     row_of: NDArray[np.int32]
 
 
-def n_pieces(occupancy: Occupancy, *, cut: bool) -> int:
-    """Pieces in which a tensor is looked at one after the other, so that sets take little memory.
-
-    Parameters
-    ----------
-    occupancy : Occupancy
-        Blocks that the ranks have.
-    cut : bool
-        Whether messages are cut to so many blocks: then all blocks count at once.
-    """
-    return 1 if cut else -(-occupancy.n_blocks // max(LEAST_PIECE, PIECE_BITS // occupancy.n_ranks))
+def n_pieces(occupancy: Occupancy) -> int:
+    """Pieces in which a tensor is looked at one after the other, so that sets take little memory."""
+    return -(-occupancy.n_blocks // max(LEAST_PIECE, PIECE_BITS // occupancy.n_ranks))
 
 
 def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition, piece: int = 0, n: int = 1) -> Rows:
@@ -116,9 +108,11 @@ def _ranges(occupancy: Occupancy, partition: Partition, piece: int, n: int) -> t
     def fill(words: NDArray[np.uint64]) -> None:
         of_ranks = words.reshape(occupancy.n_ranks, partition.n_chunks, -1)
         for chunk in range(partition.n_chunks):
-            part = np.zeros((occupancy.n_ranks, words.shape[1]), np.uint64)
+            whole = partition.n_chunks == 1  # and in the order of the sets
+            part = words if whole else np.zeros((occupancy.n_ranks, words.shape[1]), np.uint64)
             pack_ranges(occupancy.words, np.array((first[chunk], stop[chunk])), part)
-            of_ranks[:, chunk] = part
+            if not whole:
+                of_ranks[:, chunk] = part
 
     return stop - first, fill
 

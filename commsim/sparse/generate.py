@@ -20,6 +20,8 @@ PATTERNS: tuple[str, ...] = get_args(Pattern)
 MOST_BLOCKS, MOST_BITS = 2**32, 2**36
 # Seconds to draw and sort in a block: of a permutation of all blocks, and one by one, as NumPy draws up to one in 50.
 PER_BLOCK, PER_DRAW, FEW = 70e-9, 150e-9, 50
+# Draws whose bits are set at once.
+PIECE = 2**16
 # Bytes meanwhile: of a permutation a number for each block, of single draws one for each and the table to find it.
 PERMUTED_BYTES, DRAWN_BYTES = 8, 24
 
@@ -210,7 +212,9 @@ def _zipf(rank: int, seed: int, n_blocks: int, count: int, exponent: float) -> N
 
 def _set(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
     if len(drawn) * 8 < len(row) * WORD:  # then one byte for each block would be more than the draws
-        np.bitwise_or.at(row, drawn // WORD, np.uint64(1) << (drawn % WORD).astype(np.uint64))
+        for at in range(0, len(drawn), PIECE):
+            some = drawn[at : at + PIECE]
+            np.bitwise_or.at(row, some // WORD, np.uint64(1) << (some % WORD).astype(np.uint64))
         return
     bits = np.zeros(len(row) * WORD, np.bool_)
     bits[drawn] = True

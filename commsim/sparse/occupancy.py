@@ -108,7 +108,7 @@ class Occupancy(Value):
     @property
     def counts(self) -> NDArray[np.int64]:
         """Non-zero blocks of each rank, int64[n_ranks]."""
-        return np.asarray(np.bitwise_count(self.words).sum(axis=1, dtype=np.int64))
+        return np.array([np.bitwise_count(row).sum(dtype=np.int64) for row in self.words], np.int64)
 
     @property
     def density(self) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ def transfer_contents(
     ScheduleError
         If a transfer reads what no transfer has written, or adds two different chunks.
     """
-    from .propagate_kernel import propagate_sets
+    from .propagate_kernel import cut_messages, propagate_sets
 
     if occupancy.n_ranks != schedule.n_ranks:
         raise InputError(
@@ -77,17 +77,21 @@ def transfer_contents(
         address(transfers) + transfers[end].astype(np.int64) * schedule.n_addresses
         for address, end in ((schedule.src_address, "src"), (schedule.dst_address, "dst"))
     )
+    n_sets = int(transfers["count"].sum()) if keep is not None else 0
+    seen, is_held = np.zeros((n_sets, 3), np.int64), np.zeros(0, np.bool_)
     (blocks, covers), n_last = np.zeros((2, len(transfers)), np.int64), np.zeros((len(transfers), 2), np.int64)
-    n = n_pieces(occupancy, cut=keep is not None)
+    n = n_pieces(occupancy)
     for piece in range(n):
         rows = first_rows(schedule, occupancy, partition, piece, n)
+        is_held = rows.row_of >= 0
         last = partition.chunk_of_last() if piece == n - 1 else -1
-        found = propagate_sets(
-            transfers, read, write, limits, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last
-        )
+        found = propagate_sets(transfers, read, write, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last, seen)
         if fault := found[3]:
             _refuse(schedule, transfers, int(fault), int(found[4]))
         blocks, covers, n_last = blocks + found[0], covers + found[1], n_last + found[2]
+        del rows  # before those of the next piece are made
+    if keep is not None:
+        blocks, n_last[:, 0] = cut_messages(transfers, read, write, limits, seen, is_held)
     if whole is not None:
         blocks, n_last[:, 0] = np.where(whole, covers, blocks), np.where(whole, n_last[:, 1], n_last[:, 0])
     if (blocks < 0).any():

@@ -27,13 +27,13 @@ def propagate_sets(
     transfers: Rows,
     read: NDArray[np.int64],
     write: NDArray[np.int64],
-    limits: NDArray[np.int64],
     sizes: NDArray[np.int64],
     words: Words,
     held_by: tuple[NDArray[np.int32], NDArray[np.int32]],
     last_chunk: int,
+    seen: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]:
-    """Execute all hops on sets of blocks.
+    """Execute all hops on sets of blocks, none of which is cut.
 
     Parameters
     ----------
@@ -41,8 +41,6 @@ def propagate_sets(
         Transfers in program order.
     read, write : int64[n]
         First address that each reads and writes, numbered through all participants.
-    limits : int64[n]
-        Blocks that what a transfer writes is cut to.
     sizes : int64[n_chunks]
         Blocks of each chunk.
     words : uint64[2 * n_rows, n_words]
@@ -51,13 +49,14 @@ def propagate_sets(
         Row of each address, -1 for none, written over; and chunk of each row.
     last_chunk : int
         Chunk whose last block is the tensor's last.
+    seen : int64[n_sets, 3]
+        Gains, for each set that a message has, its blocks, those of the set that it is added to, and 1 if the tensor's
+        last block is among its own: what :func:`cut_messages` needs. Empty where nothing is cut.
 
     Returns
     -------
     blocks, covers : int64[n]
-        Blocks in each message, and in the chunks that it represents. Where the first depends on values, since the
-        message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i that
-        added these.
+        Blocks in each message, and in the chunks that it represents.
     n_last : int64[n, 2]
         How often the tensor's last block is among these, and those: a message may hold several lists of one chunk.
     fault, where : int
@@ -67,15 +66,14 @@ def propagate_sets(
     row_of, chunk_of = held_by
     rows, words = _start(chunk_of, row_of, words)
     free = chunk_of.shape[0]
-    cap_of = np.full(row_of.shape[0], UNLIMITED, np.int64)
     blocks, covers, n_last = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 2), np.int64)
-    begin = 0
+    begin = before = 0
     while begin < n:
         end, n_held = begin, 0
         while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
             n_held += transfers[end]["count"]
             end += 1
-        held, caps = np.empty(n_held, np.int32), np.empty(n_held, np.int64)
+        held = np.empty(n_held, np.int32)
         h = 0
         for i in range(begin, end):
             for a in range(read[i], read[i] + transfers[i]["count"]):
@@ -83,20 +81,20 @@ def propagate_sets(
                 if r < 0:
                     return blocks, covers, n_last, UNWRITTEN, i
                 size = _size(rows, words, sizes, r)
-                held[h], caps[h] = r, cap_of[a]
+                held[h] = r
                 rows[r]["holders"] += 1
-                if blocks[i] < 0 or cap_of[a] < 0:
-                    blocks[i] = min(blocks[i], cap_of[a])
-                else:
-                    blocks[i] += min(size, cap_of[a])
+                blocks[i] += size
                 chunk = rows[r]["chunk"]
                 covers[i] += sizes[chunk]
+                has_last = False
                 if chunk == last_chunk:
                     bit = sizes[chunk] - 1
                     n_last[i, 1] += 1
-                    is_set = (words[r, bit // 64] >> np.uint64(bit % 64)) & np.uint64(1)
-                    if is_set and size <= cap_of[a]:
-                        n_last[i, 0] += 1
+                    has_last = (words[r, bit // 64] >> np.uint64(bit % 64)) & np.uint64(1) != 0
+                    n_last[i, 0] += has_last
+                if len(seen):
+                    seen[before + h, 0] += size
+                    seen[before + h, 2] += has_last
                 h += 1
         h = 0
         for i in range(begin, end):
@@ -106,26 +104,81 @@ def propagate_sets(
                     into = row_of[a]
                     if rows[into]["chunk"] != rows[r]["chunk"]:
                         return blocks, covers, n_last, MIXED, i
-                    if cap_of[a] < 0 or caps[h] < 0:
-                        cap_of[a] = min(cap_of[a], caps[h])
-                    elif _cut(rows, words, sizes, into, cap_of[a], limits[i]) or _cut(
-                        rows, words, sizes, r, caps[h], limits[i]
-                    ):
-                        cap_of[a] = -1 - i
-                    else:
-                        cap_of[a] = limits[i]
+                    if len(seen):
+                        seen[before + h, 1] += _size(rows, words, sizes, into)
                     rows, words, free, row_of[a] = _unite(rows, words, free, sizes, into, r)
                 else:
                     if row_of[a] >= 0:
                         free = _let_go(rows, row_of[a], free)
                     row_of[a] = r
                     rows[r]["holders"] += 1
-                    cap_of[a] = min(caps[h], limits[i])
                 h += 1
         for h in range(n_held):
             free = _let_go(rows, held[h], free)
-        begin = end
+        begin, before = end, before + n_held
     return blocks, covers, n_last, 0, -1
+
+
+@kernel
+def cut_messages(
+    transfers: Rows,
+    read: NDArray[np.int64],
+    write: NDArray[np.int64],
+    limits: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    is_held: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find what messages have where what transfers write is cut, from what they would have if nothing was.
+
+    Parameters
+    ----------
+    transfers, read, write, seen
+        Same as in :func:`propagate_sets`, which has filled the last.
+    limits : int64[n]
+        Blocks that what a transfer writes is cut to.
+    is_held : bool[n_addresses]
+        Whether each address holds a set at the start; written over.
+
+    Returns
+    -------
+    blocks, n_last : int64[n]
+        Blocks in each message, and how often the tensor's last is among them. Where the first depends on values, since
+        the message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i
+        that added these.
+    """
+    n = transfers.shape[0]
+    cap_of, caps = np.full(is_held.shape[0], UNLIMITED, np.int64), np.empty(seen.shape[0], np.int64)
+    blocks, n_last = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    begin = before = 0
+    while begin < n:
+        end, h = begin, before
+        while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
+            for a in range(read[end], read[end] + transfers[end]["count"]):
+                caps[h] = cap_of[a]
+                if blocks[end] < 0 or caps[h] < 0:
+                    blocks[end] = min(blocks[end], caps[h])
+                else:
+                    blocks[end] += min(seen[h, 0], caps[h])
+                if seen[h, 0] <= caps[h]:
+                    n_last[end] += seen[h, 2]
+                h += 1
+            end += 1
+        h = before
+        for i in range(begin, end):
+            for a in range(write[i], write[i] + transfers[i]["count"]):
+                if transfers[i]["op"] == REDUCE and is_held[a]:
+                    if cap_of[a] < 0 or caps[h] < 0:
+                        cap_of[a] = min(cap_of[a], caps[h])
+                    elif _is_cut(cap_of[a], limits[i], seen[h, 1]) or _is_cut(caps[h], limits[i], seen[h, 0]):
+                        cap_of[a] = -1 - i
+                    else:
+                        cap_of[a] = limits[i]
+                else:
+                    is_held[a] = True
+                    cap_of[a] = min(caps[h], limits[i])
+                h += 1
+        begin, before = end, h
+    return blocks, n_last
 
 
 @kernel
@@ -175,9 +228,9 @@ def _size(rows: Rows, words: Words, sizes: NDArray[np.int64], r: int) -> int:
 
 
 @kernel
-def _cut(rows: Rows, words: Words, sizes: NDArray[np.int64], r: int, cap: int, limit: int) -> bool:
+def _is_cut(cap: int, limit: int, size: int) -> bool:
     """Whether a set was really cut to `cap`, and more is to be kept now: which blocks are left is not known then."""
-    return bool(cap < limit and cap < _size(rows, words, sizes, r))
+    return bool(cap < limit and cap < size)
 
 
 @kernel

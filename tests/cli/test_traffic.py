@@ -41,7 +41,7 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--transport", "hpcc"), "balancing ecmp, flowlet or path"),
         (("--transport", "dcqcn:cnp=1us"), "Dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
-        (("--topology", "dgx-h100"), "one link each to a switch"),
+        (("--topology", "dgx-h100"), "need switches between hosts, and dgx-h100 has none"),
         (("--report", "page.pdf"), "a report is a file that ends with .html"),
         (("--report", "no/such/folder/page.html"), "no such folder"),
     ],
@@ -166,3 +166,59 @@ def test_pauses_are_counted_as_run_counts_them(commsim):
     pauses = saved["counters"]["n_pauses"]
     assert pauses > 0
     assert int(lines[at + 1][lines[at].index("pauses")]) == pauses
+
+
+MACHINES = "dgx-h100@leaf_spine:machines=2,n_leaves=4,n_spines=2,hosts_per_leaf=4"
+
+
+def test_a_host_of_a_pattern_on_machines_is_a_gpu_and_that_is_said(commsim, tmp_path):
+    page, trace = tmp_path / "page.html", tmp_path / "queues.json"
+    words = ("traffic", "--topology", MACHINES, "--size", "300kB", "--pattern", "all_to_all:window=2")
+    saved = commsim.results(*words, "--report", page, "--timeline", trace)
+    assert "the 16 GPUs m0.gpu0 to m1.gpu7, numbered like ranks" in commsim.out
+    assert "the busiest port that routes choose" in commsim.out
+    assert ", queue 3" in commsim.out  # messages inside machines have no queue of a fabric
+    rows = saved["results"]
+    assert len(rows) == 16 * 15
+    assert {row["dst"] for row in rows} == set(range(16))
+    assert min(row["slowdown"] for row in rows) >= 1
+    assert saved["bound_s"] < max(row["start_s"] + row["finished_s"] for row in rows)
+    assert "Queue depth over time" in page.read_text()
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert "m0.gpu0 -> m1.gpu7" in names
+    inside = [row for row in rows if row["src"] // 8 == row["dst"] // 8]
+    across = [row for row in rows if row["src"] // 8 != row["dst"] // 8]
+    assert max(row["received_s"] for row in inside) < min(row["received_s"] for row in across)
+
+
+@pytest.mark.parametrize("topology", [MACHINES, "multi_plane:n_planes=2,n_leaves=2,n_spines=2,hosts_per_leaf=4"])
+def test_cables_of_machines_and_planes_fail_and_flap(commsim, topology):
+    cable = "leaf0:spine0" if "dgx" in topology else "plane0_leaf0:plane0_spine0"
+    port = "m0.nic0:leaf0" if "dgx" in topology else "h0:plane0_leaf0"
+    words = ("traffic", "--topology", topology, "--size", "1MB")
+    whole = commsim.results(*words)
+    flapped = commsim.results(*words, "--flap", f"link:{cable}@5us+30us", "--detection", "10us")
+    assert flapped["counters"]["n_dropped"] > whole["counters"]["n_dropped"] == 0
+    assert "the flap costs" in commsim.out
+    failed = commsim.results(*words, "--fail", f"link:{cable}")
+    assert failed["results"] != whole["results"]
+    assert "keeps to the ports of its hosts" in commsim.refuses(*words, "--flap", f"link:{port}@5us+30us")
+
+
+@pytest.mark.parametrize("topology", ["torus:dims=4x4", MACHINES])
+def test_flows_and_paths_carry_patterns_anywhere(commsim, topology):
+    words = ("traffic", "--topology", topology, "--size", "300kB", "--pattern", "random")
+    flows = commsim.results(*words, "--engine", "flow")
+    packets = commsim.results(*words, "--transport", "window", "--balancing", "path")
+    for saved in (flows, packets):
+        assert saved["bound_s"] <= max(row["received_s"] for row in saved["results"])
+        assert min(row["slowdown"] for row in saved["results"]) >= 1 - 1e-9
+
+
+def test_python_and_the_command_line_agree_on_machines(commsim):
+    saved = commsim.results("traffic", "--topology", MACHINES, "--pattern", "incast", "--size", "300kB")
+    packets = {"transport": "nscc", "balancing": "mixed"}
+    asked = cs.scenario_of(None, MACHINES, traffic="incast", engine="packet", packets=packets, seed=1)
+    carried = cs.solve(asked, ["300kB"]).details
+    assert [row["received_s"] for row in saved["results"]] == carried.received.tolist()
+    assert saved["bound_s"] == carried.bound

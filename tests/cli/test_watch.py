@@ -118,6 +118,27 @@ def test_a_ranking_says_which_algorithm_it_predicts(monkeypatch):
     assert watch.line("run", 3.0, "", 0.0, parts[0]) == f"commsim run: {parts[0]}; 3 s so far; Ctrl-C ends it"
 
 
+def test_each_algorithm_of_a_ranking_has_its_own_estimate(monkeypatch):
+    """`bound` on a torus of 9,000 hosts said for minutes that it was at the second of 18, and not how long it takes."""
+    from commsim import rank
+    from commsim.scenario import contenders
+
+    seen, prepare = [], contenders.prepare
+
+    def prepared(spec, *args, **more):
+        seen.append((EXPECTED.what, EXPECTED.seconds))
+        expect(200.0, f"simulating {spec}", "less")
+        return prepare(spec, *args, **more)
+
+    monkeypatch.setattr(contenders, "prepare", prepared)
+    rank("all_gather", "star:n_hosts=4", "1MiB")
+    assert set(seen) == {("", 0.0)}, "the estimate of the algorithm before"
+    assert EXPECTED.what == ""
+    assert watch.line("bound", 3.0, "simulating ring", 200.0, "ring (2 of 18)") == (
+        "commsim bound: ring (2 of 18), simulating ring, about 3.33 min; 3 s so far; Ctrl-C ends it"
+    )
+
+
 @pytest.mark.parametrize("words", ["bound", "run --algorithm all", "run"])
 def test_verbs_with_an_operation_show_each_algorithm_on_a_terminal(monkeypatch, words):
     """`bound` drew a bar that was full after a moment, and said nothing for the minute of predictions that followed."""

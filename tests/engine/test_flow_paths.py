@@ -7,6 +7,7 @@ import pytest
 
 from collectives.dense.all_to_all import direct_all_to_all
 from collectives.dense.double_tree import double_tree_all_reduce
+from collectives.dense.halving_doubling import halving_doubling_all_reduce
 from collectives.dense.ring import ring_all_reduce
 from commsim import limits
 from commsim.core.errors import InputError
@@ -15,8 +16,10 @@ from commsim.engine import flow_paths
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways import costs
+from commsim.routing import walk
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
+from topologies.torus import torus
 
 STAR = star(8, 1e9, 1e-6)
 RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
@@ -103,6 +106,21 @@ def test_long_simulations_say_what_they_do(monkeypatch: pytest.MonkeyPatch) -> N
     FlowPaths(STAR, RING.job).simulate(1e6)
     assert limits.EXPECTED.what == "simulating 112 messages of ring_all_reduce"
     assert 1e-4 < limits.EXPECTED.seconds < 1.0
+
+
+def test_long_routes_and_searches_for_them_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bound` on a torus of 3000x3 took minutes for each of 18 algorithms, of which it expected less than a second."""
+    said: list[tuple[float, str]] = []
+    for module in (flow_paths, walk):
+        monkeypatch.setattr(module, "WORTH_SAYING", 1e-4)
+        monkeypatch.setattr(module, "expect", lambda seconds, what, _: said.append((seconds, what)))
+    for n in (30, 60):
+        line = torus((n, 3))
+        FlowPaths(line, Job(halving_doubling_all_reduce(3 * n), place(line, 3 * n))).simulate(1e6, method="events")
+    what = ["finding the paths between", "simulating"]
+    assert [text.startswith(start) for (_, text), start in zip(said, 2 * what, strict=True)] == [True] * 4
+    assert said[2][0] > 3.9 * said[0][0], "each of twice the nodes looks at twice the links"
+    assert said[3][0] > 5 * said[1][0], "twice the messages have routes that are longer, too"
 
 
 @pytest.mark.parametrize("method", ["recurrence", "events"])

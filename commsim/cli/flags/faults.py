@@ -37,16 +37,16 @@ class FaultsInTime(Flags):
     RARE: ClassVar[Mapping[str, str | None]] = {"detection": "", "rto": ""}
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables that go down during the run, such as link:leaf0:spine0@10ms+5ms or switch:spine0@1ms+1ms; "
-        "repeatable",
+        help="cables or switches that go down during the run, such as link:leaf0:spine0@10ms+5ms or "
+        "switch:spine0@1ms+1ms; repeatable",
     )
     detection: str | None = flag(
         metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"
     )
     rto: str | None = flag(
         metavar="TIME",
-        help="time after which a sender retransmits a message that a flap lost, doubled each time (default: at once; "
-        "testbed: TCP's)",
+        help="time after which a sender retransmits a message that was lost in a flap; it doubles after each attempt "
+        "(default: immediately; testbed: TCP's own)",
     )
 
     def flaps(self, network: Network) -> Flaps | None:

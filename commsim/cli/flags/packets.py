@@ -65,7 +65,7 @@ class Packets(Spraying):
         metavar="SIZE", help="buffer that all queues of a switch share (default: infinite)"
     )
     buffer_alpha: float | None = flag(
-        metavar="A", help="part of the free shared buffer that one queue may take (default: 1)"
+        metavar="A", help="limit of a queue, as a fraction of the free shared buffer (default: 1)"
     )
     class_weights: str | None = flag(
         metavar="W,W,...", help="weights by which the priorities of jobs share a link, in the order of the priorities "

@@ -17,7 +17,9 @@ COMMANDS = {
         candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and when each should start"
     ),
     "place order": Verb(
-        order.Config, order.run, "order the ranks of a job so that its rings and trees cross racks least"
+        order.Config,
+        order.run,
+        "order the ranks of a job so that its rings and trees cross between racks as rarely as possible",
     ),
     "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
     "place import": Verb(import_.Config, import_.run, "make a network or a cluster from other tools' files"),

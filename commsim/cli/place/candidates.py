@@ -35,11 +35,15 @@ class Scoring(Flags):
     """How the scores of links are computed, and where they go."""
 
     angles: int = flag(
-        default=72, metavar="N", help="minimum number of angles of a circle (default: 72, 5 degrees each)"
+        default=72, metavar="N", help="minimum number of time steps (angles of a circle) of a hyperperiod (default: 72)"
     )
-    step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
+    step: str | None = flag(metavar="TIME", help="length of one time step, in place of --angles, such as 1ms")
     quantum: str = flag(default="1ms", metavar="TIME", help="round iteration times to multiples of this time")
-    longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
+    longest: str = flag(
+        default="2.4s",
+        metavar="TIME",
+        help="largest common multiple of the iteration times (hyperperiod); longer ones are truncated",
+    )
     check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
@@ -70,7 +74,7 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     rank_by: str = flag(
         default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
-        help="predicted slowdown of the jobs, or the mean (as CASSINI), least or weighted mean of the scores of links",
+        help="predicted slowdown of the jobs, or the mean (as in CASSINI), least or weighted mean score of the links",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -86,8 +90,8 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; prints `agrees`: whether the score is 1 exactly when no job's iterations become "
-        "more than 0.1 %% longer"
+        help="also simulate the jobs; prints `agrees`: true if the score is 1 and no job's iterations become more than "
+        "0.1 %% longer, or if neither holds"
     )
 
 

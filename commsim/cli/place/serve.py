@@ -27,7 +27,7 @@ class Config(Flags):
     port: int = flag(default=0, metavar="N", help="port; 0: any free one")
     token_file: str | None = flag(
         metavar="FILE",
-        help="token that clients must send as Authorization: Bearer; plain HTTP does not protect it, a TLS proxy does",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not protect it; use a TLS proxy",
     )
     store: str | None = flag(metavar="FILE.sqlite", help="file for the jobs, from which a restarted service reads them")
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")

@@ -99,7 +99,7 @@ class Questions(Flags):
     jobs: str | None = flag(
         metavar="FILE", help="jobs and background traffic that share the network: TOML with [[job]] and [[background]]"
     )
-    tolerance: str | None = flag(metavar="PART", help="largest known error with --engine auto, such as 10%% or 0.1")
+    tolerance: str | None = flag(metavar="FRACTION", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")
 
 

@@ -54,12 +54,14 @@ class Config(WithJson):
     loss_down: float | None = flag(type=share, metavar="P", help="probability on links to hosts, in place of --loss")
     loss_burst: float = flag(default=1.0, metavar="N", help="mean length of a burst of losses, in packets")
     buffer: str | None = flag(metavar="SIZE", help="capacity of each queue (default: infinite)")
-    ecn: str | None = flag(metavar="SIZE", help="queued bytes from which packets are marked")
+    ecn: str | None = flag(metavar="SIZE", help="queue length from which packets are marked")
     start_jitter: str | None = flag(metavar="TIME", help="workers start late by up to this time")
     floats: bool = switched(help="send block exponents one window ahead of the values")
     seed: str = flag(default="0", metavar="N[,N...]", help="seed of losses, values and jitter")
     engine: str = flag(
-        choices=("auto", "event", "recurrence"), default="event", help="recurrence: only without losses and values"
+        choices=("auto", "event", "recurrence"),
+        default="event",
+        help="recurrence: only with no losses and with --no-values",
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
     versions: int | None = flag(metavar="1|2", help="versions of each slot; 1 shows the errors that 2 prevent")

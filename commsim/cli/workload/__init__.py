@@ -26,7 +26,7 @@ COMMANDS = {
     "workload reshard": Verb(
         parallel.ReshardConfig,
         parallel.run_reshard,
-        "predict moving a piece of a tensor between meshes by send-recv, all-gather or broadcast",
+        "predict the time to move a piece of a tensor between meshes by send-recv, all-gather or broadcast",
     ),
     "workload step": Verb(
         step.StepConfig,
@@ -36,12 +36,12 @@ COMMANDS = {
     "workload kv": Verb(
         transfers.KvConfig,
         transfers.run_kv,
-        "predict sending a KV cache from prefill ranks to decode ranks that divide the heads differently",
+        "predict the time to send a KV cache from prefill ranks to decode ranks that divide the heads differently",
     ),
     "workload weights": Verb(
         transfers.WeightsConfig,
         transfers.run_weights,
-        "predict sending weights from trainer to inference ranks: directly, through chains, or by the best broadcast",
+        "predict the time to send weights from trainer to inference ranks: directly, by chains or the best broadcast",
     ),
     "workload systems": Verb(
         systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"

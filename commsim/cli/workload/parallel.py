@@ -140,7 +140,7 @@ class MoeConfig(WithPhases):
         help="in place of --tokens: parameters of ep_dispatch and ep_combine, such as tokens=4096,library=deepep",
     )
     gradients: str = flag(
-        required=True, metavar="SIZE", help="size of the gradients of one layer's weights that all GPUs hold"
+        required=True, metavar="SIZE", help="size of the gradients, per layer, of the weights that are on all GPUs"
     )
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 

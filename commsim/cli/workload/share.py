@@ -31,8 +31,8 @@ class Config(WithJson, Faults):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`: shifts, placements of jobs without one, "
-        "and its --fail, --scale and --seed unless given",
+        help="start times (default: 0 s), or JSON of `commsim place`, from which come the start times, the "
+        "placements of jobs that have none, and --fail, --scale and --seed unless they are given",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
     priorities: str | None = flag(
@@ -48,7 +48,7 @@ class Config(WithJson, Faults):
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )
     adjust: float | None = flag(
-        metavar="X", help="delay jobs that are out of step by more than this part of an iteration"
+        metavar="X", help="delay jobs that are out of step by more than this fraction of an iteration"
     )
     seed: int | None = flag(metavar="N", help="seed of jitter, of hashes in routing and of faults (default: 0)")
 

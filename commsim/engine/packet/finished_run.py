@@ -38,6 +38,8 @@ COUNTERS = {
     "n_duplicates": "duplicates", "n_early": "out_of_order", "n_hops": "packet_hops", "n_notified": "n_notified",
     "n_pauses": "n_pauses",
 }  # fmt: skip
+# Transfers that are checked at once, so that numbers of each take little memory beside their times.
+PIECE = 2**18
 SAMPLED = ("sent again", "trimmed", "marked")  # packets that samples count
 
 
@@ -54,8 +56,8 @@ class PacketRun:
         Times of every transfer of the plan.
     tables : Tables
         All state at the end.
-    ways : Ways
-        Numbers of links in the tables.
+    laid : Layout
+        What was sent, over which links.
     cpu : float, s
         CPU time of the simulation proper.
     """
@@ -63,7 +65,7 @@ class PacketRun:
     results: tuple[Result, ...]
     times: FlowTimes
     tables: Tables
-    ways: Ways
+    laid: Layout
     cpu: float
 
     @property
@@ -88,12 +90,14 @@ class PacketRun:
     @property
     def rules(self) -> dict[str, float]:
         """Window, queue, marks, round trip and target of delay of the first transport, in bytes and seconds."""
-        rules, ways = self.tables.fabric.rules[0], self.ways
+        rules, ways = self.tables.fabric.rules[0], self.laid.ways
         of_port = ways.first_between - 1 if ways.n_ports else -1
         last = self.tables.fabric.link[int(ways.ways[-1]) if len(ways.ways) else of_port]
         used = {name: float(rules[name]) / scale for name, scale in (("window", 1), ("rtt", PS), ("target", PS))}
         marks = last["marks"] == BETWEEN or (last["marks"] == AT_HOST and rules["marks_last"])
-        used |= {"queue": float(last["room"])} | {name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")}
+        used |= {"queue": float(min(last["room"], rules["queue"]))} | {
+            name: float(rules[name] * marks) for name in ("ecn_min", "ecn_max")
+        }
         return used
 
     def samples(self, network: Network) -> LinkSamples:
@@ -104,11 +108,11 @@ class PacketRun:
         network : Network
             Network of the run.
         """
-        rows, n = self._samples, len(self.tables.fabric.watched)
+        rows, links = self._samples, self.laid.ways.links[self.tables.fabric.watched]
         at = np.concatenate((np.zeros((1, rows.shape[1]), np.int64), rows))
         queued, sent = np.zeros((2, len(at), network.n_links), np.int64)
-        queued[:, self.ways.links[:n]] = at[:, N_COUNTED : N_COUNTED + n]
-        sent[:, self.ways.links[:n]] = at[:, N_COUNTED + n :]
+        np.add.at(queued.T, links, at[:, N_COUNTED : N_COUNTED + len(links)].T)
+        np.add.at(sent.T, links, at[:, N_COUNTED + len(links) :].T)
         counts = {name: at[:, 1 + k] for k, name in enumerate(SAMPLED)}
         return LinkSamples(at[:, 0] / PS, queued, sent, counts, np.minimum(self.rules["queue"], network.buffer))
 
@@ -133,7 +137,7 @@ class PacketRun:
         fabric = self.tables.fabric
         taps = fabric.tap[: fabric.state["n_tapped"]].copy()
         if len(taps):
-            taps["link"] = self.ways.links[taps["link"]]
+            taps["link"] = self.laid.ways.links[taps["link"]]
         return taps
 
 
@@ -168,25 +172,41 @@ class Look:
     def make(self, fabric: Kernel) -> Kernel:
         """Look."""
         state = fabric.state
-        queued, sent = np.zeros((2, self._n_links), np.int64)
-        link = fabric.link[: len(self._ways.links)]
-        queued[self._ways.links] = link["low"] + link["high"]
-        sent[self._ways.links] = link["n_bytes"]
+        queued = self._ways.in_order(fabric.link["low"] + fabric.link["high"], self._n_links)
+        sent = self._ways.in_order(fabric.link["n_bytes"], self._n_links)
         counts = [int(state[name]) for name in ("retransmissions", "marks", "drops_loss", "drops_full")]
         self._watch.note(queued, sent, np.array(counts))
         return fabric
 
 
-def times_of(fabric: Kernel) -> FlowTimes:
-    """Return when each message started, was sent and was complete."""
-    message = fabric.message
-    n_packets = (message["end"] - message["first"]).astype(np.int64)
-    on_wire = (n_packets - 1.0) * fabric.rules["mtu"][fabric.flow["rule"][message["flow"]]] + message["last_size"]
-    start, sent, done = (message[name] / PS for name in ("start", "sent", "done"))
+def times_of(fabric: Kernel, *, keep: bool = True) -> FlowTimes:
+    """Return when each message started, was sent and was complete.
+
+    Unless `keep`, seconds take the memory of the picoseconds in `fabric.times`.
+    """
+    message, queue = fabric.message, fabric.queue[: len(fabric.message)]
+    end = message["end"][queue]
+    n_packets = end.copy()
+    n_packets[1:] -= end[:-1]
+    firsts = np.concatenate((np.zeros(1, np.int32), fabric.flow["end"]))
+    firsts = firsts[firsts < len(queue)]  # messages that begin their flow
+    n_packets[firsts] = end[firsts]
+    on_wire = np.empty(len(message))
+    on_wire[queue] = n_packets
+    on_wire -= 1.0
+    mtu = fabric.rules["mtu"][fabric.flow["rule"]]
+    for at in range(0, len(on_wire), PIECE):
+        piece = slice(at, at + PIECE)
+        on_wire[piece] *= mtu[message["flow"][piece]]
+        on_wire[piece] += message["last_size"][piece]
+    seconds = np.empty(fabric.times.shape) if keep else fabric.times.view(np.float64)
+    for at in range(0, len(on_wire), PIECE):
+        seconds[:, at : at + PIECE] = fabric.times[:, at : at + PIECE] / PS
+    start, sent, done = seconds
     return FlowTimes(on_wire, start, sent, done, fabric.flow["ready"] / PS, int(fabric.state["packet_hops"]))
 
 
-def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
+def check_run(laid: Layout, fabric: Kernel, times: FlowTimes, changes: Flapping | None = None) -> None:
     """Raise if a byte was not delivered exactly once, a link carried more than it can, or a message came too early.
 
     Raises
@@ -194,9 +214,9 @@ def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, ch
     PhysicsError
         Naming the flow, the link or the transfer.
     """
-    if not len(times.done):
+    plan, flow, network, ways, work = laid.plan, fabric.flow, laid.network, laid.ways, laid.work
+    if plan is None or not len(times.done):
         return
-    flow, network, ways, work = fabric.flow, laid.network, laid.ways, laid.work
     crosses = ~flow["local"]
     wanted = np.bincount(plan.connection_of, times.bytes_on_wire, len(flow))
     wrong = crosses & (flow["received"] != wanted)
@@ -212,21 +232,24 @@ def check_run(plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, ch
             f"link {network.link_name(int(ways.links[worst]))} carried {busy[worst]} s of bytes in {end} s"
         )
     keeps = fabric.rules["on_path"][flow["rule"]]
-    on_paths = bool(keeps.all())
-    alone = _alone(plan, laid, times, keeps)
-    if work.adding.size:
-        alone = alone + work.adding / PS
-    if changes is not None and on_paths:
-        alone[changes.was_rerouted[plan.connection_of]] = 0.0  # they took more links than the plan's
-    early = alone - (times.done - times.start)
-    if early.max() > slack:
-        i = int(early.argmax())
-        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, but takes at least {alone[i]} s")
+    fixed, per_byte = _alone(plan, laid, keeps)
+    rerouted = changes.was_rerouted if changes is not None and keeps.all() else np.zeros(len(flow), np.bool_)
+    for at in range(0, len(times.done), PIECE):
+        piece = slice(at, at + PIECE)
+        of = plan.connection_of[piece]
+        alone = fixed[of] + per_byte[of] * times.bytes_on_wire[piece]
+        if work.adding.size:
+            alone += work.adding[piece] / PS
+        alone[rerouted[of]] = 0.0  # they took more links than the plan's
+        took = times.done[piece] - times.start[piece]
+        if (alone - took).max() > slack:
+            i = int((alone - took).argmax())
+            raise PhysicsError(f"transfer {at + i} took {took[i]} s, but takes at least {alone[i]} s")
     check_order(plan, times, slack)
 
 
-def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Compute the least time of each transfer: its bytes over the slowest link that it must take, and latencies.
+def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute what messages of each flow take at least: latencies, s, and s/byte of the slowest link on their way.
 
     `keeps` says which flows keep to their paths; others must take the links of their hosts.
     """
@@ -243,44 +266,38 @@ def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.boo
         fixed[~keeps] = network.latency[up] + network.latency[down]
         src[~keeps], dst[~keeps], crosses[~keeps] = network.src[up], network.dst[down], ~work["local"][~keeps]
     fixed = fixed + network.overhead[src] + network.recv_overhead[dst]
-    alone = np.where(crosses, fixed, 0.0)[plan.connection_of]
-    return np.asarray(alone + np.where(crosses, 1 / rate, 0.0)[plan.connection_of] * times.bytes_on_wire)
+    return np.where(crosses, fixed, 0.0), np.where(crosses, 1 / rate, 0.0)
 
 
 def with_counters(
-    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
+    laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
     """Add to results what packets met with, and the bytes that each job put on links."""
-    state, message = fabric.state, fabric.message
+    state = fabric.state
     counters = {name: float(state[field]) for name, field in RESULT_COUNTERS.items()}
-    counters["packets"] = message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum()
+    counters["packets"] = fabric.flow["n_packets"].sum(dtype=np.float64)
     counters["peak_queue_bytes"] = float(fabric.link["peak"].max(initial=0))
     if changes is not None:
         counters["rerouted"] = float(changes.was_rerouted.sum())
     return tuple(
-        dataclasses.replace(
-            one, link_bytes=link_bytes(plan, laid, fabric, times, j), counters={**one.counters, **counters}
-        )
+        dataclasses.replace(one, link_bytes=link_bytes(laid, fabric, times, j), counters={**one.counters, **counters})
         for j, one in enumerate(results)
     )
 
 
-def link_bytes(
-    plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None
-) -> NDArray[np.float64]:
+def link_bytes(laid: Layout, fabric: Kernel, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
     """Bytes that one job, or all, put on links; on those inside machines sprayed messages put theirs once.
 
     Returns
     -------
     float64[n_links], bytes
     """
-    links, n_bytes = laid.ways.links, np.zeros(laid.network.n_links)
     carried = fabric.link["n_bytes"]
     if job is not None and len(fabric.carried):
         carried = fabric.carried.reshape(-1, len(carried))[job]
-    n_bytes[links] = carried[: len(links)]
-    if laid.legs is not None:
-        link, flow = laid.legs
+    n_bytes = laid.ways.in_order(carried, laid.network.n_links).astype(np.float64)
+    if laid.legs is not None and laid.plan is not None:
+        plan, (link, flow) = laid.plan, laid.legs
         of_flow = np.bincount(plan.connection_of, times.bytes_on_wire, minlength=len(plan.ends))
         if job is not None:
             of_flow = np.where(plan.job_of_connection == job, of_flow, 0.0)

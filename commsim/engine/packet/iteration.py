@@ -80,11 +80,11 @@ def run_step(plan: FlowPlan, sizes: ArrayLike, tasks: Tasks, how: Spraying, *, s
     laid = lay_out(plan, payload(plan, sizes), starts, [how], np.zeros(n_flows, np.uint8), ranks)
     tables, cpu = run_fabric(laid, build(laid._replace(work=with_tasks(laid.work, tasks))))
     fabric = tables.fabric
-    of_tasks = fabric.message[n_messages:]
-    fabric = fabric._replace(flow=fabric.flow[:n_flows], message=fabric.message[:n_messages])
+    start, _, end = fabric.times[:, n_messages:] / PS
+    fabric = fabric._replace(
+        flow=fabric.flow[:n_flows], message=fabric.message[:n_messages], times=fabric.times[:, :n_messages]
+    )
     times = times_of(fabric)
-    assert laid.plan is not None
-    check_run(laid.plan, laid, fabric, times)
-    carried, state = link_bytes(plan, laid, fabric, times), fabric.state
-    start, end = of_tasks["start"] / PS, of_tasks["done"] / PS
+    check_run(laid, fabric, times)
+    carried, state = link_bytes(laid, fabric, times), fabric.state
     return StepRun(times, start, end, carried, int(state["n_sent"]), int(state["packet_hops"]), cpu)

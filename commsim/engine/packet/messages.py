@@ -24,7 +24,7 @@ from commsim.engine.message_costs import refuse_curves
 from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
-from commsim.engine.packet.finished_run import Look, PacketRun, check_run, times_of, with_counters
+from commsim.engine.packet.finished_run import Look, PacketRun, check_run, link_bytes, times_of, with_counters
 from commsim.engine.packet.hosts.work import lay_out, nothing_sent
 from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.links.flapping import Flapping
@@ -32,12 +32,14 @@ from commsim.engine.packet.packet_run import NO_WORKERS, Stop, run_fabric
 from commsim.engine.packet.tables import build
 from commsim.engine.packet.transports.spraying import Spraying, in_packets, over_path
 from commsim.engine.results import job_results, not_negative
+from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
 
 
+MANY = 1 << 18  # messages, whose tables take tens of megabytes
 MOST_RULES = 256  # that a flow's row can number
 
 
@@ -180,19 +182,22 @@ def run_beside(
         raise InputError("flaps are modelled where all jobs keep to a path, or all spray packets")
     if flaps is not None and jobs:
         raise InputError("flaps are not modelled for packets of switch systems")
-    if network.loss.any() and any(job.system.lossless for job in jobs):
-        raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
     of_plan = [job.priority for job in plan.jobs] if plan is not None else []
     ranks = priority_ranks([*of_plan, *(job.priority for job in jobs)], how.fabric)
     entered = np.broadcast_to(
         not_negative("start", options.get("starts", 0.0)), plan.n_participants if plan is not None else 0
     )
+    many = False
     if plan is None:
         laid = nothing_sent(network, how)
     else:
+        if many := len(plan.connection_of) > MANY:
+            give_back_memory()  # of the search for dependencies
         laid = lay_out(plan, payload(plan, sizes), entered, hows, rule, ranks, beside=bool(jobs))
     of_jobs = aggregation_rows(laid, jobs, ranks[len(of_plan) :])
     tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
+    if many:
+        give_back_memory()  # of the layout
     if jobs:
         tables.fabric.state["most_needed"] += packets_at_once(tables.jobs, jobs)
     stops: list[Stop] = []
@@ -205,19 +210,20 @@ def run_beside(
     tables, cpu = run_fabric(laid, tables, stops, np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)]))
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
-    times = times_of(tables.fabric)
+    times = times_of(tables.fabric, keep=not many)
     results: tuple[Result, ...] = ()
     if changes is not None:
         changes.flaps.require_begun(float(times.done.max(initial=0.0)))
     if laid.plan is not None:
-        check_run(laid.plan, laid, tables.fabric, times, changes)
+        check_run(laid, tables.fabric, times, changes)
         found = job_results(laid.plan, times, sizes, entered, options.get("trace", False), "packet")
-        results = with_counters(laid.plan, laid, tables.fabric, times, found, changes)
+        results = with_counters(laid, tables.fabric, times, found, changes)
     if jobs:
-        links = laid.ways.links
-        ran = Ran(tables.fabric.state, tables.jobs, tables.fabric.link[: len(links)][np.argsort(links)])
-        results += aggregation_results(network, ran, jobs, cpu, tensors, how.seed if values else None)
-    return PacketRun(results, times, tables, laid.ways, cpu)
+        carried = [link_bytes(laid, tables.fabric, times, laid.work.n_jobs + j) for j in range(len(jobs))]
+        peak = float(tables.fabric.link["peak"][: len(laid.ways.links)].max())
+        ran = Ran(tables.fabric.state, tables.jobs, carried, peak)
+        results += aggregation_results(ran, jobs, cpu, tensors, how.seed if values else None)
+    return PacketRun(results, times, tables, laid, cpu)
 
 
 def _rules_of_jobs(

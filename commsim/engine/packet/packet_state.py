@@ -108,6 +108,7 @@ STREAM_ROW = np.dtype(
         ("owner", np.int32),  # number of the aggregator, worker, server, flow
         ("child", np.int32),  # at the aggregator: which child it comes from
         ("priority", np.int32),  # of its packets in queues; the least goes first
+        ("job", np.int32),  # of aggregation, behind those of flows
     ],
     align=True,
 )

@@ -14,6 +14,7 @@ from commsim.engine.packet.packet_state import EventQueue, Row, Rows
 
 N_FLOWLETS = 4096  # that a switch tells apart
 N_COUNTED = 5  # of a sample, before what is of links: its time, packets sent again, trimmed and marked, busy slots
+STARTED, SENT, COMPLETE = range(3)  # times of a message
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
 _PACKET_FIELDS = {
@@ -256,6 +257,8 @@ class Fabric(NamedTuple):
         Number of the switch that a host is on among those with hosts, and among all.
     salt : uint64[n_switches]
         Salt of each switch's hash.
+    times : int64[3, n_messages], ps
+        When each message started, was sent and was complete; -1 before.
     receiver, message, queue, first_successor, successor, adding, adder_free
         Same as in :class:`commsim.engine.packet.hosts.work.Work`; when each node has added all, in ps.
     carried : int64[n_jobs * n_links], bytes
@@ -300,6 +303,7 @@ class Fabric(NamedTuple):
     salt: NDArray[np.uint64]
     receiver: Rows
     message: Rows
+    times: NDArray[np.int64]
     queue: NDArray[np.int32]
     first_successor: NDArray[np.int64]
     successor: NDArray[np.int32]

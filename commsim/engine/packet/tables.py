@@ -73,7 +73,7 @@ def build(
     ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
-    n_links, n_workers = len(link), len(of_jobs.jobs.worker)
+    n_links, n_workers, n_jobs = len(link), len(of_jobs.jobs.worker), work.n_jobs + len(of_jobs.jobs.job)
     state = np.zeros(1, rows_of.STATE_ROW)[0]
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
     state["n_hosts"], state["n_edges"] = n_hosts, int(ways.edge.max(initial=0)) + 1
@@ -82,7 +82,7 @@ def build(
     firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
         state[name] = first
-    stream, route = _streams(ways, work, of_jobs)
+    stream, route = _streams(laid, of_jobs)
     n_classes = 1 + max(int(flow["rank"].max(initial=0)), int(stream["priority"].max(initial=0)))
     state["n_classes"] = n_classes
     learns = any(one.balancing in ("bitmap", "reps", "mixed") for one in hows)
@@ -108,9 +108,9 @@ def build(
     fabric = Fabric(
         state, row, link, host, flow, np.zeros(0, rows_of.PACKET_ROW), ways.way, ways.ways,
         ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), work.receiver,
-        work.message, work.queue, *work.successors, work.adding,
+        work.message, np.full((3, len(work.message)), -1, np.int64), work.queue, *work.successors, work.adding,
         np.zeros(work.n_nodes if work.adding.size else 0, np.int64),
-        np.zeros(work.n_jobs * n_links if work.n_jobs > 1 or n_workers else 0, np.int64),
+        np.zeros(n_jobs * n_links if n_jobs > 1 else 0, np.int64),
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
         np.zeros(n_flows * int(state["n_entropies"]), np.uint8),
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
@@ -129,10 +129,11 @@ def _links(
     laid, buffer = link_tables(network, spraying.fabric)
     sizes = [of_jobs.jobs.job[name].max(initial=0) for name in ("bytes_first", "bytes_middle", "bytes_last")]
     check_room(network, spraying.fabric, laid, int(max(sizes)))  # what never fits would be repeated for ever
-    n, n_hosts, unit = len(laid), len(ways.hosts), of_jobs.unit
+    n, n_hosts, unit = len(ways.links), len(ways.hosts), of_jobs.unit
     link: s.Rows = s.zeros_on_lines(n + len(unit), s.LINK_ROW)
     link[:n], link[n:] = laid[ways.links], unit
     link["to"][:n], link["to"][n:] = ways.to, n_hosts
+    link["latency"][np.flatnonzero(ways.place[ways.links] != np.arange(n))] = 0  # of doubles: the port has it
     room = network.buffer[ways.links].copy()
     at_switch = np.isin(network.kind[network.src[ways.links]], FORWARDING)
     at_switch[: ways.n_ports] = False  # a NIC may be one
@@ -148,8 +149,9 @@ def _links(
     return link, buffer
 
 
-def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
+def _streams(laid: Layout, of_jobs: AggregationRows) -> tuple[s.Rows, s.Rows]:
     """Fill the tables of ways that packets keep to: of each flow there, of each flow back, then of jobs."""
+    work = laid.work
     stream, hops = np.zeros(0, s.STREAM_ROW), np.zeros(0, np.int64)
     if work.routes:
         n, before = len(work.routes[0].first) - 1, 0
@@ -160,9 +162,8 @@ def _streams(ways: Ways, work: Work, of_jobs: AggregationRows) -> tuple[s.Rows, 
         stream["owner"], stream["priority"] = np.arange(len(work.flow)), work.flow["rank"]
         stream, hops = stream.ravel(), np.concatenate([way.link for way in work.routes]).astype(np.int64)
     stream, hops = np.concatenate((stream, of_jobs.stream)), np.concatenate((hops, of_jobs.hops))
-    units = np.arange(len(ways.links), int(hops.max(initial=0)) + 1)  # of aggregation, behind all links
     route = np.zeros(len(hops), s.ROUTE_ROW)
-    route["link"] = np.concatenate((ways.place, units))[hops]
+    route["link"] = laid.rows(stream["end"] - stream["begin"], hops)
     route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     return stream, s.on_lines(route)
 
@@ -195,8 +196,11 @@ def _fill_flows(
     for number, (how, rule) in enumerate(zip(hows, rules, strict=True)):
         _begin_flows(flow, np.flatnonzero(flow["rule"] == number), how, rule, generator)
     mtu = np.array([rule["mtu"] for rule in rules])[flow["rule"]]
-    early = np.maximum(np.where(flow["window"] < 1e12, flow["window"] // mtu + 1, 1), MOST_EARLY)
-    length = 1 << np.ceil(np.log2(np.minimum(count, early))).astype(np.int64)
+    fits = np.minimum(flow["window"] // mtu + 1, count)
+    early = np.maximum(np.where(flow["window"] < 1e12, fits, 1), MOST_EARLY)
+    # a window that counts packets is never exceeded, whatever is lost
+    counted = np.array([rule["counts_packets"] for rule in rules], np.bool_)[flow["rule"]]
+    length = 1 << np.ceil(np.log2(np.where(counted, fits, np.minimum(count, early)))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
     return int(length.sum())
 

@@ -1,4 +1,7 @@
-"""Messages between hosts as a plan, which every engine that simulates schedules can run."""
+"""Messages between hosts as a plan, which every engine that simulates schedules can run.
+
+A host of a pattern is what a rank would sit on: a GPU of a machine with parts, else a host with all its links.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,7 @@ def plan_messages(
     transfers["src"], transfers["dst"] = np.arange(0, 2 * n, 2), np.arange(1, 2 * n, 2)
     transfers["count"] = 1
     schedule = Schedule(name, "custom", 2 * n, 0, 1, 0, (Block(transfers, 1),))
-    hosts = np.asarray(network.hosts)
-    nodes = hosts[np.stack((messages.src, messages.dst), axis=1).ravel()]
+    nodes = network.endpoints[np.stack((messages.src, messages.dst), axis=1).ravel()]
     job = Job(schedule, Placement(nodes), messages=lambda _: messages.nbytes.astype(np.float64))
     of_job = JobConnections(network, job, routing, seed)
     # ranks have a host each, and hosts may have many messages
@@ -68,7 +70,7 @@ def run_messages(network: Network, messages: Messages, how: Spraying, flaps: Fla
     Raises
     ------
     InputError
-        If the network has other nodes than hosts with one link each and switches, or a flap begins after the run.
+        If the network has no switches between hosts, or a flap begins after the run.
     """
     plan = plan_messages(network, messages, seed=how.seed)
     starts = np.repeat(messages.start, 2)

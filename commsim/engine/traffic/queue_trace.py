@@ -44,7 +44,7 @@ def write_queues(path: str | Path, network: Network, messages: Messages, run: Pa
 def _events(network: Network, messages: Messages, run: PacketRun) -> Iterator[dict[str, Any]]:
     yield process_name(MESSAGES, "messages")
     yield process_name(LINKS, "links")
-    hosts = [network.nodes[i] for i in network.hosts]
+    hosts = [network.nodes[i] for i in network.endpoints]
     for i in range(len(messages.src)):
         name = f"{hosts[messages.src[i]]} -> {hosts[messages.dst[i]]}"
         yield thread_name(MESSAGES, i, name)

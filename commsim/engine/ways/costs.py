@@ -22,6 +22,9 @@ ROUTE = 2e-6
 # Event engine: a transfer, from listing it to its last event; a connection's tables.
 EVENTS_TRANSFER = 1.2e-6
 EVENTS_CONNECTION = 1.5e-6
+# Of a transfer, times the square of the links of its route, since what changes on one is felt along others: 2e-9 to
+# 1e-8 were measured on tori with routes of 36 to 780 links.
+EVENTS_LONG = 7e-9
 
 # Rings: a row of the schedule's blocks, and a hop of them, that are examined; a connection of a phase; a pair of
 # phases, and a pair of their connections that meet at a participant; a message.

@@ -105,5 +105,6 @@ def _assumed(traced: TracedGraph, steps: Sequence[Step], factor: int) -> list[st
     unseen = sum(wait.rule > 3 for step in steps for wait in step.waits)
     if unseen:
         n = counted(sum(len(step.waits) for step in steps), "call")
-        said.append(f"the profile shows no wait for {unseen} of {n}: a rule decides where the program waits for them")
+        wait = "where the program waits for them follows from a rule"
+        said.append(f"the profile shows no wait for {unseen} of {n}: {wait}")
     return said

@@ -167,10 +167,10 @@ def unfilled(outcomes: Sequence[Outcome]) -> list[str]:
             waited = sum(job.queued_s for job in one.jobs) > (1 - _FILLED) * sum(job.ideal_s for job in one.jobs)
             why.append("jobs wait until enough GPUs are free at once" if waited else "the cluster still fills up")
         if used < _FILLED * early:
-            why.append("then only the last jobs run, which takes a smaller part of a longer trace")
+            why.append("then only the last jobs run, which is a smaller fraction of a longer trace")
         return [
             f"gpus_used is {used:.0%} ({one.label}), the load of the trace {load:.2f}: {early:.0%} are used while jobs "
-            f"come, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
+            f"arrive, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
         ]
     return []
 

@@ -25,6 +25,8 @@ STREAM_SIZES, STREAM_LENGTHS = (262144,), (2, 6)
 ITERATIONS = 9
 # Calibrations at most, until one is not disturbed by others.
 TRIES = 3
+# A shaped queue whose timer is late loses up to 3 %. What loses more had no processor to send with.
+SHAPED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,21 @@ def calibrate(ranks: Ranks) -> Costs:
     """
     if len(ranks.seats) < 2:
         raise InputError("a calibration needs two ranks at least")
+    found: list[Costs] = []
     for _ in range(TRIES):
         meter = LoadMeter(ranks.place)
         costs = _costs(ranks)
-        disturbed = meter.read().disturbed
-        if not disturbed:
-            break
-    return dataclasses.replace(costs, disturbed=disturbed)
+        found.append(dataclasses.replace(costs, disturbed=meter.read().disturbed or _starved(costs.efficiency)))
+        if not found[-1].disturbed:
+            return found[-1]
+    # Whatever disturbs makes messages later, never sooner.
+    return max(found, key=lambda costs: costs.efficiency)
+
+
+def _starved(efficiency: float) -> str:
+    if efficiency >= SHAPED:
+        return ""
+    return f"the processors set the pace: messages came at {efficiency:.0%} of the links' rate"
 
 
 def _costs(ranks: Ranks) -> Costs:

@@ -75,7 +75,11 @@ def said_of_traffic(solution: Solution) -> list[str]:
     if carried.run is not None:
         said.append(_rules(carried.run.rules))
         completion = "the last acknowledgement at the sender"
-    said.append(f"bound: bytes of the busiest host, with headers, over its rate; completion is {completion}")
+    busiest, even = "host", ""
+    if carried.even > 0:
+        busiest = "port that routes choose"
+        even = f" ({microseconds(carried.even)} us if a host's or a machine's ports had equal parts)"
+    said.append(f"bound: bytes of the busiest {busiest}, with headers, over its rate{even}; completion is {completion}")
     if carried.messages.start.any():
         end = float((carried.messages.start + carried.finished).max())
         said.append(f"times are from the start of each message; all are complete after {microseconds(end)} us")

@@ -110,7 +110,7 @@ class Choice:
         lines += [f"  but it was further off in {say(o)}" for o in one.known[1:] if o.error > self.tolerance]
         lines += [f"  not {o.engine} (about {_seconds(o.seconds)}): {o.why_not}" for o in self.options if o.why_not]
         later = [f"{o.engine} {_seconds(o.seconds)}" for o in self.options if not o.why_not and o is not one]
-        more = f"; these would do and cost more: {', '.join(later)}" if later else ""
+        more = f"; these are also accurate enough, but cost more: {', '.join(later)}" if later else ""
         return (*lines, f"  about {_seconds(one.seconds)} of CPU time{more}")
 
 

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import PLURALS, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.finished_run import PacketRun
-from commsim.engine.packet.links.ways import ways_of
+from commsim.engine.packet.links.ports import find_ports
 from commsim.engine.packet.messages import RunOptions, run_packets
 from commsim.engine.packet.transports.spraying import in_packets, over_path
 from commsim.engine.traffic.host_messages import plan_messages
 from commsim.engine.traffic.patterns import Messages, is_file, messages_of
-from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_host
+from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port
 from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.packet_work import expect_packets
 from commsim.scenario.scenario import Scenario, Wish
@@ -46,7 +46,9 @@ class Carried:
     slowdown : float64[n_messages]
         Time until its last byte over the least that it could take by itself.
     bound : float, s
-        Bytes of the busiest host, with headers, over its rate: no run is shorter.
+        Bytes of the busiest port of a host, with headers, over its rate: no run is shorter.
+    even : float, s
+        Bytes of the busiest host or machine, over the rate of all its ports; 0 where each host has one.
     lost : dict of str to float, s
         What flaps cost: ``last_s`` of the last message, and ``mean_s`` of all; empty without flaps.
     run : PacketRun or None
@@ -58,6 +60,7 @@ class Carried:
     finished: Floats
     slowdown: Floats
     bound: float
+    even: float
     lost: dict[str, float]
     run: PacketRun | None
 
@@ -82,9 +85,25 @@ class TrafficPlan:
     seed: int
 
     @property
+    def has_ports(self) -> bool:
+        """Whether a host of the pattern has several links, or is a part of a machine."""
+        network, hosts = self.network, self.network.endpoints
+        n_links = np.bincount(network.src, minlength=network.n_nodes)[hosts]
+        return bool((n_links > 1).any() or (network.machine[hosts] >= 0).any())
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: a pattern is what it says."""
-        return ()
+        """What a host of the pattern is, where that is not plain."""
+        if not self.has_ports:
+            return ()
+        network, hosts = self.network, self.network.endpoints
+        first, last = (network.nodes[i] for i in hosts[[0, -1]])
+        inside = network.machine[hosts] >= 0
+        port = "NIC, and inside machines over their links" if inside.any() else "link"
+        return (
+            f"hosts of the pattern are the {len(hosts)} {PLURALS[network.seat_kind]} {first} to {last}, numbered like "
+            f"ranks; a message goes by its route's {port}",
+        )
 
     @property
     def has_own_costs(self) -> bool:
@@ -121,9 +140,9 @@ class TrafficPlan:
         Raises
         ------
         InputError
-            If a host has several links, or a message names none of the hosts.
+            If a message names none of the hosts.
         """
-        n_hosts = len(ways_of(self.network).hosts)
+        n_hosts = len(self.network.endpoints)
         if not isinstance(self.pattern, Messages):
             return messages_of(self.pattern, n_hosts, int(size), self.seed)
         ends = np.concatenate((self.pattern.src, self.pattern.dst))
@@ -134,8 +153,9 @@ class TrafficPlan:
         return self.pattern
 
     def bound(self, size: float, wish: Wish) -> float:
-        """Return the bytes of the busiest host, with the headers of an engine, over its rate, in seconds."""
-        return busiest_host(self.network, self.messages(size), _framing(wish))
+        """Return the bytes of the busiest port, with the headers of an engine, over its rate, in seconds."""
+        messages = self.messages(size)
+        return _bound(self._plan(messages), messages, wish)
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size.
@@ -156,10 +176,11 @@ class TrafficPlan:
             last, before = float((begun + finished).max()), float((earlier + whole).max())
             lost = {"last_s": last - before, "mean_s": float(finished.mean() - whole.mean())}
         framing = _framing(wish)
-        least = alone_on_path(plan, messages, framing) if run is None else alone(self.network, messages, framing)
-        bound = busiest_host(self.network, messages, framing)
+        least = alone_on_path(plan, messages, framing) if run is None else alone(run.laid, messages, framing)
+        bound = _bound(plan, messages, wish)
+        even = busiest_host(plan, messages, framing) if self.has_ports else 0.0
         messages = dataclasses.replace(messages, start=begun)
-        details = Carried(messages, received, finished, received / least, bound, lost, run)
+        details = Carried(messages, received, finished, received / least, bound, even, lost, run)
         n_hosts = len(np.unique((messages.src, messages.dst)))  # each message has two participants of its own
         return Outcome((dataclasses.replace(found, n_ranks=n_hosts),), details=details)
 
@@ -176,6 +197,14 @@ class TrafficPlan:
     def _plan(self, messages: Messages) -> FlowPlan:
         name = "messages" if isinstance(self.pattern, Messages) else self.pattern
         return plan_messages(self.network, messages, name=name, routing=self.routing, seed=self.seed)
+
+
+def _bound(plan: FlowPlan, messages: Messages, wish: Wish) -> float:
+    """Return the bytes of the busiest port over its rate, which what is behind it bounds where packets are sprayed."""
+    network = plan.network
+    if wish.engine == "packet" and not (wish.transport or over_path()).on_path:
+        plan, network, *_ = find_ports(plan, np.ones(len(plan.ends), np.bool_))
+    return busiest_port(plan, network, messages, _framing(wish))
 
 
 def _framing(wish: Wish) -> Framing:

@@ -144,7 +144,8 @@ def test_atp_jobs_that_share_too_few_slots_fall_back_to_the_server_and_stay_exac
     # a fragment that is aggregated reaches the server once, not once for each of the three workers
     per_fragment = tight.tables.jobs.job[0]["bytes_first"]
     assert alone.link_bytes[network.dst == network.endpoints[3]] == 2000 * per_fragment
-    assert 2 * 2000 * per_fragment < tight.results[0].link_bytes[server] < 6 * 2000 * per_fragment
+    of_both = sum(result.link_bytes[server] for result in tight.results)
+    assert 2 * 2000 * per_fragment < of_both < 6 * 2000 * per_fragment
 
 
 def test_atp_names_the_workers_of_a_job_beyond_64() -> None:
@@ -283,3 +284,13 @@ def test_a_repeated_packet_gets_no_sum_that_the_aggregation_unit_has_not_finishe
     assert result.time >= 684 * system.unit_time(16)
     assert (result.counters["retransmissions"] > 0) == (rto < 2e-3)
     assert result.counters["exact"]
+
+
+def test_jobs_of_one_run_have_their_own_bytes() -> None:
+    """Hosts of other jobs see none of a job's packets, and a job by itself has the same bytes."""
+    network, system = star(8), SYSTEMS["switchml_rdma"].build()
+    both = two_jobs(system, network, 100_000)
+    of_hosts = [np.isin(network.dst, network.endpoints[first : first + 3]) for first in (0, 3)]
+    for result, mine, others in zip(both.results, of_hosts, of_hosts[::-1], strict=True):
+        assert (result.link_bytes[mine] > 0).all()
+        assert not result.link_bytes[others].any()

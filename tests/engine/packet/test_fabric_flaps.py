@@ -90,7 +90,7 @@ def test_what_was_queued_and_under_way_is_lost_with_the_cable():
 @pytest.mark.parametrize(
     ("flap", "message"),
     [
-        ("link:h0:leaf0@1us+1us", "is the only link of a host; flap a link between switches"),
+        ("link:h0:leaf0@1us+1us", "is no link between switches, and a sprayed message keeps to the ports of its hosts"),
         ("link:leaf0:spine0@1s+1s", "begins after 1 s, and the run takes"),
         ("link:leaf0:nowhere@1us+1us", "nowhere"),
     ],

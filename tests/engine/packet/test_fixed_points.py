@@ -207,7 +207,7 @@ def test_samples_are_the_links_own_counts():
     assert (np.diff(taken.times) > 0).all()
     assert (np.diff(taken.sent, axis=0) >= 0).all()
     assert (taken.sent[-1] <= run.results[0].link_bytes).all()
-    assert (taken.queued.max(0)[run.ways.links] <= peak).all()
+    assert (taken.queued.max(0)[run.laid.ways.links] <= peak).all()
     assert taken.queued.max() > 0
     for name, counter in (("sent again", "n_resent"), ("trimmed", "n_trimmed"), ("marked", "n_marked")):
         assert (np.diff(taken.counts[name]) >= 0).all()

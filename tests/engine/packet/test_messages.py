@@ -22,6 +22,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.links.fabric import ROCE, Fabric, usual_queues
 from commsim.engine.packet.packet_state import PS
+from commsim.engine.packet.run_state import COMPLETE, SENT, STARTED
 from commsim.engine.packet.transports.spraying import over_path
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -70,8 +71,8 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
             more += round(recv_overhead * 1e12) if k == n_packets - 1 and hop == len(speeds) - 1 else 0
             free[hop] = max(at, free[hop]) + more + int(size * (1e12 / speed) + 0.5)
             at = free[hop] + 10**6
-    assert int(run.tables.fabric.message["done"][0]) == at
-    assert int(run.tables.fabric.message["sent"][0]) == free[0]
+    assert int(run.tables.fabric.times[COMPLETE][0]) == at
+    assert int(run.tables.fabric.times[SENT][0]) == free[0]
     if not recv_overhead and n_bytes and len(set(speeds)) == 1:
         serial = int(4178 * 1e12 / speeds[0] + 0.5)
         hops, last = len(speeds), int(sizes[-1] * (1e12 / speeds[0]) + 0.5)
@@ -96,16 +97,16 @@ def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
     fabric = Fabric(buffer=buffer, loss=loss, loss_burst=burst, ecn_min=8e3, ecn_max=16e3)
     run = play(planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed)
     tables, state = run.tables, run.tables.fabric.state
-    assert (tables.fabric.message["done"] >= tables.fabric.message["sent"]).all()
-    assert (tables.fabric.message["sent"] >= tables.fabric.message["start"]).all()
-    assert (tables.fabric.message["start"] >= 0).all()
+    assert (tables.fabric.times[COMPLETE] >= tables.fabric.times[SENT]).all()
+    assert (tables.fabric.times[SENT] >= tables.fabric.times[STARTED]).all()
+    assert (tables.fabric.times[STARTED] >= 0).all()
     counters = run.results[0].counters
     assert tables.fabric.link["n_dropped"].sum() == counters["drops_loss"] + counters["drops_full"]
     # every packet is in one place: free, in a queue, being sent, or on a link
     assert len(tables.fabric.packet) - state["n_free"] == len(listed(tables.fabric))
     # data that hosts made: all packets once, and what was repeated
-    message, crosses = tables.fabric.message, ~tables.fabric.flow["local"]
-    made = (message["end"] - message["first"])[crosses[message["flow"]]].sum()
+    flow = tables.fabric.flow
+    made = flow["n_packets"][~flow["local"]].sum()
     assert state["n_sent"] == made + counters["retransmissions"]
     if loss == 0 and not np.isfinite(buffer):
         assert counters["retransmissions"] == 0
@@ -174,7 +175,7 @@ def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were
         p.copy(order, src=dst, dst=(dst + 1) % 4, channel=order)
         network = star(4, RATE, 1e-6)
         run = play(plan_flows(network, [Job(p.build(), place(network, 4))]), 6e5, transport=transport)
-        done = run.tables.fabric.message["done"]
+        done = run.tables.fabric.times[COMPLETE]
         return [int(done[order.index(k)]) for k in range(6)]
 
     assert times(list(order)) == times(list(range(6)))
@@ -188,8 +189,8 @@ def test_what_stays_on_a_node_takes_no_time_and_late_ranks_are_waited_for() -> N
     p.copy(0, src=2, dst=1)
     plan = plan_flows(network, [Job(p.build(), Placement([0, 1, 0]))])
     run = play(plan, 1000, starts=[0.0, 9e-6, 5e-6])
-    assert run.tables.fabric.message["done"][0] == 5 * 10**6
-    assert run.tables.fabric.message["start"].tolist() == [5 * 10**6, 9 * 10**6]
+    assert run.tables.fabric.times[COMPLETE][0] == 5 * 10**6
+    assert run.tables.fabric.times[STARTED].tolist() == [5 * 10**6, 9 * 10**6]
     assert run.results[0].time_from_last_start == pytest.approx(2e-6 + 2 * 1082 / RATE)
 
 
@@ -319,7 +320,6 @@ def test_every_transfer_starts_and_ends_when_the_oracle_says(
     run = play(plan, sizes, transport=transport, framing=Framing(payload, header), starts=starts)
     oracle = Simulation(network, max(window, ack_every), ack_every, ack_size, payload, header)
     oracle.add(case.jobs, sizes, starts, routing=case.routing, seed=case.seed)
-    message = run.tables.fabric.message
-    ours = np.stack([message[field] for field in ("start", "sent", "done")], axis=1)
+    ours = run.tables.fabric.times.T
     assert ours.tolist() == [list(times) for times in oracle.play()]
-    assert run.times.done.tolist() == (message["done"] / PS).tolist()
+    assert run.times.done.tolist() == (ours[:, COMPLETE] / PS).tolist()

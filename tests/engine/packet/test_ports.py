@@ -6,19 +6,26 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import GPU, HOST, NIC, Network
-from commsim.core.placement import place
+from commsim.core.placement import Placement, place
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.packet.messages import run_packets
-from commsim.engine.packet.transports.spraying import Spraying
+from commsim.engine.packet.messages import run_beside, run_packets, simulate_aggregation
+from commsim.engine.packet.transports.spraying import Spraying, over_path
 from commsim.engine.packet.transports.transports import TRANSPORTS
+from commsim.engine.traffic.host_messages import plan_messages, run_messages
+from commsim.engine.traffic.patterns import Messages, all_to_all, incast, permutation
+from commsim.engine.traffic.slowdown import alone, busiest_host, busiest_port
 from commsim.routing.flaps import Flap, Flaps
+from commsim.scenario.aggregation_jobs import aggregation_job
 from commsim.scenario.inputs import load_network
+from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
 from topologies.torus import torus
 
 RATE, LATENCY = 50e9, 500e-9
+PACKETS = Framing(4096, 64)
 PLAIN = leaf_spine(4, 4, 4, bandwidth=RATE, latency=LATENCY)
 DGX = "dgx-h100@leaf_spine:machines=2,n_leaves=4,n_spines=2,hosts_per_leaf=4"
 
@@ -143,3 +150,126 @@ def test_networks_without_switches_between_hosts_are_refused():
         played(torus((4,)), "ring_all_reduce", Spraying())
     with pytest.raises(InputError, match="and those between h1 and h2 go another way"):
         played(load_network("bcube:n=2,k=1"), "direct_all_to_all", Spraying())
+
+
+@pytest.mark.parametrize("pattern", [permutation, incast, all_to_all])
+def test_a_pattern_between_gpus_is_one_between_hosts_with_their_latency(pattern):
+    machines, hosts = with_gpus(PLAIN, 0.5 * RATE, 200e-9), with_hosts(PLAIN, 0.5 * RATE, LATENCY + 200e-9)
+    sent = pattern(16, 300_003)
+    ours, theirs = (run_messages(network, sent, Spraying("nscc")) for network in (machines, hosts))
+    np.testing.assert_array_equal(ours.received, theirs.received)
+    np.testing.assert_array_equal(ours.finished, theirs.finished)
+    assert ours.counters == theirs.counters
+    np.testing.assert_array_equal(*(alone(run.laid, sent, PACKETS) for run in (ours, theirs)))
+    bounds = [busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) for run in (ours, theirs)]
+    assert bounds[0] == bounds[1] < ours.received.max()
+
+
+PORTED = (DGX, "multi_plane:n_planes=4,n_leaves=2,n_spines=2,hosts_per_leaf=4", "rail_optimized:n_hosts=2",
+          "dual_tor:n_racks=2,n_spines=2,hosts_per_rack=4")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PORTED)
+@pytest.mark.parametrize("how", [Spraying("nscc"), Spraying("rccc", "oblivious")], ids=["nscc", "rccc"])
+def test_a_window_of_all_to_all_gets_to_each_of_the_ranks_seats_once(name, how):
+    network = load_network(name)
+    n = len(network.endpoints)
+    sent = all_to_all(n, 50_000, window=3)
+    run = run_messages(network, sent, how)
+    wire = PACKETS.on_wire(sent.nbytes)
+    np.testing.assert_array_equal(run.times.bytes_on_wire, wire)
+    carried, seats = run.results[0].link_bytes, np.isin(network.dst, network.endpoints)
+    came = np.bincount(network.dst[seats], carried[seats], minlength=network.n_nodes)[network.endpoints]
+    data = (n - 1) * wire[0]
+    assert (data <= came).all()
+    assert (came < 1.2 * data).all()  # with what is sent again, and answers
+    # a message that waits begins when the one that it waits for is complete
+    assert (run.received >= alone(run.laid, sent, PACKETS) * (1 - 1e-9)).all()
+    assert busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) <= run.times.done.max()
+
+
+def test_the_busiest_port_is_the_one_that_the_routes_of_most_bytes_choose():
+    network = load_network("multi_plane:n_planes=4,n_leaves=2,n_spines=2,hosts_per_leaf=4")
+    sent = all_to_all(8, 4096)
+    plan = plan_messages(network, sent)
+    per_port = np.bincount(plan.routes.link[plan.routes.first[:-1]], minlength=network.n_links)
+    per_port += np.bincount(plan.routes.link[plan.routes.first[1:] - 1], minlength=network.n_links)
+    assert 2 < per_port.max() < 7  # messages of a host have several planes, and some meet
+    bound = busiest_port(plan, network, sent, Framing(4096, 0))
+    assert bound == pytest.approx(per_port.max() * 4096 / network.bandwidth[0])
+    # 7 messages of a host over its 4 ports
+    assert busiest_host(plan, sent, Framing(4096, 0)) == pytest.approx(7 / 4 * 4096 / network.bandwidth[0])
+
+
+def test_a_machine_has_the_rate_of_all_its_ports():
+    network = load_network(DGX)
+    sent = all_to_all(16, 4096)
+    rate = network.bandwidth[[network.nodes[i].startswith("leaf") for i in network.dst]][0]
+    # each of 8 GPUs sends to 8 of the other machine
+    found = busiest_host(plan_messages(network, sent), sent, Framing(4096, 0))
+    assert found == pytest.approx(64 * 4096 / (8 * rate))
+
+
+def test_a_message_inside_a_machine_takes_no_port():
+    network = load_network(DGX)
+    sent = Messages(np.array([0]), np.array([3]), np.array([1_000_000]), np.zeros(1))
+    run = run_messages(network, sent, Spraying("nscc"))
+    fabric = np.array([node.startswith(("leaf", "spine")) for node in network.nodes])
+    assert run.results[0].link_bytes[fabric[network.src] | fabric[network.dst]].sum() == 0
+    assert 1 <= run.received[0] / alone(run.laid, sent, PACKETS)[0] < 1.02
+    assert busiest_port(run.laid.plan, run.laid.network, sent, PACKETS) < run.received[0]
+
+
+def beside(network, system, how, start):
+    """A job of a switch system, and a ring on the same ranks' seats that begins then."""
+    seats = network.endpoints[[0, 3, 8, 9]]
+    job = aggregation_job(system, network, seats.tolist(), 100_000)
+    schedule = COLLECTIVES["ring_all_reduce"].build(4)
+    plan = plan_flows(network, [Job(schedule, Placement(seats))])
+    return job, plan, run_beside(plan, 1e6, [job], how, starts=start)
+
+
+MIXED = (with_gpus(PLAIN, 4 * RATE, 200e-9), load_network("dual_tor:n_racks=4,n_spines=2,hosts_per_rack=4"),
+         load_network("multi_plane:n_planes=4,n_leaves=4,n_spines=2,hosts_per_leaf=4"))  # fmt: skip
+
+
+@pytest.mark.parametrize("network", MIXED, ids=["machines", "dual_tor", "multi_plane"])
+@pytest.mark.parametrize("system", ["switchml_rdma", "atp", "sharp"])
+def test_a_switch_system_beside_sprayed_messages_adds_exactly_and_has_its_own_latency_once(network, system):
+    one, how = SYSTEMS[system].build(), Spraying("nscc", queue=1e9, ecn=(0, 0))
+    job, plan, run = beside(network, one, how, 0.0)
+    assert run.results[1].counters["exact"] == 1
+    alone_of_job = simulate_aggregation(network, [job]).results[0]
+    # until the ring begins, the switch system has the network to itself: latencies inside machines count once
+    _, _, later = beside(network, one, how, 10 * alone_of_job.time)
+    assert later.results[1].time == alone_of_job.time <= run.results[1].time
+    np.testing.assert_array_equal(later.results[1].link_bytes, alone_of_job.link_bytes)
+    (ring,) = run_packets(plan, 1e6, how).results
+    assert later.results[0].time_from_last_start == pytest.approx(ring.time, rel=1e-6)
+    np.testing.assert_array_equal(later.results[0].link_bytes, ring.link_bytes)
+
+
+@pytest.mark.parametrize("name", [DGX, "rail_optimized:n_hosts=2"])
+def test_a_switch_system_of_machines_adds_exactly_beside_sprayed_messages(name):
+    """Buses of these machines are slower than their ports, and bound these beside sprayed messages."""
+    network = load_network(name)
+    for system in ("switchml_rdma", "netreduce", "atp"):
+        job, _, run = beside(network, SYSTEMS[system].build(), Spraying("nscc"), 0.0)
+        assert run.results[1].counters["exact"] == 1
+        alone_of_job = simulate_aggregation(network, [job]).results[0]
+        np.testing.assert_array_equal(run.results[1].link_bytes > 0, alone_of_job.link_bytes > 0)
+
+
+def test_messages_that_keep_to_paths_beside_sprayed_ones_have_their_latency_once():
+    network = with_gpus(PLAIN, 4 * RATE, 200e-9)
+    schedule = COLLECTIVES["ring_all_reduce"].build(4)
+    nodes = network.endpoints[[0, 3, 8, 9]]
+    jobs = [Job(schedule, Placement(nodes), number=7), Job(schedule, Placement(nodes), number=8)]
+    plan = plan_flows(network, jobs)
+    window = over_path("window")
+    by_job = [window, Spraying("nscc")]
+    late = np.repeat([0.0, 1.0], 4)
+    run = run_packets(plan, 1e6, Spraying("nscc"), starts=late, by_job=by_job)
+    first = run_packets(plan_flows(network, jobs[:1]), 1e6, window).results[0]
+    assert run.results[0].time == first.time
+    np.testing.assert_array_equal(run.results[0].link_bytes, first.link_bytes)

@@ -14,6 +14,7 @@ from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.packet.links.fabric import Fabric
+from commsim.engine.packet.run_state import COMPLETE
 from topologies.star import star
 
 RATE = 12.5e9
@@ -86,7 +87,7 @@ def test_whatever_is_lost_each_node_adds_everything_once_and_in_order(
     plan = planned(collective, 4, gamma=gamma, recv_overhead=recv_overhead)
     run = play(plan, 4e5, transport=transport, fabric=Fabric(loss=loss), seed=seed)
     flows = run.tables.fabric
-    done = flows.message["done"]
+    done = flows.times[COMPLETE]
     for f, receiver in enumerate(flows.receiver):
         of_flow = done[flows.queue[slice(receiver["end"] - (plan.connection_of == f).sum(), receiver["end"])]]
         assert (np.diff(of_flow) >= 0).all()

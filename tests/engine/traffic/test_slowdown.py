@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from commsim.core.cost import Framing
 from commsim.engine.packet.transports.spraying import Spraying
-from commsim.engine.traffic.host_messages import run_messages
+from commsim.engine.traffic.host_messages import plan_messages, run_messages
 from commsim.engine.traffic.patterns import Messages, incast, permutation
-from commsim.engine.traffic.slowdown import alone, busiest_host, cumulative
+from commsim.engine.traffic.slowdown import alone, busiest_port, cumulative
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -23,7 +23,12 @@ PACKETS = Framing(4096, 64)
 
 
 def slowdowns(network, sent, spraying):
-    return run_messages(network, sent, spraying).received / alone(network, sent, PACKETS)
+    run = run_messages(network, sent, spraying)
+    return run.received / alone(run.laid, sent, PACKETS)
+
+
+def bound(network, sent, framing):
+    return busiest_port(plan_messages(network, sent), network, sent, framing)
 
 
 def one(src, dst, size):
@@ -36,8 +41,9 @@ def test_a_message_of_one_packet_is_stored_and_forwarded_at_each_link(to):
     hops = {1: 2, 2: 4, 15: 6}[to]
     spraying = Spraying("nscc", "mixed")
     expected = hops * (1e-6 + (1000 + spraying.header) / RATE)
-    assert alone(network, one(0, to, 1000), PACKETS)[0] == pytest.approx(expected)
-    assert slowdowns(network, one(0, to, 1000), spraying)[0] == pytest.approx(1.0)
+    run = run_messages(network, one(0, to, 1000), spraying)
+    assert alone(run.laid, one(0, to, 1000), PACKETS)[0] == pytest.approx(expected)
+    assert run.received[0] == pytest.approx(expected)
 
 
 @settings(max_examples=20, deadline=None)
@@ -73,6 +79,6 @@ def test_the_busiest_host_is_the_one_that_needs_longest_at_its_own_rate():
     network = dataclasses.replace(network, bandwidth=rate)
     bare = Framing(4096, 0)
     sent = Messages(np.array([0, 2, 1]), np.array([1, 1, 0]), np.array([4096, 3 * 4096, 4096]), np.zeros(3))
-    assert busiest_host(network, sent, bare) == pytest.approx(6 * 4096 / RATE)  # host 2 sends 3 at half the rate
-    assert busiest_host(network, one(0, 3, 4096), bare) == pytest.approx(8 * 4096 / RATE)
-    assert busiest_host(network, one(3, 0, 4096), bare) == pytest.approx(4096 / RATE)
+    assert bound(network, sent, bare) == pytest.approx(6 * 4096 / RATE)  # host 2 sends 3 at half the rate
+    assert bound(network, one(0, 3, 4096), bare) == pytest.approx(8 * 4096 / RATE)
+    assert bound(network, one(3, 0, 4096), bare) == pytest.approx(4096 / RATE)

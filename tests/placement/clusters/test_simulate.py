@@ -92,9 +92,9 @@ def test_gpus_that_are_used_less_than_the_load_suggests_are_explained(replay):
     _, fills = replay("fifo", [replay.job("a", 4, 100.0), replay.job("b", 28, 100.0, submit=90.0)])
     assert unfilled([full]) == []
     (said,) = unfilled([full, tail])
-    assert said.startswith("gpus_used is 32% (fifo), the load of the trace 3.89: 100% are used while jobs come")
-    assert said.endswith("h; then only the last jobs run, which takes a smaller part of a longer trace")
-    assert "50% are used while jobs come" in unfilled([waits])[0]
+    assert said.startswith("gpus_used is 32% (fifo), the load of the trace 3.89: 100% are used while jobs arrive")
+    assert said.endswith("h; then only the last jobs run, which is a smaller fraction of a longer trace")
+    assert "50% are used while jobs arrive" in unfilled([waits])[0]
     assert "jobs wait until enough GPUs are free at once" in unfilled([waits])[0]
     assert "the cluster still fills up" in unfilled([fills])[0]
 

@@ -1,11 +1,14 @@
 """Costs of messages, from ranks whose network is a formula."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.real.testbed import calibration
+from commsim.real.testbed import calibration, measure
 from commsim.real.testbed.cable_shape import FRAME
 from commsim.real.testbed.calibration import Costs, calibrate
 from commsim.real.testbed.layout import lay_out
@@ -46,6 +49,28 @@ def test_what_is_found_predicts_collectives_that_it_has_not_seen(costs, collecti
     for size in (1 << 16, 1 << 20, 1 << 22):
         real, predicted = (one.run(collective, size, iterations=1)["samples"][0] for one in (ranks, found))
         assert predicted == pytest.approx(real, rel=0.01)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Take away what other processes of this machine do meanwhile."""
+    monkeypatch.setattr(measure, "FOREIGN", math.inf)
+
+
+def test_a_calibration_that_wanted_processors_is_repeated(alone):
+    slow, sound = Formula(Costs(0.0, 2e-5, 0.65)), Formula(COSTS[1])
+    runs = itertools.count()
+    ranks = Formula(COSTS[1])
+    # Two kinds of trains of two lengths each, then exchanges: the first calibration is the slow one.
+    per_calibration = 2 + 2 * len(calibration.TRAIN_SIZES) + len(calibration.EXCHANGE_SIZES)
+    ranks.run = lambda *args, **kw: (slow if next(runs) < per_calibration else sound).run(*args, **kw)
+    found = calibrate(ranks)
+    assert not found.disturbed
+    assert found.efficiency == pytest.approx(0.985, rel=4e-3)
+
+
+def test_a_calibration_that_never_has_processors_says_so(alone):
+    assert "65% of the links' rate" in calibrate(Formula(Costs(0.0, 2e-5, 0.65))).disturbed
 
 
 def test_costs_are_never_negative_though_the_times_are_too_short():

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.aggregated.traffic_state import Jobs
 from commsim.engine.packet.links.link_tables import COUNTERS
-from commsim.engine.packet.packet_state import Row, Rows
+from commsim.engine.packet.packet_state import Row
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
@@ -38,26 +37,24 @@ class Ran(NamedTuple):
         Counters, of all that was sent.
     jobs : Jobs
         Tables of the jobs.
-    link : Rows
-        Links in the network's order, with ``n_bytes`` and ``peak``.
+    link_bytes : list of float64[n_links], bytes
+        Bytes that each job put on links.
+    peak : float, bytes
+        Most that was in a queue.
     """
 
     state: Row
     jobs: Jobs
-    link: Rows
+    link_bytes: list[NDArray[np.float64]]
+    peak: float
 
 
 def aggregation_results(
-    network: Network,
-    ran: Ran,
-    jobs: Sequence[AggregationJob],
-    cpu: float,
-    payload: Payload | None = None,
-    seed: int | None = 0,
+    ran: Ran, jobs: Sequence[AggregationJob], cpu: float, payload: Payload | None = None, seed: int | None = 0
 ) -> tuple[Result, ...]:
     """Return the results of a run that is over; real tensors are summed unless `seed` is None."""
     sums: list[dict[str, float]] = [{}] * len(jobs) if seed is None else _sums(ran, jobs, payload, seed)
-    return tuple(_result(network, ran, job, j, cpu, sums[j]) for j, job in enumerate(jobs))
+    return tuple(_result(ran, job, j, cpu, sums[j]) for j, job in enumerate(jobs))
 
 
 def packets_at_once(tables: Jobs, jobs: Sequence[AggregationJob]) -> int:
@@ -193,14 +190,14 @@ def _counted(sums: Replay, workers: slice) -> dict[str, float]:
     }
 
 
-def _result(network: Network, ran: Ran, job: AggregationJob, j: int, cpu: float, sums: dict[str, float]) -> Result:
-    state, row, link = ran.state, ran.jobs.job[j], ran.link[: network.n_links]
+def _result(ran: Ran, job: AggregationJob, j: int, cpu: float, sums: dict[str, float]) -> Result:
+    state, row = ran.state, ran.jobs.job[j]
     workers = ran.jobs.worker[row["worker"] : row["worker"] + row["n_workers"]]
     counters = {
         "retransmissions": workers["n_resent"].sum(),
         "drops": state["drops_loss"] + state["drops_full"],
         **{name: state[name] for name in (*COUNTERS, "collisions", "events", "packet_hops")},
-        "peak_queue_bytes": link["peak"].max(),
+        "peak_queue_bytes": ran.peak,
         "cpu_s": cpu,
     }
-    return job.result("packet", workers["finished"], link["n_bytes"].astype(np.float64), counters | sums)
+    return job.result("packet", workers["finished"], ran.link_bytes[j], counters | sums)

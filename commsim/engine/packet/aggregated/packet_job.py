@@ -226,7 +226,7 @@ class AggregationJob:
             Bytes that each link carried.
         counters : mapping of str to float
             Those of the engine. Added are elements, elements per second and, where there is a server, `server_bytes`:
-            what came to its host, headers and repeated packets included, from all jobs of the run.
+            what came to its host, headers and repeated packets included.
         """
         starts, end, host = self.starts_ps(), int(finished.max()), self.system.host_latency
         time_s, from_last = ((end - int(start)) / PS + host for start in (starts.min(), starts.max()))

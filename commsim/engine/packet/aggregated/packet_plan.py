@@ -36,14 +36,15 @@ class Draft:
         Link in the other direction of each link that has one.
     first_stream, first_hop : int
         Numbers of streams, and of places in the table of routes, that flows have.
-    priority : int
-        Rank of the job whose streams are being added.
+    job_number, priority : int
+        Number of the job whose streams are being added, among all, and its rank.
     """
 
     n_links: int
     reverse: dict[int, int]
     first_stream: int
     first_hop: int
+    job_number: int = 0
     priority: int = 0
     route: list[int] = field(default_factory=list)
     stream: list[tuple[int, ...]] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Draft:
     def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
         """Add a stream of packets over these links, and return its number."""
         begin = self.first_hop + len(self.route)
-        self.stream.append((begin, begin + len(links), target, owner, child, self.priority))
+        self.stream.append((begin, begin + len(links), target, owner, child, self.priority, self.job_number))
         self.route += links
         return self.n_streams - 1
 
@@ -135,7 +136,7 @@ def aggregation_rows(
         draft.reverse = reverse_links(network)
     for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
-        draft.priority = int(rank)
+        draft.job_number, draft.priority = laid.work.n_jobs + number, int(rank)
         _add_job(draft, number, job)
     return _tables(draft)
 

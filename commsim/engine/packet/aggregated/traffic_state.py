@@ -131,11 +131,7 @@ RECEIVER_ROW = np.dtype(
 
 MESSAGE_ROW = np.dtype(
     [
-        ("start", np.int64),  # ps; -1 before
-        ("sent", np.int64),
-        ("done", np.int64),
-        ("first", np.int32),  # packets of its flow
-        ("end", np.int32),
+        ("end", np.int32),  # of its packets, which begin where those of the message before it on its flow end
         ("flow", np.int32),
         ("waiting", np.int32),  # messages that are not yet sent, or complete
         ("last_size", np.int32),  # bytes of its last packet on the wire

@@ -16,6 +16,7 @@ from commsim.routing.routing import Routes
 
 Floats = NDArray[np.float64]
 
+PIECE = 1 << 18  # messages that are cut into packets at once
 MAX_RATIO = 1024  # of weights: every packet waits for as many of the heaviest flow
 
 
@@ -77,7 +78,7 @@ def path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floa
 def message_table(
     plan: FlowPlan, n_bytes: Floats, payload: NDArray[np.int64], header: NDArray[np.int64]
 ) -> NDArray[np.void]:
-    """Lay out the messages of a plan, of so many bytes each, cut into packets of so much payload with a header.
+    """Lay out the messages of a plan, of so many bytes each, cut into packets with each flow's payload and header.
 
     Returns
     -------
@@ -88,12 +89,14 @@ def message_table(
     InputError
         If a flow has too many packets.
     """
-    whole = np.ceil(n_bytes * (1 - 1e-12)).astype(np.int64)
-    n_packets = np.maximum(1, -(-whole // payload))
-    message: NDArray[np.void] = zeros_on_lines(len(whole), m.MESSAGE_ROW)
-    message["start"] = message["sent"] = message["done"] = -1
+    message: NDArray[np.void] = zeros_on_lines(len(n_bytes), m.MESSAGE_ROW)
     message["flow"], message["waiting"] = plan.connection_of, plan.waiting
-    message["last_size"] = whole - (n_packets - 1) * payload + header
+    n_packets = np.empty(len(n_bytes), np.int64)
+    for at in range(0, len(n_bytes), PIECE):
+        piece = slice(at, at + PIECE)
+        of, whole = plan.connection_of[piece], np.ceil(n_bytes[piece] * (1 - 1e-12)).astype(np.int64)
+        n_packets[piece] = np.maximum(1, -(-whole // payload[of]))
+        message["last_size"][piece] = whole - (n_packets[piece] - 1) * payload[of] + header[of]
     end = np.cumsum(n_packets[plan.queue])
     count = np.bincount(plan.connection_of, minlength=len(plan.ends))
     before = np.concatenate((np.zeros(1, np.int64), end))[np.cumsum(count) - count]
@@ -101,5 +104,4 @@ def message_table(
     if end.max(initial=0) > np.iinfo(np.int32).max:
         raise InputError(f"a flow of {end.max()} packets has more than 2^31 - 1; simulate a smaller size")
     message["end"][plan.queue] = end
-    message["first"] = message["end"] - n_packets
     return message

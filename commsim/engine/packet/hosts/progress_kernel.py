@@ -7,7 +7,7 @@ from commsim.engine.packet.hosts.sender_kernel import arm, get_ready, give_up, r
 from commsim.engine.packet.kinds import ADDED, GO, RCCC, TIMEOUT
 from commsim.engine.packet.packet_state import NEVER
 from commsim.engine.packet.rule_kernel import rules_for
-from commsim.engine.packet.run_state import Fabric
+from commsim.engine.packet.run_state import COMPLETE, SENT, STARTED, Fabric
 
 
 @njit_norefcount
@@ -47,7 +47,7 @@ def on_added(fabric: Fabric, f: int, now: int) -> None:
     _complete(fabric, f, now)
     receiver = fabric.receiver[f]
     if receiver["complete"] < receiver["message"]:
-        arm(fabric, f, ADDED, fabric.message[fabric.queue[receiver["complete"]]]["done"])
+        arm(fabric, f, ADDED, fabric.times[COMPLETE, fabric.queue[receiver["complete"]]])
 
 
 @njit_norefcount
@@ -64,11 +64,12 @@ def _begin(fabric: Fabric, f: int, now: int) -> bool:
     flow = fabric.flow[f]
     if flow["message"] == flow["end"] or now < flow["ready"]:
         return False
-    message = fabric.message[fabric.queue[flow["message"]]]
-    if message["start"] >= 0 or message["waiting"] > 0:
+    number = fabric.queue[flow["message"]]
+    message = fabric.message[number]
+    if fabric.times[STARTED, number] >= 0 or message["waiting"] > 0:
         return False
-    message["start"] = now
-    flow["first"], flow["limit"] = message["first"], message["end"]
+    fabric.times[STARTED, number] = now
+    flow["first"], flow["limit"] = flow["limit"], message["end"]
     flow["last_size"] = message["last_size"]
     return True
 
@@ -78,7 +79,7 @@ def _note_sent(fabric: Fabric, f: int, now: int) -> int:
     """Note that the last packet of a flow's message has first left its host; return the number of the message."""
     flow = fabric.flow[f]
     number = fabric.queue[flow["message"]]
-    fabric.message[number]["sent"] = now
+    fabric.times[SENT, number] = now
     flow["message"] += 1
     return int(number)
 
@@ -121,8 +122,8 @@ def _take(fabric: Fabric, f: int, now: int) -> None:
             then = max(now, fabric.adder_free[receiver["node"]]) + fabric.adding[number]
             fabric.adder_free[receiver["node"]] = then
         if receiver["complete"] < place:
-            then = max(then, fabric.message[fabric.queue[place - 1]]["done"])
-    fabric.message[number]["done"] = then
+            then = max(then, fabric.times[COMPLETE, fabric.queue[place - 1]])
+    fabric.times[COMPLETE, number] = then
     receiver["message"], receiver["boundary"] = place + 1, NEVER
     if receiver["message"] < receiver["end"]:
         receiver["boundary"] = fabric.message[fabric.queue[receiver["message"]]]["end"]
@@ -146,7 +147,7 @@ def _complete(fabric: Fabric, f: int, now: int) -> None:
 def _pass_local(fabric: Fabric, f: int, now: int) -> None:
     """Deliver the messages that can begin, of a flow whose ends are one host, which cross no link."""
     flow = fabric.flow[f]
-    while flow["message"] < flow["end"] and fabric.message[fabric.queue[flow["message"]]]["start"] >= 0:
+    while flow["message"] < flow["end"] and fabric.times[STARTED, fabric.queue[flow["message"]]] >= 0:
         number = _note_sent(fabric, f, now)
         end = fabric.message[number]["end"]  # that of the flow is the next message's if that one waited for this one
         flow["highest"] = flow["acknowledged"] = flow["expected"] = end

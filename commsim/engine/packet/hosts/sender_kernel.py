@@ -49,8 +49,9 @@ def ends_message(fabric: Fabric, f: int, number: int) -> bool:
 def _message_of(fabric: Fabric, f: int, number: int) -> int:
     """Return whose packet this is: of the message that has begun, or of one before it."""
     flow = fabric.flow[f]
+    begin = fabric.flow[f - 1]["end"] if f > 0 else 0
     place = min(flow["message"], flow["end"] - 1)
-    while number < fabric.message[fabric.queue[place]]["first"]:
+    while place > begin and number < fabric.message[fabric.queue[place - 1]]["end"]:
         place -= 1
     return int(fabric.queue[place])
 

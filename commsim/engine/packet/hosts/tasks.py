@@ -50,7 +50,6 @@ def with_tasks(work: Work, tasks: Tasks) -> Work:
     n_flows, n_messages, numbers = len(work.flow), len(work.message), np.arange(len(tasks.duration))
     message = np.concatenate((work.message, np.zeros(len(numbers), MESSAGE_ROW)))
     rows = message[n_messages:]
-    rows["start"] = rows["sent"] = rows["done"] = -1
     rows["flow"], rows["end"] = n_flows + numbers, 1
     message["waiting"] += np.bincount(tasks.after, minlength=len(message)).astype(np.int32)
     flow = np.concatenate((work.flow, np.zeros(len(numbers), FLOW_ROW)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import FORWARDING, Network
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.packet.aggregated.traffic_state import MESSAGE_ROW, RECEIVER_ROW
 from commsim.engine.packet.hosts.message_plan import adding_times, message_table, path_packets, routes_back, turns_of
-from commsim.engine.packet.links.ports import Legs, Ported, find_ports, has_ports
+from commsim.engine.packet.links.ports import Legs, find_ports, rows_of_paths
 from commsim.engine.packet.links.ways import Ways, ways_of, ways_of_paths
 from commsim.engine.packet.packet_state import LONGEST, PS, Rows, zeros_on_lines
 from commsim.engine.packet.run_state import FLOW_ROW
@@ -24,6 +25,7 @@ from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
 Rule = NDArray[np.uint8]
+Places = Callable[[NDArray[np.int64], NDArray[np.int32]], Ints]
 Successors = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
@@ -66,7 +68,7 @@ class Layout(NamedTuple):
     Parameters
     ----------
     network : Network
-        Network of the run; where packets are sprayed from port to port, with what lies behind the ports.
+        Network of the run; where packets are sprayed, its ports have the latency and rate of what lies behind them.
     plan : FlowPlan, optional
         What runs where; none for jobs that switches aggregate alone.
     work : Work
@@ -76,7 +78,7 @@ class Layout(NamedTuple):
     hows : tuple of Spraying
         How messages are sent; a flow's `rule` is a place here.
     legs : (int64[n], intp[n]), optional
-        Links inside machines, and the flow that takes each, of messages that are sprayed from port to port.
+        Links inside machines, and the flow that takes each, of messages that are sprayed.
     """
 
     network: Network
@@ -85,6 +87,11 @@ class Layout(NamedTuple):
     ways: Ways
     hows: tuple[Spraying, ...]
     legs: Legs | None = None
+
+    def rows(self, count: NDArray[np.integer], link: NDArray[np.integer]) -> Ints:
+        """Return the rows of the links of paths, as :func:`commsim.engine.packet.links.ports.rows_of_paths` does."""
+        network = self.network if self.plan is None else self.plan.network
+        return rows_of_paths(network, self.network, self.ways, count, link)
 
 
 def nothing_sent(network: Network, how: Spraying) -> Layout:
@@ -109,7 +116,7 @@ def lay_out(
 ) -> Layout:
     """Lay out the transfers of a plan: each waits for those before it on its connection, and for its data.
 
-    Sprayed messages go from host to host or, where hosts have several links or machines have parts, from port to port.
+    Sprayed messages go from port to port: a host with one link has one.
 
     Parameters
     ----------
@@ -126,7 +133,7 @@ def lay_out(
     ranks : int64[n]
         Ranks of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
     beside : bool
-        Whether switches aggregate other jobs: these know hosts, not ports.
+        Whether switches aggregate other jobs.
 
     Raises
     ------
@@ -135,34 +142,33 @@ def lay_out(
     """
     if starts.max(initial=0.0) > LONGEST:
         raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
-    sprays, ported = _sprays(hows, rule), None
-    some_spray, all_spray = sprays.any(), sprays.all()
-    if some_spray and all_spray and not beside and has_ports(plan.network):
-        ported, hows, rule = _from_ports(plan, hows, rule)
-        plan, sprays = ported.plan, _sprays(hows, rule)
-    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])
-    routes = () if sprays.all() else (plan.routes, routes_back(plan))
-    if ported is not None:
-        ways, (src, dst) = ported.ways, (ported.src, ported.dst)
-    elif some_spray:
-        ways = ways_of(plan.network)
-        src, dst = _hosts(plan, ways, nodes[plan.ends])
-    else:
-        ways = ways_of_paths(plan.network, *routes, ends=nodes)
-        src, dst = np.full((2, len(rule)), -1, np.int32)
-    if some_spray:
+    sprays, nodes = _sprays(hows, rule), np.concatenate([job.placement.nodes for job in plan.jobs])
+    network, legs, (src, dst) = plan.network, None, np.full((2, len(rule)), -1, np.int32)
+    if not sprays.all() and (plan.routes.share != 1).any():
+        raise InputError(
+            f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
+            "or a balancing, sprays packets"
+        )
+    if sprays.any():
+        _check_ends(plan, nodes)
+        plan, network, ways, src, dst, legs = find_ports(plan, sprays, beside=beside)
+        hows, rule = _with_path_inside(hows, rule, sprays & (src < 0))
+        sprays = _sprays(hows, rule)
         _check_sprayed(plan, sprays)
+    routes = () if sprays.all() else (plan.routes, routes_back(plan))
+    if legs is None:
+        ways = ways_of_paths(network, *routes, ends=nodes)
     flow = zeros_on_lines(len(rule), FLOW_ROW)
     flow["src"], flow["dst"], flow["rule"], flow["turns"] = src, dst, rule, 1
     flow["local"], flow["job"] = src == dst, plan.job_of_connection
     flow["ready"] = np.round(starts[plan.ends].max(axis=1, initial=0.0) * PS)
     flow["rank"] = ranks[plan.job_of_connection]
     if routes:
-        _keep_to_paths(flow, ~sprays, plan, routes, ways, hows)
+        _keep_to_paths(flow, ~sprays, plan, routes, functools.partial(rows_of_paths, plan.network, network, ways), hows)
     if ranks.any():  # what goes first has its next packet waiting when one leaves, or others get every second turn
         flow["turns"] *= np.where(sprays, 1, 2).astype(np.int16)
     payload, header = (np.array([getattr(how, name) for how in hows])[rule] for name in ("payload", "header"))
-    message = message_table(plan, n_bytes, payload[plan.connection_of], header[plan.connection_of])
+    message = message_table(plan, n_bytes, payload, header)
     flow["end"] = np.cumsum(np.bincount(plan.connection_of, minlength=len(flow)))
     flow["message"][1:] = flow["end"][:-1]
     node = nodes[plan.ends[:, 1]]
@@ -170,7 +176,7 @@ def lay_out(
         flow, receivers(flow, message, plan.queue, node), message, plan.queue, plan.successors,
         adding_times(plan, node, n_bytes), plan.network.n_nodes, len(plan.jobs), routes,
     )  # fmt: skip
-    return Layout(plan.network, plan, work, ways, tuple(hows), None if ported is None else ported.legs)
+    return Layout(network, plan, work, ways, tuple(hows), legs)
 
 
 def receivers(flow: Rows, message: Rows, queue: Ints, node: NDArray[np.integer]) -> Rows:
@@ -188,24 +194,24 @@ def _sprays(hows: Sequence[Spraying], rule: Rule) -> NDArray[np.bool_]:
 
 
 def _keep_to_paths(
-    flow: Rows, keeps: NDArray[np.bool_], plan: FlowPlan, routes: Sequence[Routes], ways: Ways, hows: Sequence[Spraying]
+    flow: Rows,
+    keeps: NDArray[np.bool_],
+    plan: FlowPlan,
+    routes: Sequence[Routes],
+    rows: Places,
+    hows: Sequence[Spraying],
 ) -> None:
     """Give flows that keep to paths their first links, turns and rates, and windows of twice what fits onto the path.
 
     Raises
     ------
     InputError
-        If flows use several paths, or weights are out of range.
+        If weights are out of range.
     """
-    if (plan.routes.share != 1).any():
-        raise InputError(
-            f"transport window sends each flow over one path, and {plan.routing} uses several; a preset such as uec, "
-            "or a balancing, sprays packets"
-        )
     for end, way in zip(("src", "dst"), routes, strict=True):
         crosses = np.diff(way.first) > 0
         link = np.zeros(len(flow), np.int32)
-        link[crosses] = ways.place[way.link[way.first[:-1][crosses]]]
+        link[crosses] = rows(np.diff(way.first), way.link)[way.first[:-1][crosses]]
         flow[end] = np.where(flow[end] < 0, link, flow[end])
     turns = turns_of(plan, next((how.transport for how in hows if how.on_path and how.transport != "window"), "window"))
     cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
@@ -219,50 +225,47 @@ def _keep_to_paths(
     flow["cap"][keeps] = np.where(np.isfinite(cap), cap, 0.0)[keeps] / PS
 
 
-def _from_ports(plan: FlowPlan, hows: Sequence[Spraying], rule: Rule) -> tuple[Ported, list[Spraying], Rule]:
-    """Find the ports of a plan's sprayed messages; those inside machines keep to their paths, with a window.
+def _with_path_inside(hows: Sequence[Spraying], rule: Rule, inside: NDArray[np.bool_]) -> tuple[list[Spraying], Rule]:
+    """Let sprayed messages inside machines keep to their paths, with a window.
 
     Parameters
     ----------
-    plan : FlowPlan
-        What runs where.
     hows : sequence of Spraying
         How messages are sent.
     rule : uint8[n_flows]
         Which of `hows` each flow is sent by.
+    inside : bool[n_flows]
+        Which sprayed flows stay in a machine.
 
     Returns
     -------
-    Ported, list of Spraying, uint8[n_flows]
-        The plan from port to port, and how its messages are sent.
+    list of Spraying, uint8[n_flows]
+        How messages are sent, and which of these each flow is sent by.
     """
-    ported, found, numbers = find_ports(plan), list(hows), rule.copy()
-    inside = ported.src < 0
+    found, numbers = list(hows), rule.copy()
     for number in np.unique(rule[inside]):
         how = hows[number]
         one = replace(over_path("window", framing=Framing(how.payload, how.header)), loss=how.loss, rto=how.rto)
         found += [] if one in found else [one]
         numbers[inside & (rule == number)] = found.index(one)
-    return ported, found, numbers
+    return found, numbers
 
 
-def _hosts(plan: FlowPlan, ways: Ways, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
-    """Return the numbers of the hosts that a plan's flows go from and to.
+def _check_ends(plan: FlowPlan, nodes: NDArray[np.integer]) -> None:
+    """Refuse ends of messages that are no hosts.
 
     Raises
     ------
     InputError
-        If a flow's end is no host.
+        If a flow's end is a switch.
     """
-    number = np.full(plan.network.n_nodes, -1, np.int32)
-    number[ways.hosts] = np.arange(len(ways.hosts))
-    if (number[nodes] < 0).any():
-        node = plan.network.nodes[int(nodes[number[nodes] < 0][0])]
+    ends = nodes[plan.ends]
+    if (wrong := np.isin(plan.network.kind[ends], FORWARDING)).any():
+        node = plan.network.nodes[int(ends[wrong][0])]
         raise InputError(
             f"sprayed transports carry messages between hosts, and {node} takes part: an aggregating switch needs all "
             "packets of its tree; use the transport `window`, `dctcp` or `dcqcn` without --balancing"
         )
-    return number[nodes[:, 0]], number[nodes[:, 1]]
 
 
 def _check_sprayed(plan: FlowPlan, sprays: NDArray[np.bool_]) -> None:

@@ -43,14 +43,17 @@ class Flapping:
     Raises
     ------
     InputError
-        If a cable of a host flaps that is its only one.
+        If packets are sprayed, and a cable flaps that is not between switches.
     """
 
     def __init__(self, network: Network, ways: Ways, flaps: Flaps, plan: FlowPlan | None = None) -> None:
-        ours = {int(link) for link in ways.links[: ways.first_between]} if plan is None else set()
-        for flap in flaps.flaps:
-            if ours & set(flap.links):
-                raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")
+        between = np.isin(network.src, ways.switches) & np.isin(network.dst, ways.switches)
+        for flap in flaps.flaps if plan is None else ():
+            if not between[list(flap.links)].all():
+                raise InputError(
+                    f"{flap.name} is no link between switches, and a sprayed message keeps to the ports of its hosts; "
+                    "flap a link between switches"
+                )
         self._network, self._ways, self._plan, self.flaps = network, ways, plan, flaps
         self._times = flaps.changes()
         self._loss: NDArray[np.void] = np.zeros(0, np.void)  # of links that are up

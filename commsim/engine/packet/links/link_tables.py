@@ -15,6 +15,8 @@ from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 from commsim.limits import expect_bytes
 
+# Bytes from which on a table that is full grows by an eighth, and not to its double.
+LARGE = 1 << 24
 # Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
 
@@ -28,20 +30,25 @@ def with_packets(jobs: m.Jobs, n: int) -> m.Jobs:
 
 
 def more_records(name: str, table: Any, used: int, room: int, now: int) -> Any:
-    """Return a table with room for so many records more than are used; it doubles when it is full.
+    """Return a table with room for so many records more than are used; a full one grows where it is.
+
+    The system moves pages of a large table, and copies nothing, so that no run has its records twice.
 
     Raises
     ------
     InputError
         If a run needs too much memory; see :func:`commsim.limits.expect_bytes`.
     """
-    if used + room <= len(table):
+    n = len(table)
+    if used + room <= n:
         return table
-    what = f"a run of {now / PS:g} s so far has {used} records ({name}); twice as many"
-    expect_bytes(2.0 * table.nbytes, what, "less")
-    more = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
-    more[:used] = table[:used]
-    return more
+    more = n // 8 if n * table.itemsize > LARGE else max(n, 1 << 12)
+    what = f"a run of {now / PS:g} s so far has {used} records ({name}); {n + more} of them"
+    expect_bytes(float((n + more) * table.itemsize), what, "less")
+    if not n:
+        return np.zeros(more, table.dtype)
+    table.resize(n + more, refcheck=False)  # of kernels, which have returned
+    return table
 
 
 def idle_links(n: int) -> s.Rows:

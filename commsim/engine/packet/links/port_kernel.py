@@ -267,8 +267,10 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
     link, packet = fabric.link[i], fabric.packet
     link["n_packets"] += 1
     link["n_bytes"] += packet[p]["size"]
-    if len(fabric.carried) > 0 and packet[p]["kind"] < kinds.CONTRIBUTION:
-        fabric.carried[fabric.flow[packet[p]["flow"]]["job"] * len(fabric.link) + i] += packet[p]["size"]
+    if len(fabric.carried) > 0:
+        of_flow = packet[p]["kind"] < kinds.CONTRIBUTION
+        job = fabric.flow[packet[p]["flow"]]["job"] if of_flow else fabric.stream[packet[p]["stream"]]["job"]
+        fabric.carried[job * len(fabric.link) + i] += packet[p]["size"]
     if link["tapped"]:
         _record(fabric, i, p)
     packet[p]["when"] = link["done"] + link["latency"]

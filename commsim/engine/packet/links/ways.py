@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import FORWARDING, HOST, SWITCH, Network
+from commsim.core.network import FORWARDING, Network
+from commsim.routing.merge_switches import fabric_nodes
 from commsim.routing.routing import Routes
 
 Ints = NDArray[np.int32]
-NEEDED = (
-    "patterns of traffic, and what sprays beside a job of a switch system, need hosts with one link each to a switch"
-)
 _FAR = 1 << 40
 _LONGER = 1 << 24  # than any way: what a link that is avoided counts as
 _MOST_MEASURED = 64  # switches from which the longest path is looked for
@@ -29,7 +27,7 @@ class Ways:
     hosts, switches : int32[n_hosts], int32[n_switches]
         Nodes of the network.
     links : int32[n_links]
-        Links of the network in the kernels' order: from hosts, to hosts, between switches.
+        Links of the network in the kernels' order: from hosts, to hosts, between switches. Doubles come twice.
     to : int32[n_links]
         Node that each link leads to: a host's number, or the number of hosts plus a switch's number.
     edge, edge_switch : int32[n_hosts]
@@ -60,62 +58,49 @@ class Ways:
 
     @property
     def place(self) -> Ints:
-        """Place in `links` of each link of the network that is there."""
+        """Place in `links` of each link of the network that is there, the first one."""
         place = np.zeros(int(self.links.max(initial=-1)) + 1, np.int32)
-        place[self.links] = np.arange(len(self.links))
+        place[self.links[::-1]] = np.arange(len(self.links))[::-1]
         return place
 
+    @property
+    def double(self) -> Ints:
+        """Place in `links` of the double of each link of the network, or of the link where it has none."""
+        double = np.zeros(int(self.links.max(initial=-1)) + 1, np.int32)
+        double[self.links] = np.arange(len(self.links))
+        return double
 
-def ways_of(network: Network) -> Ways:
-    """Find the equal-cost sets of a network whose hosts have one link each.
-
-    Parameters
-    ----------
-    network : Network
-        Hosts, each on one switch, and switches.
-
-    Returns
-    -------
-    Ways
-        Links and sets.
-
-    Raises
-    ------
-    InputError
-        If a node is neither host nor switch, a host is not on exactly one switch, or two hosts have no path.
-    """
-    is_host, is_switch = network.kind == HOST, network.kind == SWITCH
-    if not np.all(is_host | is_switch):
-        node = network.nodes[int(np.argmin(is_host | is_switch))]
-        raise InputError(f"{NEEDED}, got a machine with parts: {node}")
-    hosts = np.flatnonzero(is_host)
-    for by, other in ((network.src, network.dst), (network.dst, network.src)):
-        count = np.bincount(by, minlength=network.n_nodes)[hosts]
-        if (count != 1).any() or not is_switch[other[is_host[by]]].all():
-            wrong = network.nodes[hosts[int(np.argmax(count != 1))]]
-            raise InputError(f"{NEEDED}, got {wrong} with other links")
-    return ways_of_ports(network, is_switch)
+    def in_order(self, values: NDArray[np.int64], n_links: int) -> NDArray[np.int64]:
+        """Add up what links did, by the network's numbers: int64[n_links]."""
+        of_link = np.zeros(n_links, np.int64)
+        np.add.at(of_link, self.links, values[: len(self.links)])
+        return of_link
 
 
-def ways_of_ports(network: Network, is_switch: NDArray[np.bool_], *, has_planes: bool = False) -> Ways:
+def ways_of(network: Network, *, doubled: bool = False) -> Ways:
     """Find the ports of a network, which count as hosts, and the equal-cost sets between their switches.
 
-    Links are numbered in this order: ports out, links of endpoints inside machines, ports in, between switches, others.
+    A host with one link has one port. Links are numbered in this order: ports out, links of endpoints inside machines,
+    ports in, between switches, others.
 
     Parameters
     ----------
     network : Network
-        Any network.
-    is_switch : bool[n_nodes]
-        Which nodes are switches between hosts.
-    has_planes : bool
-        Whether switches need no path to those of other planes.
+        Network with switches between its hosts.
+    doubled : bool
+        Whether links inside machines have doubles, for what keeps to its path behind a port.
 
     Raises
     ------
     InputError
-        If a port has no way back, or two have no path.
+        If there are no switches between hosts, or a port has no way back.
     """
+    is_switch = fabric_nodes(network)
+    if not is_switch.any():
+        raise InputError(
+            f"sprayed transports need switches between hosts, and {network.name} has none; use the transport `window`, "
+            "`dctcp` or `dcqcn` with the balancing path"
+        )
     leaves, enters = ~is_switch[network.src] & is_switch[network.dst], is_switch[network.src] & ~is_switch[network.dst]
     ups, downs = np.flatnonzero(leaves), np.flatnonzero(enters)
     ups = ups[np.lexsort((network.dst[ups], network.src[ups]))]
@@ -128,17 +113,20 @@ def ways_of_ports(network: Network, is_switch: NDArray[np.bool_], *, has_planes:
     number = np.zeros(network.n_nodes, np.int32)
     number[switches] = np.arange(len(switches))
     between = is_switch[network.src] & is_switch[network.dst]
-    of_ends = ~leaves & ~np.isin(network.kind[network.src], FORWARDING)
-    inner, others = np.flatnonzero(between), np.flatnonzero(~(leaves | enters | between | of_ends))
-    links = np.concatenate((ups, np.flatnonzero(of_ends), downs, inner, others)).astype(np.int32)
-    n_ports, n_hosts = len(ups), len(ups) + int(of_ends.sum())
+    at_end = ~leaves & ~np.isin(network.kind[network.src], FORWARDING)
+    of_ends, inner = np.flatnonzero(at_end), np.flatnonzero(between)
+    others = np.flatnonzero(~(leaves | enters | between | at_end))
+    if doubled:
+        of_ends, others = np.tile(of_ends, 2), np.tile(others, 2)
+    links = np.concatenate((ups, of_ends, downs, inner, others)).astype(np.int32)
+    n_ports, n_hosts = len(ups), len(ups) + len(of_ends)
     to = np.full(len(links), n_hosts, np.int32)
     to[:n_ports], to[n_hosts : n_hosts + n_ports] = n_hosts + number[network.dst[ups]], np.arange(n_ports)
     to[n_hosts + n_ports : n_hosts + n_ports + len(inner)] = n_hosts + number[network.dst[inner]]
     edge_switch = number[network.dst[ups]]
     edges, edge = np.unique(edge_switch, return_inverse=True)
     way, ways, furthest = _equal_cost(
-        number[network.src[inner]], number[network.dst[inner]], network.metric[inner], edges, len(switches), has_planes
+        number[network.src[inner]], number[network.dst[inner]], network.metric[inner], edges, len(switches)
     )
     more = np.zeros(n_hosts - n_ports, np.int32)  # no packet is sprayed to these
     return Ways(
@@ -195,23 +183,21 @@ def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tup
     src, dst = (np.searchsorted(ways.switches, ends[inner]).astype(np.int32) for ends in (network.src, network.dst))
     metric = network.metric[inner].astype(np.int64) + np.where(avoided[inner], _LONGER, 0)
     edges = np.unique(ways.edge_switch)
-    way, found, _ = _equal_cost(src, dst, metric, edges, len(ways.switches), True)
+    way, found, _ = _equal_cost(src, dst, metric, edges, len(ways.switches))
     return way, (found + ways.first_between).astype(np.int32)
 
 
 def _equal_cost(
-    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int, has_planes: bool
+    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int
 ) -> tuple[Ints, Ints, int]:
     """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one.
 
-    With `has_planes`, switches need no path to those of other planes.
+    Switches need no path to those of other planes.
     """
     rows, found, furthest = [], [], 0
     hops = np.ones(len(src), np.int64)
     for i, edge in enumerate(edges):
         distance = _distances(src, dst, metric.astype(np.int64), int(edge), n_switches)
-        if not has_planes and distance[edges].max() >= _FAR:
-            raise InputError("sprayed transports need a path between all hosts, got switches that have none")
         on_path = np.flatnonzero((distance[dst] + metric == distance[src]) & (distance[src] < _FAR))
         rows.append(src[on_path].astype(np.int64) * len(edges) + i)
         found.append(on_path)
