@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
         network = network_from(args.network, transport) if args.network else None
         if network is None and transport.size > 1:
             network = calibrate(transport, min(PASSES, args.iters))
-        predict = predictor(lambda: network)
+        predict = predictor(lambda: network, any_order=transport.wait_some is not None)
         warmup, iterations = args.warmup_iters, args.iters
         every: list[Row] = []
         for build in schedules:

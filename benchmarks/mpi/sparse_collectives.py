@@ -120,8 +120,9 @@ def _run(args: argparse.Namespace) -> int:
         assert isinstance(transport, MPITransport)
         gradients = _to_all(transport, mine)
         found = rows(transport, gradients, args.iterations, predicts=not args.unpredicted)
+        shared = oversubscribed(transport)
         if transport.rank == 0:
-            _print(transport, gradients, found)
+            _print(transport, gradients, found, shared)
             if args.json:
                 results = [dataclasses.asdict(row) for row in found]
                 write_results(args.json, {"what": "sparse_real", "model": args.gradients or args.model}, results)
@@ -293,10 +294,10 @@ def _send_all(transport: MPITransport, *arrays: NDArray[Any]) -> None:
         transport.wait(handle)
 
 
-def _print(transport: MPITransport, gradients: NDArray[Any], found: list[Row]) -> None:
+def _print(transport: MPITransport, gradients: NDArray[Any], found: list[Row], shared: bool) -> None:
     density = float(occupancy_of(gradients, 1).density.mean())
-    shared = ", processes share cores: predictions have no claim" if oversubscribed(transport) else ""
-    title = f"{gradients.shape[1]} parameters, density {density:.4f}, {transport.size} processes over MPI{shared}"
+    cores = ", processes share cores: predictions have no claim" if shared else ""
+    title = f"{gradients.shape[1]} parameters, density {density:.4f}, {transport.size} processes over MPI{cores}"
     print_table(COLUMNS, [row.cells() for row in found], title)
 
 

@@ -51,13 +51,14 @@ def main(backend: str, path: str) -> int:
         bits = _everywhere(transport, np.array_equal(got.view(np.int32), exact.view(np.int32)))
         theirs, got = _native(transport, gradients[transport.rank])
         near = _everywhere(transport, bool((np.abs(got - true) <= bound).all()))
+        shared = oversubscribed(transport)
         if transport.rank == 0:
             predicted = predictor(lambda: network)(schedule, float(gradients[0].nbytes))
             rows = [
                 _row("ring, ours", ours, predicted, "equal bit for bit" if bits else "WRONG"),
                 _row("native", theirs, None, "within (p-1) eps sum|x|" if near else "WRONG"),
             ]
-            cores = "; fewer cores than ranks here: no good prediction" if oversubscribed(transport) else ""
+            cores = "; fewer cores than ranks here: no good prediction" if shared else ""
             size = f"{gradients[0].nbytes} bytes of gradients"
             print_table(COLUMNS, rows, f"{n_ranks} ranks over {transport.name}, {size}{cores}")
     return 0 if bits and near else 1

@@ -174,6 +174,9 @@ class ValidateConfig(Sizes, WithJson):
     collective: tuple[str, ...] = repeated(
         metavar="NAME[:key=value,...]|FILE.npz|FILE.py|all", help="algorithm (default: a selection); repeatable"
     )
+    library: str | None = flag(
+        metavar="NAME", help="algorithms that mpich, open-mpi or gloo chooses for each operation and size"
+    )
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
     verbose: bool = switched("-v", help="also print the intervals of measured and of predicted times")
 
@@ -186,13 +189,23 @@ def validate(config: ValidateConfig) -> Answer:
 
 def _validate(config: ValidateConfig) -> Answer:
     sizes = config.sizes()
+    if config.library and config.collective:
+        raise InputError("--library chooses the algorithms, and --collective names them: give one of them")
     with session(BACKEND_OF[config.backend]) as transport:
         from commsim.real.calibrate import Calibration
-        from commsim.real.comparison.under_mpirun import build_schedules, network_from, predictor
+        from commsim.real.comparison.under_mpirun import (
+            build_schedules,
+            network_from,
+            predictor,
+            schedules_of_library,
+        )
         from commsim.real.measure import ITERATIONS
         from commsim.real.validate import ROW_WARMUP, measure_rows, memory_of, parts_of
 
-        schedules = build_schedules(config.collective, transport.size)
+        if config.library:
+            schedules = schedules_of_library(config.library, transport.size)
+        else:
+            schedules = build_schedules(config.collective, transport.size)
         known = None if config.network is None else network_from(config.network, transport)
         before = disturbances(transport)
         memory = max((memory_of(build(size), size) for build in schedules for size in sizes), default=0.0)
@@ -213,7 +226,7 @@ def _validate(config: ValidateConfig) -> Answer:
             transport,
             schedules,
             sizes,
-            predictor(network),
+            predictor(network, any_order=transport.wait_some is not None),
             warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
             iterations=iterations,
             before_pass=before_pass,
@@ -224,7 +237,14 @@ def _validate(config: ValidateConfig) -> Answer:
             return Answer(code=code)
         parts = [*remarks(before), *_parts(rows, network(), transport, config.verbose)]
         flags = config.flags("verbose") | {"n_ranks": transport.size}
-        return Answer(parts, [row.json() for row in rows], flags, code=code)
+        return Answer(parts, [row.json() for row in rows], flags, _network_of(network()), code=code)
+
+
+def _network_of(network: Network | None) -> dict[str, object]:
+    """Return the network that predicted the rows, as a network file has it: they can be predicted again."""
+    from commsim.files.network_file import network_tree
+
+    return {} if network is None else {"network": network_tree(network, "the network of --json")}
 
 
 def _keep(config: ValidateConfig, n_ranks: int, n_passes: int) -> Callable[[int, list[Row]], None] | None:

@@ -33,20 +33,13 @@ from commsim.opening import path_of
 
 from .curves_fields import curves_tree, read_curves
 from .fields import Fields
-from .npz import read_archive, write_archive
+from .network_arrays import LINK_ARRAYS, read_arrays, write_arrays
 from .whole_files import read_tree, write_json, write_tree
 
-MAX_BYTES = 2**31
 MAX_ROWS = 2**18
 _TIMES = ("overhead", "recv_overhead")
 # Field of node-link JSON with a latency that nanoseconds cannot say.
 _EXACT = "delay"
-_LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss", "metric")
-_ARRAYS = {
-    "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS[:4], np.float64),
-    "forwards": np.bool_, "aggregates": np.bool_,
-    "overhead": np.float64, "recv_overhead": np.float64, "gamma": np.float64, "machine": np.int32, "metric": np.int32,
-}  # fmt: skip
 
 
 def read_network(path: str | Path, *, has_table: bool = True) -> Network:
@@ -64,7 +57,7 @@ def read_network(path: str | Path, *, has_table: bool = True) -> Network:
     """
     path = path_of(path, "network")
     if path.suffix == ".npz":
-        return _read_arrays(path)
+        return read_arrays(path)
     tree = read_tree(path)
     if "schema" not in tree and "topology" in tree:
         if not has_table:
@@ -73,7 +66,7 @@ def read_network(path: str | Path, *, has_table: bool = True) -> Network:
         return found
     try:
         is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
-        return read_node_link(tree, path) if is_node_link else _read_own(Fields(tree, path), path)
+        return read_node_link(tree, path) if is_node_link else read_own(tree, path)
     except InputError as error:
         if str(error).startswith(str(path)):
             raise
@@ -83,43 +76,42 @@ def read_network(path: str | Path, *, has_table: bool = True) -> Network:
 def write_network(network: Network, path: str | Path) -> None:
     """Write a network so that :func:`read_network` gives exactly the same back."""
     if Path(path).suffix == ".npz":
-        header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **_more(network)}
-        columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
-        write_archive(path, "network", header, columns)
+        write_arrays(network, path, _more(network))
         return
+    write_tree(path, network_tree(network, path))
+
+
+def network_tree(network: Network, path: str | Path) -> dict[str, Any]:
+    """Return what a network file of text says; `path` is where it goes, for errors.
+
+    Raises
+    ------
+    InputError
+        If there are more links than a file of text should have.
+    """
     cables = network.is_cabled
     links = range(network.n_links // 2 if cables else network.n_links)
     if len(links) > MAX_ROWS:
         raise InputError(f"{path}: {len(links)} links are too many for a file of text; write it as .npz")
-    write_tree(path, {
+    return {
         "schema": 1,
         "name": network.name,
         "routing": network.routing,
         **_more(network),
         "nodes": [_node(network, i, "name") | _reduction(float(network.gamma[i])) for i in range(network.n_nodes)],
         "links": [_link(network, i) | ({"both_ways": True} if cables else {}) for i in links],
-    })  # fmt: skip
+    }
 
 
-def _read_arrays(path: str | Path) -> Network:
-    archive = read_archive(path, "network", MAX_BYTES)
-    name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
-    hardware = archive.header.text("hardware", "")
-    curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
-    nodes = archive.header.items("nodes", str, "the name of a node")
-    columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
-    at = archive.take("coordinates", np.int32)
-    archive.finish()
-    if at.size % max(1, len(nodes)):
-        raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
-    try:
-        at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
-        return Network(name, tuple(nodes), routing=routing, coordinates=at, hardware=hardware, curves=curves, **columns)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+def read_own(tree: Mapping[str, Any], path: str | Path) -> Network:
+    """Read what :func:`network_tree` returns; `path` is where it was, for errors.
 
-
-def _read_own(top: Fields, path: str | Path) -> Network:
+    Raises
+    ------
+    InputError
+        If a field is missing, unknown or wrong.
+    """
+    top = Fields(tree, path)
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
     about = _read_hardware(top) | ({"curves": read_curves(top.table("curves"))} if "curves" in top else {})
@@ -179,7 +171,7 @@ def _hardware(network: Network) -> dict[str, str]:
 def _build(
     name: str, routing: str, about: dict[str, Any], nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]
 ) -> Network:
-    names = ("src", "dst", *_LINK_ARRAYS)
+    names = ("src", "dst", *LINK_ARRAYS)
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     facts = list(nodes.values())
     per_node: dict[str, Any] = (

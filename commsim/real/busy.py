@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from .transport import Transport
 
 # Of the cores: what others may use of them in a pass that counts as quiet.
 QUIET = 0.1
+# Passes that are enough: ten that others disturbed say less than three quiet ones.
+ENOUGH = 3
 
 _STAT = Path("/proc/stat")
 # Columns of the first line of /proc/stat that are time in use: user, nice, system, irq, softirq, steal.
@@ -37,6 +40,18 @@ class Busy:
         others = used - own * self._transport.ranks_per_host
         share = max(0.0, others / max(now * (os.cpu_count() or 1), 1e-9)) if used else 0.0
         return float(self._transport.max_over_ranks(np.array([share]))[0])
+
+
+def quiet_ones(shares: Sequence[float]) -> list[int]:
+    """Numbers of the passes that count: of the quiet ones where they are enough, or else of all.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        Part of the cores that others used in each pass.
+    """
+    quiet = [i for i, share in enumerate(shares) if share <= QUIET]
+    return quiet if len(quiet) >= ENOUGH or 2 * len(quiet) >= len(shares) else list(range(len(shares)))
 
 
 def idle_share(transport: Transport, seconds: float = 0.3) -> float:

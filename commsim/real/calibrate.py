@@ -22,7 +22,7 @@ from commsim.core.curves import Curve, Curves
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
 
-from .busy import QUIET, Busy
+from .busy import QUIET, Busy, quiet_ones
 from .steps import (
     COARSE,
     SHORT_TIMES,
@@ -107,11 +107,10 @@ class Calibration:
             self.run_pass(done)
 
     def network(self) -> Network:
-        """Describe the machine by what was timed in the quiet passes; in all, and marked, where these are few."""
-        quiet = [times for times, share in zip(self._passes, self.busy, strict=True) if share <= QUIET]
-        enough = 2 * len(quiet) >= len(self._passes)
-        times = _pooled(quiet if enough else self._passes)
+        """Describe the machine by what was timed in the quiet passes; marked where most were not."""
+        times = _pooled([self._passes[i] for i in quiet_ones(self.busy)])
         spread = float(np.median([np.subtract(*np.percentile(t, (90, 10))) / np.median(t) for t in times.values()]))
+        enough = 2 * sum(share <= QUIET for share in self.busy) >= len(self.busy)
         marks = [] if enough else [f"other processes took {np.median(self.busy):.0%} of the cores"]
         if spread > WIDE:
             marks.append(f"times spread by {spread:.0%}")
@@ -167,7 +166,8 @@ def machine_name(transport: Transport) -> str:
         model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass  # not Linux, or a processor that has no such line
-    return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {transport.name}"
+    carrier = f"{transport.name} ({transport.library})" if transport.library else transport.name
+    return f"{model}, {os.cpu_count()} cores, {transport.size} ranks of {carrier}"
 
 
 def _pooled(passes: Sequence[dict[Step, list[float]]]) -> dict[Step, Floats]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from commsim.core.compiling.notices import RANK_VARIABLES
 from commsim.core.errors import BackendError
 
+from .huge_pages import written
 from .transport import Native
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")
@@ -89,6 +90,8 @@ class MPITransport:
 
     def __init__(self) -> None:
         self._mpi = load_mpi()
+        vendor, version = self._mpi.get_vendor()
+        self.library = f"{vendor} {'.'.join(map(str, version))}"
         self._comm = self._mpi.COMM_WORLD.Dup()
         self.acknowledges = os.environ.get(ACKNOWLEDGE_VARIABLE) == "1"
         self._sleeps = os.environ.get(WAIT_VARIABLE) == "sleep"
@@ -97,13 +100,15 @@ class MPITransport:
         host = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         self.ranks_per_host = int(self.max_over_ranks(np.array([float(host.Get_size())]))[0])
         host.Free()
+        # Many ranks on few cores would need a page for each of their many small arrays, and are not predicted anyway.
+        self._huge = not self._sleeps and self.ranks_per_host <= (os.cpu_count() or 1)
         self._send, self._receive = self._comm.Isend, self._comm.Irecv
         self._testsome: Callable[[list[Any]], list[int]] = self._mpi.Request.Testsome
         self._pause: Callable[[], None] = partial(time.sleep, PAUSE) if self._sleeps else os.sched_yield
 
     def empty(self, n_elements: int, dtype: str) -> NDArray[Any]:
-        """Memory, written once so that its pages exist."""
-        return np.full(n_elements, 0, dtype)
+        """Memory, written once so that its pages exist: huge ones, unless ranks are more than cores."""
+        return written(n_elements, dtype) if self._huge else np.full(n_elements, 0, dtype)
 
     def load(self, target: NDArray[Any], values: NDArray[Any]) -> None:
         """Copy values in."""

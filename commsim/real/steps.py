@@ -30,7 +30,7 @@ ITEM = 4
 # Of one run: what is not timed, and what is. Runs are many and short, because their memory lies elsewhere each time.
 WARMUP, REPEATS = 2, 3
 # Bytes up to which a run is so short that it is made several times where longer ones are made once.
-SHORT, SHORT_TIMES = 256 << 10, 3
+SHORT, SHORT_TIMES = 2 << 20, 3
 
 
 @dataclass(frozen=True, slots=True)

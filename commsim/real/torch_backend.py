@@ -50,6 +50,7 @@ class GlooTransport:
     def __init__(self) -> None:
         self._torch = load_torch()
         self._distributed = self._torch.distributed
+        self.library = f"torch {self._torch.__version__}"
         if not self._distributed.is_backend_available(self.name):
             raise BackendError(f"torch {self._torch.__version__} has no {self.name}")
         meeting = meet(self._distributed)

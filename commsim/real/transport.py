@@ -39,6 +39,8 @@ class Transport(Protocol):
     ----------
     name : str
         The backend, as the user names it.
+    library : str
+        Name and version of what carries messages; empty where there is no library.
     rank, size : int
         This process, and how many there are.
     look_ahead : int
@@ -54,6 +56,8 @@ class Transport(Protocol):
 
     @property
     def name(self) -> str: ...  # noqa: D102
+    @property
+    def library(self) -> str: ...  # noqa: D102
     @property
     def rank(self) -> int: ...  # noqa: D102
     @property

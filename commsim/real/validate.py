@@ -14,7 +14,7 @@ from commsim.core.errors import BackendError
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
-from .busy import QUIET, Busy
+from .busy import Busy, quiet_ones
 from .measure import ITERATIONS, measure_native, measure_schedule
 from .steps import SHORT, SHORT_TIMES
 from .transport import Transport
@@ -140,8 +140,8 @@ def measure_rows(
             keep(number, _pooled(wanted, passes, lambda *_: None, shared))
     # As a calibration does, so that both are of a machine that is equally quiet. Every pass has a first part with all
     # rows, so that no row is left without a measurement.
-    if 2 * sum(share <= QUIET for share in busy) >= len(busy):
-        passes = [part for i, part in enumerate(passes) if busy[i // SHORT_TIMES] <= QUIET]
+    kept = set(quiet_ones(busy))
+    passes = [part for i, part in enumerate(passes) if i // SHORT_TIMES in kept]
     return _pooled(wanted, passes, predict if transport.rank == 0 else lambda *_: None, shared)
 
 
@@ -192,8 +192,11 @@ def summary_of(rows: Sequence[Row]) -> list[str]:
 
 
 def oversubscribed(transport: Transport) -> bool:
-    """Whether ranks have to share cores."""
-    return transport.ranks_per_host > len(os.sched_getaffinity(0))
+    """Whether ranks have to share cores; all ranks call this, since a launcher may have bound each to its own."""
+    own = sorted(os.sched_getaffinity(0))
+    last = int(transport.max_over_ranks(np.array([float(own[-1])]))[0])
+    used = transport.max_over_ranks(np.isin(np.arange(last + 1), own).astype(np.float64))
+    return transport.ranks_per_host > int(used.sum())
 
 
 def merge(results: Sequence[Result]) -> Result:

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
+from benchmarks.mpi import replay
 from commsim.cli import calibrate
 from commsim.core.program import Program
 from commsim.core.result import Result
+from commsim.files.network_file import read_own
 from commsim.files.store import read_network, save
 from commsim.limits import EXPECTED
 from commsim.real.validate import Row, about_sums, summary_of
@@ -26,7 +29,7 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
     written = read_network(network)
     assert len(written.hosts) == 2
     assert written.curves is not None
-    assert written.curves.machine.endswith("2 ranks of mpi")
+    assert re.search(r"2 ranks of mpi \((MPICH|Open MPI) [\d.]+\)$", written.curves.machine)
 
     sizes = ("-b", "64K", "-e", "256K", "-f", "2", "-n", "4", "-w", "1")
     names = ("--collective", "ring_all_reduce", "--collective", "binomial_broadcast:root=1")
@@ -48,6 +51,8 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
         assert row["n_samples"] in (2 * 3, 3 * 3, 4 * 3)
         assert row["low_s"] <= row["predicted_s"] <= row["high_s"]
     assert "another machine" not in done.stdout
+    again = replay.errors_of(tree, read_own(tree["network"], table))
+    assert list(again.values()) == pytest.approx([row["error"] for row in tree["results"]])
     text = network.read_text()
     network.write_text(text.replace(written.curves.machine, "another processor"))
     done = under_mpiexec(2, "-m", "commsim", "validate", "mpi", "--network", str(network), *names[:2], *sizes)
@@ -94,6 +99,8 @@ REFUSED = {
     "calibrate -o here.txt": "-o must end with one of .toml, .json, .npz, got here.txt",
     "validate mpi --collective rnig_all_reduce": "did you mean ring_all_reduce?",
     "validate mpi --network missing.toml": "missing.toml",
+    "validate mpi --library lam": "unknown library 'lam'; known: mpich, open-mpi",
+    "validate mpi --library mpich --collective ring_all_reduce": "--library chooses the algorithms",
     "validate mpi -b 0": "-b must be a whole number of bytes, at least 1, got '0'",
     "validate nccl": "nccl",
 }

@@ -61,6 +61,7 @@ class ThreadTransport:
     """Sends hand over the array itself when rendezvous, so a buffer that is reused too early shows."""
 
     name = "threads"
+    library = ""
     ranks_per_host = 1
 
     def __init__(self, world: World, rank: int) -> None:

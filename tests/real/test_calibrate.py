@@ -9,7 +9,7 @@ from thread_transport import ThreadTransport, World
 
 from commsim.core.errors import BackendError
 from commsim.real import calibrate as calibration
-from commsim.real.busy import QUIET
+from commsim.real.busy import QUIET, quiet_ones
 from commsim.real.calibrate import Calibration, rising
 from commsim.real.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
 from commsim.scenario import prepare
@@ -110,6 +110,12 @@ def test_a_machine_that_is_never_quiet_is_marked_and_not_waited_for(monkeypatch)
     busy = calibrated(monkeypatch, busy=lambda _: 0.4)
     assert len(busy.busy) == 6
     assert busy.network().curves.mark == "other processes took 40% of the cores"
+
+
+def test_three_quiet_passes_say_more_than_ten_disturbed_ones() -> None:
+    assert quiet_ones([0.5] * 7 + [0.0] * 3) == [7, 8, 9]
+    assert quiet_ones([0.5] * 8 + [0.0] * 2) == list(range(10))
+    assert quiet_ones([0.5, 0.0]) == [1]
 
 
 def test_times_that_spread_widely_are_marked(monkeypatch) -> None:

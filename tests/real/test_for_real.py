@@ -1,4 +1,6 @@
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +98,18 @@ def test_gradients_that_are_not_finite_end_all_processes(tmp_path):
     assert done.returncode == 2
     assert "rank 1: values must be finite, got nan at index 5" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+OPEN_MPI = shutil.which("mpirun.openmpi")
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(OPEN_MPI is None, reason="Open MPI is not installed")
+def test_validate_runs_over_open_mpi_which_binds_each_rank_to_a_core() -> None:
+    command = ("validate", "mpi", "--collective", "ring_all_reduce", "-b", "64K", "-e", "64K", "-n", "1")
+    environment = {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": "libmpi.so.40", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # fmt: skip
+    done = under_mpiexec(2, "-m", "commsim", *command, program=OPEN_MPI, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ring_all_reduce") == 1
+    assert len(os.sched_getaffinity(0)) < 2 or "oversubscribed" not in done.stdout

@@ -1,4 +1,5 @@
 import dataclasses
+import threading
 
 import numeric_run as reference
 import numpy as np
@@ -13,7 +14,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.real import validate
+from commsim.real import busy, validate
 from commsim.real.exact_numbers import expected, fill
 from commsim.real.measure import measure_schedule, timed, usable_elements
 from commsim.real.steps import SHORT_TIMES
@@ -132,6 +133,20 @@ def test_rows_so_far_are_kept_by_rank_0_after_each_pass_but_the_last() -> None:
     assert kept == [(n, 2, [n * SHORT_TIMES] * 2, None) for n in (1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("cores_of", "shared"), [(([0], [1]), False), (([0], [0]), True), (([3], [0, 1, 2, 3]), False)]
+)
+def test_ranks_that_are_bound_to_cores_of_their_own_share_none(monkeypatch, cores_of, shared) -> None:
+    found = threading.local()
+    monkeypatch.setattr(validate.os, "sched_getaffinity", lambda _: set(found.cores))
+
+    def program(transport: ThreadTransport) -> bool:
+        found.cores, transport.ranks_per_host = cores_of[transport.rank], 2
+        return validate.oversubscribed(transport)
+
+    assert World(2).run(program) == [shared] * 2
+
+
 def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> None:
     merged = merge([result(8, 1.0, 2.0), result(8, 9.0, wrong=4)])
     assert merged.samples.tolist() == [1.0, 2.0, 9.0]
@@ -142,7 +157,7 @@ def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> No
 def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(validate, "QUIET", np.inf)  # a machine that is never disturbed
+    monkeypatch.setattr(busy, "QUIET", np.inf)  # a machine that is never disturbed
     asked: list[tuple[str, float]] = []
 
     def predict(schedule: Schedule, n_bytes: float) -> Result:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.spec import read_arguments
 from commsim.files.store import read_network
+from commsim.real.emulation.choices import choice_of
 from commsim.real.execute import for_processes
 from commsim.scenario import Plan, prepare
 from commsim.scenario.collective_names import collective_entry, load_schedule
@@ -27,6 +31,9 @@ USUAL = (
     "ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast",
     "direct_all_to_all", "pairwise_all_to_all",
 )  # fmt: skip
+
+# Operations whose choice by a library is run.
+OF_LIBRARY = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all")
 
 
 def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Callable[[float], Schedule]]:
@@ -52,6 +59,30 @@ def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Calla
         elif specs != ["all"]:
             raise InputError(f"{entry.name} on {n_processes} processes: the helpers leave no process for a rank")
     return schedules
+
+
+def schedules_of_library(library: str, n_ranks: int) -> list[Callable[[float], Schedule]]:
+    """Return for each operation what builds, for a size, the schedule that a library chooses by its published rules.
+
+    Parameters
+    ----------
+    library : str
+        A name of ``LIBRARIES`` in :mod:`commsim.real.emulation.choices`.
+    n_ranks : int
+        Ranks.
+
+    Raises
+    ------
+    InputError
+        If the library is unknown.
+    """
+    choose = choice_of(library, ())
+
+    def build(operation: str, size: float) -> Schedule:
+        (chosen,) = build_schedules([choose(operation, size, n_ranks, 0, library)], n_ranks)
+        return chosen(size)
+
+    return [functools.cache(functools.partial(build, operation)) for operation in OF_LIBRARY]
 
 
 def _sized(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, size: float) -> Schedule:
@@ -82,15 +113,20 @@ def network_from(path: str, transport: Transport) -> Network:
     return network
 
 
-def predictor(network: Callable[[], Network | None]) -> Callable[[Schedule, float], Result | None]:
+def predictor(
+    network: Callable[[], Network | None], *, any_order: bool = True
+) -> Callable[[Schedule, float], Result | None]:
     """Return a function that predicts with the flow engine, and lays each schedule out only once.
 
     Parameters
     ----------
     network : callable
         Called at the first prediction; its value is None for a single rank, which sends no message.
+    any_order : bool
+        Whether messages of different channels to one rank may overtake each other: not where the executor waits for
+        given messages only, and so begins them in the order of the program.
     """
-    ready: dict[int, Plan] = {}
+    ready: dict[int, tuple[Schedule, Plan]] = {}  # with the schedule, whose number no other then gets
     known: list[Network | None] = []
 
     def predict(schedule: Schedule, n_bytes: float) -> Result | None:
@@ -98,7 +134,17 @@ def predictor(network: Callable[[], Network | None]) -> Callable[[Schedule, floa
         if known[0] is None or not schedule.n_transfers:
             return None
         if id(schedule) not in ready:
-            ready[id(schedule)] = prepare(schedule, known[0])
-        return ready[id(schedule)].predict(n_bytes)
+            ready[id(schedule)] = schedule, prepare(schedule if any_order else on_one_channel(schedule), known[0])
+        return ready[id(schedule)][1].predict(n_bytes)
 
     return predict
+
+
+def on_one_channel(schedule: Schedule) -> Schedule:
+    """Return a schedule whose messages between two ranks all follow each other in the order of the program."""
+    blocks = []
+    for block in schedule.blocks:
+        body = block.body.copy()
+        body["channel"] = 0
+        blocks.append(dataclasses.replace(block, body=body))
+    return dataclasses.replace(schedule, blocks=tuple(blocks), weights=np.empty(0))

@@ -3,8 +3,9 @@
 References
 ----------
 R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005:
-the sizes at which MPICH changes. Open MPI 4.0, coll_tuned_decision_fixed.c: those of Open MPI's "tuned". Gloo,
-gloo/allreduce.cc, and torch 2.13, whose process group of gloo scatters a sum by an all-reduce of the whole.
+the sizes at which MPICH changes. Open MPI 4.0, coll_tuned_decision_fixed.c: those of Open MPI's "tuned" before release
+4.1; for later ones see open_mpi_rules.py. Gloo, gloo/allreduce.cc, and torch 2.13, whose process group of gloo scatters
+a sum by an all-reduce of the whole.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.scenario.collective_names import USUAL, collective_entry, usual_collective
+
+from ..open_mpi_rules import RULES as OPEN_MPI
 
 # Function of (size of the operation, number of ranks) to a collective.
 Rule = Callable[[float, int], str]
@@ -78,7 +81,8 @@ LIBRARIES: Mapping[str, Mapping[str, Rule]] = {
             "recursive_doubling_all_reduce" if size <= 2048 else "halving_doubling_all_reduce"
         ),
     },
-    "open-mpi": _COMMON
+    "open-mpi": {**_COMMON, **OPEN_MPI},
+    "open-mpi-4.0": _COMMON
     | {
         "all_gather": _open_mpi_all_gather,
         "all_to_all": _open_mpi_all_to_all,

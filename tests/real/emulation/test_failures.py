@@ -59,7 +59,7 @@ def test_a_program_without_mpi_runs_and_takes_no_time(command):
     [
         (("--algorithm", "all_reduce"), "--algorithm must be OPERATION=NAME"),
         (("--algorithm", "broadcast=ring_all_reduce"), "ring_all_reduce is of all_reduce, not of broadcast"),
-        (("--library", "lam"), "unknown library 'lam'; known: mpich, open-mpi, gloo"),
+        (("--library", "lam"), "unknown library 'lam'; known: mpich, open-mpi, open-mpi-4.0, gloo"),
         (("--compute", "measured:0"), "compute must be none, measured or measured:FACTOR"),
         (("--eager", "x"), "eager"),
         (("--routing", "nowhere"), "unknown routing 'nowhere'"),
