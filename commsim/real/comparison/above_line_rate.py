@@ -8,7 +8,7 @@ References
 ----------
 nccl-tests, ``doc/PERFORMANCE.md``: the factors, and the note that they assume point-to-point transfers.
 
-The line rate of a prediction: the links over which a host sends, and what they carry; of ranks in one host, a rank's.
+The line rate of a prediction: all links of a host, and what they carry; where there is one host, those of a rank.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Line:
     load : float or None, bytes/s
         What these links really carry in our prediction of the same run.
     links_per_host : int or None
-        Links over which one host sends, where that is known and there are several hosts.
+        Links that leave one host, where that is known and there are several hosts.
     ranks_per_host : int or None
         Ranks of one host, where that is known.
     n_hosts : int or None
@@ -157,7 +157,7 @@ def _units(ratio: float) -> list[str]:
 
 
 def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
-    """Find the links over which the busiest host of a prediction sends; where all ranks are in one host, the rank.
+    """Find the links of the busiest host of a prediction; where all ranks are in one host, those of a rank.
 
     Parameters
     ----------
@@ -179,14 +179,14 @@ def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
     n_hosts = len(np.unique(hosts[nodes]))
     unit = hosts if n_hosts > 1 else np.arange(network.n_nodes)
     src, dst = unit[network.src], unit[network.dst]
-    sending = np.flatnonzero((src != dst) & np.isin(src, unit[nodes]) & (result.link_bytes > 0))
-    if not len(sending):
-        return None
+    sending = np.flatnonzero((src != dst) & np.isin(src, unit[nodes]))
     busy = result.link_bytes[sending] / network.bandwidth[sending]
+    if not busy.any():
+        return None
     busiest = int(sending[busy.argmax()])
     links = sending[src[sending] == src[busiest]]
     owner = "host" if n_hosts > 1 else "rank"
-    source = f"link {network.link_name(busiest)}, the only one that a {owner} sends over"
+    source = f"link {network.link_name(busiest)}, the only one of a {owner}"
     if len(links) > 1:
         source = f"the {len(links)} links of a {owner}, such as {network.link_name(busiest)}"
     return Line(

@@ -67,7 +67,7 @@ def test_reasons_of_which_none_is_enough_alone_are_combined():
     assert reasons(row(20.0, n_ranks=16), rails) == ("no known reason fits: check the line rate and the measurement",)
 
 
-def test_the_line_of_a_prediction_is_what_its_busiest_host_sends_over():
+def test_the_line_of_a_prediction_is_all_that_leaves_its_busiest_host():
     ready = prepare("ring_all_reduce", "dgx-h100@star:machines=2,bandwidth=400Gbps")
     result = ready.predict(2**30)
     line = line_of_prediction(ready, result)
