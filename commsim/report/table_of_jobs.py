@@ -103,7 +103,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
 
 
 def _met(solution: Solution) -> list[Part]:
-    """Return lines of what packets met with: those of all messages, which are counted together, and of switch systems."""
+    """Return what packets met with: those of all messages together, and of each switch system."""
     assert solution.scenario.jobs is not None
     whose = {
         "all messages" if "packets" in result.counters else entry.name: result
