@@ -47,7 +47,7 @@ def of_hash(network: Network, routing: str | None, results: Sequence[Result]) ->
             continue
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
-            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew, with another time"]
+            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change"]
     return []
 
 
