@@ -250,16 +250,24 @@ def _alone(plan: FlowPlan, laid: Layout, times: FlowTimes, keeps: NDArray[np.boo
 def with_counters(
     plan: FlowPlan, laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
-    """Add to results what packets met with, and the bytes that each job put on links."""
-    state, message = fabric.state, fabric.message
+    """Add to results what packets met with, and the bytes that each job put on links; repeated packets are on the wire.
+
+    Packets are counted once each, and none whose sender is its receiver: it crosses no link.
+    """
+    state, message, flow = fabric.state, fabric.message, fabric.flow
+    crosses = ~flow["local"][message["flow"]]
     counters = {name: float(state[field]) for name, field in RESULT_COUNTERS.items()}
-    counters["packets"] = message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum()
+    counters["packets"] = float((message["end"] - message["first"])[crosses].sum(dtype=np.float64))
+    resent = np.bincount(flow["job"], flow["resent"], minlength=len(results))
     counters["peak_queue_bytes"] = float(fabric.link["peak"].max(initial=0))
     if changes is not None:
         counters["rerouted"] = float(changes.was_rerouted.sum())
     return tuple(
         dataclasses.replace(
-            one, link_bytes=link_bytes(plan, laid, fabric, times, j), counters={**one.counters, **counters}
+            one,
+            link_bytes=link_bytes(plan, laid, fabric, times, j),
+            bytes_on_wire=one.bytes_on_wire + float(resent[j]),
+            counters={**one.counters, **counters},
         )
         for j, one in enumerate(results)
     )

@@ -114,6 +114,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         if mark[place] < kinds.MOST_RESENT:
             mark[place] += np.uint8(kinds.ONE_MORE)
         state["retransmissions"] += 1
+        flow["resent"] += size
     else:
         flow["highest"] += 1
         mark[place] = np.uint8(kinds.IN_FLIGHT)
