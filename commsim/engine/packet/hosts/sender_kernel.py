@@ -127,13 +127,13 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
     packet = fabric.packet[p]
     left = backlog(fabric, f)
     full = flow["in_flight"] + size >= flow["window"] and not rules["counts_packets"]
-    # where many flows take turns, the bytes that one answer is due for take them longer than the timer
-    full |= fabric.host[flow["src"]]["n_ready"] * rules["ack_every"] * rules["ps_per_byte"] > rules["give_up"] // 2
     packet["amount"] = 0
     if rules["transport"] == kinds.RCCC:
         flow["credit"] -= size
-        full |= flow["credit"] <= 0
+        full = flow["credit"] <= 0
         packet["amount"] = wanted(fabric, f, left)
+    # where many flows take turns, the bytes that one answer is due for take them longer than the timer
+    full |= fabric.host[flow["src"]]["n_ready"] * rules["ack_every"] * rules["ps_per_byte"] > rules["give_up"] // 2
     packet["n_noted"] = 0
     if rules["paces"]:
         pace(fabric, f, size, now)
