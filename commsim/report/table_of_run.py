@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_LINKS = 10
 # Counters of the packet engine, and what people read.
 PACKETS = {
-    "packets": "packets", "retransmissions": "sent again", "timeouts": "timeouts", "marks": "marked",
-    "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
+    "packets": "packets", "retransmissions": "sent again", "duplicates": "came twice", "timeouts": "timeouts",
+    "marks": "marked", "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
     "pauses": "pauses (PFC)",
 }  # fmt: skip
 # Bytes of an element of the types of nccl-tests.
