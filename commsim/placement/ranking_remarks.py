@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .candidate import Candidate, slowdown
+from .candidate import Candidate
 from .link_classes import LinkClass, Scores
 
 # Candidates or jobs that are named in one remark.
@@ -116,7 +116,7 @@ def short_phases(blurred: Mapping[str, float]) -> list[str]:
     ]
 
 
-def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> list[str]:
+def disagreements(ranked: Sequence[Candidate]) -> list[str]:
     """Name the candidate that loses least when simulated, where it is not the first.
 
     Returns
@@ -124,7 +124,7 @@ def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> l
     list of str
         One line, candidates numbered from 1; empty when the first one loses no more. Slow-downs within 0.1 % are equal.
     """
-    slow = [slowdown(jobs, candidate) for candidate in ranked]
+    slow = [candidate.slowdown for candidate in ranked]
     if not slow or slow[0] <= min(slow) * (1 + _SAME):
         return []
     best = slow.index(min(slow))

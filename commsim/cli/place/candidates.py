@@ -64,7 +64,7 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
-        default="packed,spread,random", metavar="NAME[,NAME...]",
+        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of candidates, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     loops: str = flag(
@@ -148,14 +148,14 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import counted_names, slowdown
+    from commsim.placement.candidate import counted_names
 
     rows = []
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
-        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
-        rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
+        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
+        rows.append([f"{i + 1}", c.generator, *scores, name, f"{c.slowdown:.4f}x"])
     parts = [*remarks(ranking.notes), Table(COLUMNS, rows, title, ["worst_link", "score_min", "contended_links"])]
     if not ranking.candidates:
         return parts
