@@ -141,9 +141,10 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
         said.append(f"{draws} of {n_wanted}: more --candidates or another --seed draw more")
     if descended:
         most = max(len(jobs) for jobs in descended)
+        sets = f"{counted(len(descended), 'set')} of up to {most} jobs"
         said.append(
-            f"the start times of {counted(len(descended), 'set')} of up to {most} jobs are the best of {STARTS} descents, "
-            "one job at a time: a longer --step or a shorter --longest leaves few enough to try all"
+            f"the start times of {sets} are the best of {STARTS} descents, one job at a time: a longer --step or a "
+            "shorter --longest leaves few enough to try all"
         )
     return [f"not exhaustive: {'; '.join(said)}"] if said else []
 
