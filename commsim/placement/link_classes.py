@@ -12,7 +12,7 @@ from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob, begun
 
 from .circles import Circle, at_one_rate, mean_rates, unify
-from .score import search
+from .score import ROUNDING, score_at, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class Scores:
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
         self._phases: dict[tuple[tuple[int, ...], int], NDArray[np.float64]] = {}
+        self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
         self.peak = np.array([job.peak_rate for job in jobs])
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
@@ -129,8 +130,18 @@ class Scores:
         key = (links.jobs, links.part.tobytes())
         if key not in self._shifts:
             circle = self.circle(links.jobs)
-            self._shifts[key] = circle.seconds(search(circle, links.part, self.is_held[list(links.jobs)])[0])
+            rotations, is_exhaustive = search(circle, links.part, self.is_held[list(links.jobs)])
+            self._shifts[key] = circle.seconds(rotations)
+            if not is_exhaustive and not self._is_least(links):
+                self.descended.add(links.jobs)
         return self._shifts[key]
+
+    def _is_least(self, links: LinkClass) -> bool:
+        """Whether no shifts can have less excess than those found: the mean demand leaves as much."""
+        circle = self.circle(links.jobs)
+        least = max(0.0, float(links.part @ circle.demand[:, circle.reach :].mean(axis=1)) - 1.0)
+        found = 1.0 - float(score_at(circle, links.part[None], self._shifts[links.jobs, links.part.tobytes()])[0])
+        return found <= least + ROUNDING
 
     def blurred(self) -> dict[str, float]:
         """Shortest phase, in s, of each job that has one shorter than an angle of a circle with other jobs."""

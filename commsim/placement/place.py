@@ -23,6 +23,7 @@ from .ranking_remarks import (
     OTHER_SEEDS,
     contention,
     disagreements,
+    ended_early,
     estimated,
     going_on,
     notes_of,
@@ -131,7 +132,8 @@ def place_jobs(
     cluster, jobs = read_cluster(cluster), read_jobs(jobs)
     settings = settings or Settings()
     placed = _in_turn(cluster, jobs, generators, n, settings.seed)
-    return _ranked(cluster, jobs, placed, loops, rank_by, check, settings)
+    n_wanted = n if any(job.placement is None for job in jobs) else 0
+    return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
 
 
 def rank_placements(
@@ -191,6 +193,7 @@ def _ranked(
     rank_by: str,
     check: bool,
     settings: Settings,
+    n_wanted: int = 0,
 ) -> Ranking:
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
@@ -215,6 +218,7 @@ def _ranked(
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
+    notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += disagreements(ranked) if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
     if ranked and others is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.units import format_bandwidth
+from commsim.core.units import counted, format_bandwidth
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate
 from .link_classes import LinkClass, Scores
+from .score import STARTS
+from .strategies import TRIES
 
 # Candidates or jobs that are named in one remark.
 MAX_NAMED = 3
@@ -114,6 +116,37 @@ def short_phases(blurred: Mapping[str, float]) -> list[str]:
         f"scores average demand over each angle, which is longer than the shortest phase of {named}: "
         f"contention within an angle is not seen; --step {min(blurred.values()) * 1e3:.4g}ms resolves it"
     ]
+
+
+def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]]) -> list[str]:
+    """Say how far placements and start times were searched, and how to search longer, in one line.
+
+    Parameters
+    ----------
+    n_wanted : int
+        Candidates that were asked for; 0 where all placements are given.
+    n_found : int
+        Candidates that were found; fewer where the last of ``TRIES`` draws for each brought no other.
+    descended : collection of sequence of int
+        Jobs on links whose rotations were not all tried.
+
+    Returns
+    -------
+    list of str
+        Empty if nothing was left untried.
+    """
+    said = []
+    if n_found < n_wanted:
+        draws = f"{n_wanted * TRIES} draws of each generator found {counted(n_found, 'different placement')}"
+        said.append(f"{draws} of {n_wanted}: more --candidates or another --seed draw more")
+    if descended:
+        most = max(len(jobs) for jobs in descended)
+        sets = f"{counted(len(descended), 'set')} of up to {most} jobs"
+        said.append(
+            f"the start times of {sets} are the best of {STARTS} descents, one job at a time: a longer --step or a "
+            "shorter --longest leaves few enough to try all"
+        )
+    return [f"not exhaustive: {'; '.join(said)}"] if said else []
 
 
 def disagreements(ranked: Sequence[Candidate]) -> list[str]:

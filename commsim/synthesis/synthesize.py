@@ -18,7 +18,7 @@ from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.contenders import ASSUMED_OVERHEAD, SMALL, without_overhead
 
-from .bound import times_of
+from .bound import ROUNDING, times_of
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
 from .trees.forest import Certificate
 
@@ -77,7 +77,28 @@ class Synthesis(Shown):
         how = [self._how(size) for size in sizes]
         proof = [] if self.certificate is None else [self.certificate.sentence]
         costs = [said for size in sizes for said in self._without_overhead(size)]
-        return (*how, *proof, *self.notes, *costs, *without_overhead(self.network, sizes))
+        return (self.sentence, *how, *proof, *self.notes, *costs, *without_overhead(self.network, sizes))
+
+    @property
+    def sentence(self) -> str:
+        """Whether the schedules are optimal, or how far they are from the lower bound at most, in one sentence."""
+        gaps = [self.times_bound(size) - 1.0 if self.bounds[size] else math.inf for size in self.candidates]
+        n_optimal = sum(
+            gap <= ROUNDING and self.best(size).result is not None  # not an estimate
+            for size, gap in zip(self.candidates, gaps, strict=True)
+        )
+        if n_optimal == len(gaps):
+            return f"{self.operation}: optimal: the time equals the lower bound{' at every size' * (len(gaps) > 1)}"
+        if not math.isfinite(max(gaps)):
+            return f"{self.operation}: not proven optimal: there is no lower bound to compare with"
+        percent = {size: math.ceil(gap * 1000) / 10 for size, gap in zip(self.candidates, gaps, strict=True)}
+        near, far = min(percent, key=percent.__getitem__), max(percent, key=percent.__getitem__)
+        within = f"{percent[far]:g} % of the lower bound"
+        if percent[near] != percent[far]:
+            within = f"{percent[near]:g} % ({format_size(near)}) to {percent[far]:g} % ({format_size(far)})"
+            within += " of the lower bound"
+        proven = f"proven optimal at {n_optimal} of {len(gaps)} sizes" if n_optimal else "not proven optimal"
+        return f"{self.operation}: within {within}; {proven}"
 
     def _without_overhead(self, size: int) -> list[str]:
         """Describe what the usual overhead would cost the best schedule, where there is none and that is much."""

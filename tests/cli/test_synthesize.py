@@ -1,5 +1,6 @@
 import itertools
 import json
+import math
 import sqlite3
 
 import pytest
@@ -151,3 +152,19 @@ def test_small_sizes_without_overheads_are_said_to_be(commsim):
     assert said in commsim.out
     commsim.results(*argv, "--overhead", "1us")
     assert said not in commsim.out
+
+
+@pytest.mark.parametrize(
+    ("operation", "sizes", "said"),
+    [
+        ("all_gather", ("1M", "1M"), "# all_gather: optimal: the time equals the lower bound\n"),
+        ("all_gather", ("1M", "4M"), "# all_gather: optimal: the time equals the lower bound at every size\n"),
+        ("broadcast", ("1M", "1M"), "# broadcast: within {} % of the lower bound; not proven optimal\n"),
+    ],
+)
+def test_one_sentence_says_whether_the_schedule_is_optimal(commsim, operation, sizes, said):
+    line = ("--topology", STAR, "--operation", operation, "-b", sizes[0], "-e", sizes[1], "-f", "4")
+    rows = commsim.results("synthesize", *line)["results"]
+    worst = max(row["times_bound"] for row in rows)
+    assert said.format(f"{math.ceil((worst - 1) * 1000) / 10:g}") in commsim.out
+    assert (worst == 1) == ("proven" not in commsim.out)

@@ -22,7 +22,8 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from .free_gpus import FreeGpus, Plan
 
 Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
-_TRIES = 20
+# Draws of a strategy for each candidate that is asked for.
+TRIES = 20
 # Some minutes of scoring on a small cluster: more are asked for by mistake.
 MAX_CANDIDATES = 10_000
 
@@ -91,7 +92,7 @@ def candidates(
     had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job)) for job in jobs if _had(job)]
     free = FreeGpus(cluster, [*rest, *had])
     placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
-    for i in range(n * _TRIES):
+    for i in range(n * TRIES):
         free.reset()
         rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
         beside = _beside(free, jobs, rest) if i == 0 else {}

@@ -1,0 +1,49 @@
+"""A search that did not try everything says what it tried, and how to search longer."""
+
+import re
+
+import numpy as np
+
+from commsim.placement.cluster import Cluster
+from commsim.placement.link_classes import Settings
+from commsim.placement.place import place_jobs, rank_placements
+from commsim.placement.strategies import TRIES
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from topologies.leaf_spine import leaf_spine
+
+NETWORK = leaf_spine(2, 1, 6, bandwidth=50 * GBPS)
+CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 1, 0))
+
+
+def jobs(n: int, *, is_placed: bool) -> tuple[PeriodicJob, ...]:
+    """Jobs of one host in each rack, which want the racks' links together for longer than there is time."""
+    return tuple(
+        PeriodicJob(f"j{i}", 2, 0.1 * (i + 1), (Phase(0.0, 0.03 * (i + 1), 40 * GBPS),),
+                    (f"h{i}", f"h{6 + i}") if is_placed else None)
+        for i in range(n)
+    )  # fmt: skip
+
+
+def early(notes: tuple[str, ...]) -> list[str]:
+    return [note for note in notes if note.startswith("not exhaustive")]
+
+
+def test_descents_are_told_and_the_flags_that_try_all_do() -> None:
+    placed = {"own": jobs(4, is_placed=True)}
+    (said,) = early(rank_placements(CLUSTER, placed).notes)
+    assert re.search("start times of 1 set of up to 4 jobs are the best of 3 descents", said)
+    assert "draws" not in said  # placements of one's own are not searched
+    assert not early(rank_placements(CLUSTER, placed, settings=Settings(step=0.1)).notes)
+
+
+def test_nothing_is_said_where_all_rotations_were_tried_or_cannot_help() -> None:
+    assert not early(rank_placements(CLUSTER, {"own": jobs(2, is_placed=True)}).notes)
+
+
+def test_fewer_placements_than_asked_for_are_told_with_the_draws() -> None:
+    one = (PeriodicJob("all", 12, 0.1, (Phase(0.0, 0.05, 40 * GBPS),)),)
+    ranking = place_jobs(CLUSTER, one, n=3, generators=("packed",))
+    (said,) = early(ranking.notes)
+    assert f"{3 * TRIES} draws of each generator found {len(ranking.candidates)} different placement" in said
+    assert "--candidates" in said
+    assert "--seed" in said
