@@ -28,11 +28,12 @@ from commsim.scenario.read import changed_network
 from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound
-from .candidates import Candidate, candidates
+from .candidates import ASSUME, Candidate, candidates
 from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
 from .question import Question, question_of
 
 REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
+NOT_PROGRAMMABLE = "systems that aggregate in switches are left out: --programmable assumes such switches"
 __all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
 
 
@@ -248,6 +249,8 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
+    if any(reason.endswith(ASSUME) for reason in left_out.values()):
+        assumed = [*assumed, NOT_PROGRAMMABLE]
     assumed += priced_apart(ranked, question.size)
     return Advice(
         tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
