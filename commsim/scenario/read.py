@@ -172,14 +172,13 @@ def scenario_of(
         notes.append("seed: no effect, nothing here is drawn at random")
     return Scenario(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
-        options.get("assume_programmable", True), wish, tuple(notes), _slower_links(whole, fail, scale, seed or 0),
+        options.get("assume_programmable", True), wish, tuple(notes),
+        _slower_links(whole, fail, scale, seed or 0) if scale else (),
     )  # fmt: skip
 
 
 def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], seed: int) -> tuple[int, ...]:
     """Return the links whose rate a fault lowers, of those that are left."""
-    if not scale:
-        return ()
     left, scaled = (with_faults(whole, fail, given, seed)[0] for given in ((), scale))
     return tuple(np.flatnonzero(scaled.bandwidth < left.bandwidth).tolist())
 

@@ -15,7 +15,8 @@ from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
-    from commsim.scenario.scenario import Scenario, Wish
+    from commsim.routing.flaps import Flaps
+    from commsim.scenario.scenario import Scenario
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -67,21 +68,21 @@ def of_slower_links(scenario: Scenario, results: Mapping[str, Sequence[Result]])
         Predictions, by name of the collective.
     """
     slower = list(scenario.slower)
+    if not slower:
+        return []
     missed = [
         name for name, some in results.items()
-        if slower and all(one.link_bytes.size > slower[-1] and not one.link_bytes[slower].any() for one in some)
+        if all(one.link_bytes.size > slower[-1] and not one.link_bytes[slower].any() for one in some)
     ]  # fmt: skip
     draw = " by this --seed" if is_hashed(scenario.routing or scenario.network.routing) else ""
     return [f"no message crosses a slower link{draw}: {', '.join(missed)}"] if missed else []
 
 
-def of_detection(wish: Wish, results: Sequence[Result]) -> list[str]:
+def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:
     """Describe when switches know of a flap, and that no message met one."""
     flapped = [result.counters for result in results if "flap_lost_s" in result.counters]
-    if wish.flaps is None or not flapped:
-        return []
-    late = wish.flaps.detection
-    if not late:
+    late = flaps.detection
+    if not flapped or not late:
         return []
     told = f"switches route around a cable {format_time(late)} after it goes down (--detection)"
     is_met = any(one.get("stalled") or one.get("drops_loss") for one in flapped)

@@ -147,13 +147,10 @@ def solve(
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
     derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *said, *plan.notes))
-    remarks = dict.fromkeys(
-        (
-            *of_slower_links(scenario, {scenario.name: results}),
-            *plan.remarks(results, has_framing=scenario.wish.framing is not None),
-            *of_detection(scenario.wish, results),
-        )
-    )
+    remarks = dict.fromkeys(of_slower_links(scenario, {scenario.name: results}) if scenario.slower else ())
+    remarks |= dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
+    if scenario.wish.flaps is not None:
+        remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, results))
     details = outcomes[-1].details if outcomes else None
     return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
 
