@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +88,7 @@ def longest_chain(schedule: Schedule) -> int | None:
     waits = dependencies(schedule, transfers)
     depth = np.zeros(len(transfers), np.int64)
     starts = np.flatnonzero(np.diff(transfers["hop"], prepend=-1, append=-1)).tolist()
-    for begin, end in zip(starts, starts[1:], strict=False):  # transfers of a hop do not wait for each other
+    for begin, end in itertools.pairwise(starts):  # transfers of a hop do not wait for each other
         first = waits.first[begin : end + 1]
         before = np.append(depth[waits.pred[first[0] : first[-1]]], 0)
         most = np.maximum.reduceat(before, first[:-1] - first[0])
