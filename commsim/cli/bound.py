@@ -12,7 +12,7 @@ from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import table_of_ratios
 
 from .flags import Verb, WithJson, flag, repeated
-from .flags.costs import TOPOLOGY, Placing, Sizes
+from .flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
 from .flags.faults import Faults
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commsim.synthesis import LowerBound
 
 
-class Config(Faults, Sizes, Placing, WithJson):
+class Config(Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
@@ -34,21 +34,27 @@ class Config(Faults, Sizes, Placing, WithJson):
     engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
     seed: int | None = flag(metavar="N", help="seed of faults, of random placement and of hashes in routing")
 
+    def costs(self) -> dict[str, Any]:
+        """Return what a message and a reduction cost, as a scenario takes it."""
+        return {name: getattr(self, name) for name in COSTS}
+
     def scenario(self, network: Network) -> Scenario:
         """Return the scenario of all algorithms on a network, with the faults of the flags."""
         from commsim.scenario.read import scenario_of
 
         return scenario_of(
             "", network, n_ranks=self.ranks, placement=self.placement, seed=self.seed, fail=self.fail,
-            scale=self.scale, engine=self.engine,
+            scale=self.scale, engine=self.engine, **self.costs(),
         )  # fmt: skip
 
 
 def run(config: Config) -> Answer:
     """Bound, and predict the algorithms beside it."""
     check_room_for_libraries()
+    from commsim.report.title_of_network import software_costs
     from commsim.scenario.contenders import skipped
     from commsim.scenario.inputs import load_network
+    from commsim.scenario.read import changed_network
     from commsim.synthesis.over_bound import bound_of, over_bound
 
     sizes, said = _sizes(config)
@@ -63,13 +69,14 @@ def run(config: Config) -> Answer:
         said.append("--root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
     one = [] if config.algorithm in ("all", "none") else [config.algorithm]
     named = [*one, *config.collective]
+    has_faults = bool(config.fail or config.scale)
     found = over_bound(
-        scenario, config.operation, sizes, whole=whole if config.fail or config.scale else None,
+        scenario, config.operation, sizes, whole=changed_network(whole, **config.costs())[0] if has_faults else None,
         algorithms=named if config.algorithm != "all" else (), named=named,
     )  # fmt: skip
     parts, more = _parts_of_bounds(title, found.bounds, sizes)
     said = [*said, *found.derived, *skipped(found.left_out)]
-    table = table_of_ratios(found, f"engine {scenario.wish.engine}")
+    table = table_of_ratios(found, f"engine {scenario.wish.engine}, {software_costs(scenario.network)}")
     return Answer(
         [*remarks(said), *parts, table, *remarks(found.remarks)], [one.row() for one in found.ratios], more=more
     )

@@ -122,12 +122,14 @@ def _load(config: OneConfig, size: float | None = None) -> Any:
 
 
 def show(config: ShowConfig) -> Answer:
-    """Return hops, messages, bytes, parameters, and the volume per rank."""
+    """Return steps, messages, bytes, parameters, and the volume per rank."""
     for name in config.given("topology", "rank"):
         if config.draw is None or config.topology is None:
             raise InputError(f"{name} goes with --draw FILE --topology T")
     if config.draw:
         check_drawable(config.draw)
+    from commsim.core.dependencies import longest_chain
+
     size = parse_nccl_size(config.size, "--size")
     schedule = _load(config, size)
     drawn: list[str] = []
@@ -136,13 +138,13 @@ def show(config: ShowConfig) -> Answer:
     elif config.draw:
         drawn = draw_transfers(schedule, config.draw)
     sent, received, messages = schedule.volumes()
-    chunk = size / schedule.n_chunks
+    chunk, steps = size / schedule.n_chunks, longest_chain(schedule)
     facts = {
         "collective": schedule.name,
         "operation": schedule.operation,
         "participants": f"{counted(schedule.n_ranks, 'rank')}, {counted(schedule.n_helpers, 'helper')}",
         "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
-        "hops": str(schedule.n_hops),
+        "steps": "not counted, of so many transfers" if steps is None else f"{steps}, the longest chain of transfers",
         "messages": str(int(messages.sum())),
         "bytes sent": format_size(sent.sum() * chunk),
         "kept as": f"{counted(len(schedule.blocks), 'block')} of "
@@ -161,7 +163,7 @@ def show(config: ShowConfig) -> Answer:
           f"{r['sent_B'] / size:.4f}"] for r in shown],
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
-    flags = {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size}
+    flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
     parts = [*remarks(drawn), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
     return Answer(parts, rows, flags)
 
@@ -286,7 +288,7 @@ COMMANDS = {
     "schedule list": Verb(
         ListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
-    "schedule show": Verb(ShowConfig, show, "print hops, messages, bytes, parameters, and the volume per rank"),
+    "schedule show": Verb(ShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
     "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
     "schedule import": Verb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from .schedule import Schedule, Transfers
 MAX_DEPENDENCIES = 2**27
 # Cells that a transfer reads and writes, numbered through all participants.
 CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32)])
+# Transfers and hops up to which the longest chain is sought: a second or two.
+MAX_TRANSFERS, MAX_HOPS = 2**21, 2**16
 # Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting.
 MAX_TOUCHES = 1024
 
@@ -69,6 +72,28 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
         fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
         return Dependencies(*merge_rows((first, pred, kind), fence_first, fence_pred, FENCE))
     return Dependencies(first, pred, kind)
+
+
+def longest_chain(schedule: Schedule) -> int | None:
+    """Return the steps of a schedule: its longest chain of transfers, each of which waits for the one before.
+
+    Returns
+    -------
+    int or None
+        None where there are more than ``MAX_TRANSFERS`` transfers, or ``MAX_HOPS`` hops.
+    """
+    if schedule.n_transfers > MAX_TRANSFERS or schedule.n_hops > MAX_HOPS:
+        return None
+    transfers = schedule.expand()
+    waits = dependencies(schedule, transfers)
+    depth = np.zeros(len(transfers), np.int64)
+    starts = np.flatnonzero(np.diff(transfers["hop"], prepend=-1, append=-1)).tolist()
+    for begin, end in itertools.pairwise(starts):  # transfers of a hop do not wait for each other
+        first = waits.first[begin : end + 1]
+        before = np.append(depth[waits.pred[first[0] : first[-1]]], 0)
+        most = np.maximum.reduceat(before, first[:-1] - first[0])
+        depth[begin:end] = 1 + np.where(np.diff(first) > 0, most, 0)
+    return int(depth.max(initial=0))
 
 
 def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.int32], NDArray[np.intp]]:

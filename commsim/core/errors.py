@@ -22,6 +22,10 @@ class ScheduleError(InputError):
     """A schedule is malformed, or does not meet the postcondition of its operation."""
 
 
+class NoClosedFormError(InputError):
+    """A collective, or what it is asked to do, has no closed form; others may have one."""
+
+
 class RoutingError(InputError):
     """Two participants that must talk have no path between them."""
 

@@ -14,6 +14,8 @@ from .schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule, Transfers
 
 # Transfers that are listed one by one, of 36 bytes each and thrice as much while they are written.
 MAX_LISTED = 2**25
+# Name of a schedule that is given none.
+UNNAMED = "custom"
 
 
 class Program:
@@ -146,7 +148,7 @@ class Program:
 
     def build(
         self,
-        name: str = "custom",
+        name: str = UNNAMED,
         operation: str = "custom",
         root: int = 0,
         layout: tuple[int, ...] = (),

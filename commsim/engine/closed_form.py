@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.cost import Framing, LogGP
-from commsim.core.errors import InputError
+from commsim.core.errors import NoClosedFormError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.result import Result
@@ -62,7 +62,7 @@ def closed_form(
     refuse_curves(network, "a closed form takes messages that cost a line", "the engine flow or alpha-beta")
     cost = entry.metadata["cost"]
     if cost is None:
-        raise InputError(
+        raise NoClosedFormError(
             f"{entry.name} has no closed form, which @collective(..., cost=...) adds; use engine flow or alpha-beta"
         )
     chunk, n_ranks = chunk_bytes(job, size), job.schedule.n_ranks

@@ -155,3 +155,13 @@ def test_the_title_says_what_a_size_is_of(commsim):
     assert commsim.out.count("size of a rank's array (1/16 to each rank)") == 1
     commsim("run", *asked, "--collective", "ring_all_reduce")
     assert "size of" not in commsim.out
+
+
+def test_a_bound_takes_the_costs_of_messages_and_says_them(commsim):
+    line = ("bound", "--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1K", "-e", "1K")
+    free = commsim.results(*line, "--algorithm", "ring_all_gather")
+    assert "engine flow, no overhead per message" in commsim.out
+    costly = commsim.results(*line, "--algorithm", "ring_all_gather", "--overhead", "5us")
+    assert "engine flow, 5 us of overhead per message" in commsim.out
+    assert costly["results"][0]["time_s"] == pytest.approx(free["results"][0]["time_s"] + 3 * 5e-6)  # three steps
+    assert costly["bounds"][0]["bound_s"] >= 2 * 5e-6  # to tell three others one rank sends two messages in a row

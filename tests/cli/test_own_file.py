@@ -222,3 +222,11 @@ def test_a_report_does_not_execute_the_code_of_a_placement(commsim, files):
     (files / "own.py").write_text("raise SystemExit('executed')")
     assert commsim("report", files / "results.json", "-o", "r.html").code == 0
     assert "which a report does not execute" in (files / "r.html").read_text() + commsim.out
+
+
+def test_an_own_collective_that_cannot_be_built_is_named_in_the_error(commsim, files):
+    text = example("howto_researcher.md")  # recursive doubling: of 6 ranks, rank 2 would send to rank 6
+    (files / "my_exchange.py").write_text(text)
+    said = commsim.refuses("schedule", "check", "my_exchange.py", "--ranks", 6)
+    assert "my_exchange: dst must be 0..5, got" in said
+    assert "custom" not in said

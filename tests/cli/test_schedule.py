@@ -7,9 +7,10 @@ import commsim as cs
 from commsim.core.network_queries import find_link
 
 
-def test_show_prints_hops_bytes_and_volume_per_rank(commsim):
+def test_show_prints_steps_bytes_and_volume_per_rank(commsim):
     tree = commsim.results("schedule", "show", "ring_all_reduce", "--ranks", 8, "--size", "1M")
-    assert tree["config"]["n_hops"] == 14
+    assert tree["config"]["n_hops"] == tree["config"]["n_steps"] == 14
+    assert "14, the longest chain of transfers" in commsim.out
     assert len(tree["results"]) == 8
     for row in tree["results"]:
         assert row["messages"] == 14

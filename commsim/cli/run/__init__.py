@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.units import microseconds
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
@@ -137,11 +137,20 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
 
     network = load_network(config.topology)
     scenarios = [config.scenario(spec, network) for spec in config.collective or (None,)]
-    solutions = [solve(one, sizes, over=functools.partial(progress, what=one.name)) for one in scenarios]
-    answered = answered_by(config, solutions, remarks(_unlike(solutions)))
+    solutions: list[Solution] = []
+    left_out: dict[str, NoClosedFormError] = {}
+    for one in scenarios:
+        try:
+            solutions.append(solve(one, sizes, over=functools.partial(progress, what=one.name)))
+        except NoClosedFormError as error:  # the others may have one
+            left_out[one.name] = error
+    if not solutions:
+        raise next(iter(left_out.values()))
+    skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
+    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions)]))
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
-    names = tuple(scenario.name for scenario in scenarios)
+    names = tuple(one.scenario.name for one in solutions)
     return dataclasses.replace(answered, chosen=answered.chosen | {"collective": names, "operation": None})
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS, no_bytes
 from commsim.core.placement import Placement
@@ -291,10 +291,10 @@ class Plan:
         if wish.framing is not None and self.sent is None:
             raise InputError("the closed form has no packet headers; use engine flow")
         if self.schedule.name not in COLLECTIVES:
-            raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
+            raise NoClosedFormError(f"{self.schedule.name} is not a registered collective and has no closed form")
         given, paths = dict(self.parameters), self.paths
         if given.pop(BLOCKING, False):
-            raise InputError(
+            raise NoClosedFormError(
                 f"{self.schedule.name}: the closed form is that of steps that do not wait; use engine flow"
             )
         return closed_form(

@@ -10,7 +10,7 @@ from typing import Any
 from collectives.experts.copies import Copies, copies_for, numbers_of_experts
 from collectives.experts.exchange import token_bytes
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import NoClosedFormError
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
@@ -71,7 +71,7 @@ class ExpertPlan(Plan):
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:
         if self.kernel is not None:
-            raise InputError(f"{self.schedule.name}: the closed form has no library; use engine flow")
+            raise NoClosedFormError(f"{self.schedule.name}: the closed form has no library; use engine flow")
         return Plan._closed_form(self, size, wish, framing)
 
 

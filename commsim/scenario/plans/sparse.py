@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from commsim.core.cost import Framing
-from commsim.core.errors import InputError
+from commsim.core.errors import NoClosedFormError
 from commsim.core.result import Result
 from commsim.scenario.build import Asked, built, laid_out
 from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
@@ -46,7 +46,7 @@ class SparsePlan(Plan):
         return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
-        raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
+        raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
 
 
 def plan_sparse(asked: Asked) -> Plan:

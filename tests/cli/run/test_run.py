@@ -479,3 +479,14 @@ def test_one_size_may_be_asked_for_by_name(commsim):
     both = commsim.results("run", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M")["results"]
     assert one == both
     assert "give one of them" in commsim.refuses("run", "--topology", "star:n_hosts=4", "--size", "1M", "-b", "4K")
+
+
+def test_a_collective_without_a_closed_form_does_not_stop_the_others(commsim):
+    """It printed neither."""
+    none, has = "double_tree_all_reduce", "ring_all_reduce"
+    line = ("--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K", "--engine", "closed-form")
+    tree = commsim.results("run", none, has, *line)
+    assert [row["collective"] for row in tree["results"]] == [has]
+    assert tree["config"]["collective"] == [has]
+    assert f"# skipped: {none}: " in commsim.out
+    assert "has no closed form" in commsim.refuses("run", none, *line)
