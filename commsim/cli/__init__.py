@@ -206,7 +206,7 @@ def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
     command.config.add_arguments(parser)
     if "-v" not in parser._option_string_actions:
         parser.add_argument(
-            "-v", dest=SHOW_ALL, action="store_true", help="show all columns and notes, on a terminal too"
+            "-v", dest=SHOW_ALL, action="store_true", help="show all columns and notes, even on a terminal"
         )
     parser.set_defaults(command=command)
 

@@ -14,7 +14,7 @@ class Conversion(Flags):
 
     network: str | None = flag(
         metavar="NAME|FILE",
-        help="network for which a collective is built; required by ASTRA-sim's system layer and htsim's flows",
+        help="for schedules: the network of the collective; required by ASTRA-sim's system layer and htsim's flows",
     )
     operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
 

@@ -51,7 +51,7 @@ class Config(WithJson):
     """All flags of ``commsim doctor``."""
 
     deep: bool = switched(
-        help="also test predictions with known answers, kernels run without compilation, and the kernel cache"
+        help="also test predictions whose answers are known, the kernels without compilation, and the kernel cache"
     )
 
 

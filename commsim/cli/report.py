@@ -129,7 +129,13 @@ def figure_kind(text: str) -> str:
 class Kind(Flags):
     """The figure to draw."""
 
-    kind: str = flag("kind", type=figure_kind, choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    kind: str = flag(
+        "kind",
+        type=figure_kind,
+        choices=KINDS,
+        metavar="KIND",
+        help=", ".join(KINDS) + " (fullest: the fullest queues over time; ways: load of a switch's uplinks)",
+    )
 
 
 class PlotConfig(Data, Kind):

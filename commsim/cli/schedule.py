@@ -39,7 +39,9 @@ class ShowConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule show``."""
 
     draw: str | None = flag(metavar="FILE", help="draw the schedule, if it is small: .svg or .png")
-    topology: str | None = flag(metavar="NAME|FILE", help="draw the trees of --rank on this network, as synthesized")
+    topology: str | None = flag(
+        metavar="NAME|FILE", help="draw the trees of --rank on this network (schedules of synthesize only)"
+    )
     rank: int | None = flag(metavar="RANK", help="with --topology: rank whose trees to draw (default: 0)")
     size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 

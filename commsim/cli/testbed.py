@@ -52,7 +52,9 @@ class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
         help=f"algorithm; switchml uses a live switch (default: {', '.join(USUAL)}); repeatable",
     )
     native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
-    ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
+    ranks: int | None = flag(
+        metavar="N", help="number of ranks (default: all hosts that no server or aggregator needs)"
+    )
     placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
     backend: str = flag(default="mpi", metavar="mpi|gloo", help="library that carries the messages")
     no_calibration: bool = switched(

@@ -78,7 +78,7 @@ class Config(WithJson, Faults, Costs):
     report: str | None = flag(metavar="FILE.html", help="write a page: calls of each rank, loads of links")
     phases: str | None = flag(
         metavar="FILE.json",
-        help="with --compute roofline: write the phases of the last step as a job for `commsim place`",
+        help="with --compute roofline:GPU or TRACE.json: write the last step's phases as a job for `commsim place`",
     )
     timeline: str | None = flag(
         metavar="FILE.json", help="write a timeline for Perfetto: the calls of each rank, or the work on its streams"

@@ -24,7 +24,7 @@ class Spraying(Flags):
     balancing: str | None = flag(
         metavar="NAME",
         help="how packets choose paths: ecmp, spray (oblivious), bitmap, reps or mixed; adaptive or flowlet, where "
-        "switches choose (traffic's default: mixed)",
+        "switches choose (default in commsim traffic: mixed)",
     )
     entropies: int | None = flag(
         metavar="E", help="number of paths that a message tries, a power of two (default: 128)"
@@ -52,7 +52,7 @@ class Packets(Spraying):
     transport: str | None = flag(
         metavar="NAME",
         help="window (ideal), dctcp or dcqcn, which use one path without --balancing; nscc, rccc, eqds, ndp, swift, "
-        "hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; traffic: nscc)",
+        "hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; in commsim traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE",

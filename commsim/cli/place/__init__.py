@@ -14,7 +14,7 @@ COMMANDS = {
         is_usual=True,
     ),
     "place score": Verb(
-        candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and when each should start"
+        candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and print when each should start"
     ),
     "place order": Verb(
         order.Config,

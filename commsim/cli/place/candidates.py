@@ -42,7 +42,7 @@ class Scoring(Flags):
     longest: str = flag(
         default="2.4s",
         metavar="TIME",
-        help="largest common multiple of the iteration times (hyperperiod); longer ones are truncated",
+        help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
     )
     check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(

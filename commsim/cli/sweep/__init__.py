@@ -46,7 +46,8 @@ class RunConfig(Flags):
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
     retry_failed: bool = switched(help="recompute points that failed before")
     part: str | None = flag(
-        metavar="K/N", help="compute only part K of N; `slurm`: the part of this task of a job array; see sweep merge"
+        metavar="K/N",
+        help="compute only part K of N; `slurm`: K and N of this task of a Slurm job array; see sweep merge",
     )
 
 

@@ -66,7 +66,9 @@ class Config(WithJson):
         help="recurrence: only with no losses and with --no-values",
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
-    versions: int | None = flag(metavar="1|2", help="versions of each slot; 1 shows the errors that 2 prevent")
+    versions: int | None = flag(
+        metavar="1|2", help="versions of each slot; with 1, the errors occur that 2 versions prevent"
+    )
     without: tuple[str, ...] = repeated(
         metavar="RULE",
         help="omit a rule of the protocol, to show the errors without it: seen_check, continued_slots; repeatable",

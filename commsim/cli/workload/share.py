@@ -31,7 +31,7 @@ class Config(WithJson, Faults):
     sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
-        help="start times (default: 0 s), or JSON of `commsim place`, from which come the start times, the "
+        help="start times (default: 0 s), or JSON of `commsim place`, which then supplies the start times, the "
         "placements of jobs that have none, and --fail, --scale and --seed unless they are given",
     )
     weights: str | None = flag(metavar="JOB=X,...", help="weights, for weighted sharing (default: 1)")
