@@ -78,9 +78,9 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
         parts.append(Facts({"order": order}))
     errors = errors_of(rows)
     if far := sum(abs(row.error) >= FAR for row in rows):
-        where = 'docs/papers.md, "What misses, and why"'
+        page = 'docs/papers.md, "What misses, and why"'
         parts += remarks(
-            [f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: for the causes that are known see {where}"]
+            [f"{counted(far, 'row')} {100 * FAR:.0f} % off or more: for the causes that are known see {page}"]
         )
     if errors.n_counted:
         shown = len(rows) - errors.n_counted

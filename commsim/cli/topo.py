@@ -71,11 +71,25 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
+def _effective(topology: str) -> str:
+    """Describe that rates of a preset are below those as sold, unless these are asked for."""
+    from topologies.presets import PRESETS
+
+    names = {part.partition(":")[0] for part in topology.split("@")}
+    is_effective = bool(names & PRESETS.keys()) and "rates=spec" not in topology
+    return "; presets have the rates that messages reach (rates=spec: as sold)" if is_effective else ""
+
+
 def list_topologies(config: ListConfig) -> Answer:
     """Return the topologies, or one, and their parameters."""
     from topologies import TOPOLOGIES
 
     rows = []
+    if config.name is not None and config.name not in TOPOLOGIES:
+        from topologies.presets import PRESETS
+
+        if machines := [one for one in PRESETS if config.name.lower() in one]:
+            raise InputError(f"no topology, but a preset (commsim topo presets): {', '.join(machines)}")
     for name in TOPOLOGIES if config.name is None else [config.name]:
         entry = TOPOLOGIES[name]
         needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
@@ -135,7 +149,7 @@ def show(config: ShowConfig) -> Answer:
     rates = Table(
         ["links", "bandwidth"],
         [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
-        f"link rates; latency {span} a link",
+        f"link rates; latency {span} a link{_effective(config.topology)}",
     )
     row = {
         "topology": network.name,

@@ -205,7 +205,8 @@ def units(network: Network) -> NDArray[np.int64]:
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1
-    src, dst = _units_at_ends(network, unit)
+    small = unit.astype(np.int32)  # of millions of links
+    src, dst = small[network.src], small[network.dst]
     tier = _tiers_of_units(network, unit).astype(np.int16)
     links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
@@ -218,7 +219,8 @@ def _sharing(
 ) -> NDArray[np.int64]:
     """By unit, the first of the switches that share switches above with it, also over others; else the unit itself."""
     n_units = len(tier)
-    src, dst = _units_at_ends(network, unit)
+    small = unit.astype(np.int32)  # of millions of links
+    src, dst = small[network.src], small[network.dst]
     chosen = np.zeros(n_units, np.bool_)
     chosen[switches] = True
     up = chosen[src] & (network.kind[network.dst] == SWITCH) & ~chosen[dst]
@@ -238,13 +240,8 @@ def _tiers_of_units(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int
     """Links from each unit down to what is no switch."""
     is_switch = np.zeros(int(unit.max()) + 1, np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    return levels_from(~is_switch, *_units_at_ends(network, unit))
-
-
-def _units_at_ends(network: Network, unit: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the units at both ends of each link, of which there may be millions."""
     small = unit.astype(np.int32)
-    return small[network.src], small[network.dst]
+    return levels_from(~is_switch, small[network.src], small[network.dst])
 
 
 def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:

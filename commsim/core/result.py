@@ -72,7 +72,7 @@ class Result(Value):
     link_bytes : float64[n_links], bytes
         What each link really carried, headers included; empty for a real run.
     bytes_on_wire : float, bytes
-        Message bytes that left a sender, headers included.
+        Message bytes that left a sender, headers included; packets count each time that they are sent, answers do not.
     samples : float64[n], s
         Single measurements of a real run, or of a simulation that was repeated with jitter.
     counters : mapping of str to float

@@ -38,12 +38,15 @@ class ContendedLink(Value):
         Score when the jobs start as the candidate says.
     demand : float, bytes/s
         What they send over it together, on average.
+    is_contended : bool
+        Whether their peaks together exceed its capacity; if not it is shared, and no start time matters.
     """
 
     link: str
     jobs: tuple[str, ...]
     score: float
     demand: float
+    is_contended: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +78,13 @@ class Candidate(Value):
         Largest change of a period, to find common multiples.
     n_cut_off : int
         Links whose jobs have no common multiple below the longest perimeter, so that they were seen for part of it.
+    periods : dict of str to float, s
+        Iteration time of each job where nothing slows it down.
+    slowdown_estimated : float
+        Slowdown by the estimate, also where `predicted` is simulated.
+    slowdown_worst : float, optional
+        Largest estimate at the start times over five seeds of the hash that chooses paths; None where it was not sought
+        or nothing is hashed.
     """
 
     generator: str
@@ -88,6 +98,19 @@ class Candidate(Value):
     prediction: str
     rounding: float
     n_cut_off: int
+    periods: Mapping[str, float]
+    slowdown_estimated: float
+    slowdown_worst: float | None = None
+
+    @property
+    def slowdown(self) -> float:
+        """Mean over the jobs of the predicted iteration time over that without other jobs."""
+        return float(np.mean([self.predicted[job] / period for job, period in self.periods.items()] or [1.0]))
+
+    @property
+    def n_contended(self) -> int:
+        """Number of links that can be overloaded."""
+        return sum(link.is_contended for link in self.links)
 
     @property
     def score_mean(self) -> float:
@@ -110,6 +133,9 @@ class Candidate(Value):
         return {
             "generator": self.generator,
             "placement": {job: list(nodes) for job, nodes in self.placement.items()},
+            "slowdown": _rounded(self.slowdown),
+            "slowdown_estimated": _rounded(self.slowdown_estimated),
+            "slowdown_worst": None if self.slowdown_worst is None else _rounded(self.slowdown_worst),
             "score_mean": _rounded(self.score_mean),
             "score_min": _rounded(self.score_min),
             "score_weighted": _rounded(self.score_weighted),
@@ -174,11 +200,6 @@ def counted_names(nodes: Sequence[str]) -> str:
     counts = Counter(nodes)  # in the order of first use
     shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:MAX_SHOWN]]
     return " ".join(shown) + (" ..." if len(counts) > MAX_SHOWN else "")
-
-
-def slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:
-    """Mean over the jobs of the predicted iteration time over that without other jobs."""
-    return float(np.mean([candidate.predicted[job.name] / job.period for job in jobs]))
 
 
 def simulated_times(
@@ -262,3 +283,8 @@ def estimate(
             fair = _loss_at(job, float(links.part[i]) * len(sharing))
             times[j] = max(times[j], job.period + max(lost, min(job.period * (load.mean() - 1.0), fair)))
     return times
+
+
+def slowdown_of(jobs: Sequence[PeriodicJob], times: NDArray[np.float64]) -> float:
+    """Mean over the jobs of the iteration times, in s, over those without other jobs."""
+    return float(np.mean(times / [job.period for job in jobs])) if len(jobs) else 1.0

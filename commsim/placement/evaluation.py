@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, alone_times, estimate
+from .candidate import Candidate, ContendedLink, alone_times, estimate, slowdown_of
 from .cluster import Cluster, ClusterLike, read_cluster
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -119,6 +119,7 @@ def evaluate_placed(
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
     circles = [scores.circle(links.jobs) for links in shared]
+    times = estimate(jobs, classes, scores, shifts)
     return Candidate(
         generator,
         {job.name: job.placement or () for job in jobs},
@@ -126,11 +127,13 @@ def evaluate_placed(
         {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, shifts.tolist(), strict=True)},
         has_loop,
         away,
-        dict(zip(names, estimate(jobs, classes, scores, shifts).tolist(), strict=True)),
+        dict(zip(names, times.tolist(), strict=True)),
         dict(zip(names, alone_times(jobs, classes).tolist(), strict=True)),
         "estimate",
         max((circle.rounding for circle in circles), default=0.0),
         sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),
+        {job.name: job.period for job in jobs},
+        slowdown_of(jobs, times),
     )
 
 
@@ -167,9 +170,10 @@ def _rows(
     rows = {}
     for links in shared:
         sharing, circle = list(links.jobs), scores.circle(links.jobs)
-        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if scores.is_tight(links) else 1.0
+        is_tight = scores.is_tight(links)
+        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if is_tight else 1.0
         share = float(links.part @ circle.demand[:, circle.reach :].mean(axis=1))
         for link in links.links.tolist():
             demand = share * float(cluster.network.bandwidth[link])
-            rows[link] = (tuple(names[j] for j in sharing), score, demand)
+            rows[link] = (tuple(names[j] for j in sharing), score, demand, is_tight)
     return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))

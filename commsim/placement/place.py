@@ -15,7 +15,7 @@ from commsim.limits import EXPECTED
 from commsim.routing.routing import is_hashed
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .candidate import Candidate, counted_names, simulated, slowdown
+from .candidate import Candidate, counted_names, estimate, simulated, slowdown_of
 from .cluster import Cluster, ClusterLike, read_cluster
 from .evaluation import evaluate_placed, evaluated, use_of
 from .link_classes import LinkClass, Scores, Settings, link_classes
@@ -35,6 +35,8 @@ from .strategies import candidates
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
+_DIGITS = 4  # of slow-downs, as they are printed
+GENERATORS = ("packed", "balanced", "spread", "random")
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
@@ -59,7 +61,8 @@ class Ranking:
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, scores and placement."""
         lines = [
-            f"{rank}: score {one.score_mean:.4f} (least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
+            f"{rank}: slowdown {one.slowdown:.4f}x, score {one.score_mean:.4f} (least {one.score_min:.4f}), "
+            f"by {one.generator}: {_places(one)}"
             for rank, one in enumerate(self.candidates, 1)
         ]
         return "\n".join([*lines, *(f"# {note}" for note in self.notes)]) or "no candidates"
@@ -84,7 +87,7 @@ def place_jobs(
     jobs: JobsLike,
     *,
     n: int = 10,
-    generators: Sequence[str] = ("packed", "spread", "random"),
+    generators: Sequence[str] = GENERATORS,
     loops: str = "merged",
     rank_by: str = "slowdown",
     check: bool = False,
@@ -107,8 +110,10 @@ def place_jobs(
         discarded, as the paper does.
     rank_by : {"slowdown", "mean", "min", "weighted"}
         What ranks: the predicted slow-down, or a score of the links. CASSINI's is the mean, which links that fit raise:
-        of two placements that collide alike, the one that shares more other links is then better. Equal ones are ranked
-        by the number of contended links, then by the slow-down, then by the order in which they were made.
+        of two placements that collide alike, the one that shares more other links is then better. Of those that are
+        equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
+        that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
+        least slow-down, then the order in which they were made.
     check : bool
         Simulate every candidate, predict iteration times from that, and note where the ranking and simulation disagree.
         Without it they are estimates, mostly too short (:func:`commsim.placement.candidate.estimate`).
@@ -193,57 +198,81 @@ def _ranked(
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scored, use, scores = evaluated(cluster, placed, loops, settings)
+    others = _with_other_seeds(cluster, placed, use, scored, scores) if is_hashed(cluster.network.routing) else None
+    if others is not None:
+        scored = [replace(c, slowdown_worst=worst) for c, worst in zip(scored, others[0], strict=True)]
     kept = [i for i, c in enumerate(scored) if not (loops == "literal" and c.has_loop)]
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     if check:
         found = _simulated(cluster, jobs, [scored[i] for i in kept], settings.seed)
         scored = [dict(zip(kept, found, strict=True)).get(i, c) for i, c in enumerate(scored)]
 
-    def order(i: int) -> tuple[float, int, float]:
+    inner = cluster.network.forwards[cluster.network.src] & cluster.network.forwards[cluster.network.dst]
+    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
+
+    def order(i: int) -> tuple[float, float, int, int, float]:
         c = scored[i]
-        value = round(_value(jobs, c, rank_by), 9)
-        return value if rank_by == "slowdown" else -value, len(c.links), round(slowdown(jobs, c), 9)
+        value = round(c.slowdown, _DIGITS) if rank_by == "slowdown" else -round(_value(c, rank_by), 9)
+        return value, round(c.slowdown_worst or 0.0, _DIGITS), c.n_contended, n_inner[i], round(c.slowdown, 9)
 
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
-    notes += disagreements(jobs, ranked) if check else estimated(ranked)
+    notes += disagreements(ranked) if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
-    if ranked and is_hashed(cluster.network.routing):
-        notes += _by_seed(cluster, [placed[i] for i in kept], use, ranked[0], scores, loops, rank_by)
+    if ranked and others is not None:
+        differ = [number for number, i in enumerate(kept, 1) if others[1][i]]
+        notes += _by_seed(cluster, placed[kept[0]], differ, ranked[0], scores, loops, rank_by)
     return Ranking(tuple(ranked), discarded, tuple(notes))
 
 
-def _value(jobs: Sequence[PeriodicJob], candidate: Candidate, rank_by: str) -> float:
+def _value(candidate: Candidate, rank_by: str) -> float:
     """Return what ranks: the least slow-down first, or the largest score."""
-    return slowdown(jobs, candidate) if rank_by == "slowdown" else float(getattr(candidate, f"score_{rank_by}"))
+    return candidate.slowdown if rank_by == "slowdown" else float(getattr(candidate, f"score_{rank_by}"))
+
+
+def _with_other_seeds(
+    cluster: Cluster,
+    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
+    use: NDArray[np.float64],
+    scored: Sequence[Candidate],
+    scores: Scores,
+) -> tuple[list[float], list[bool]]:
+    """Return each candidate's largest estimate with any seed of the hash, and whether it contends otherwise."""
+    first: list[tuple[object, ...]] = []
+    worst, differs = [c.slowdown_estimated for c in scored], [False] * len(scored)
+    for i in range(OTHER_SEEDS + 1):
+        use = use_of(cluster, placed, scores.settings.seed + i, scores) if i else use
+        classes = [link_classes(cluster.network, rows) for rows in use]
+        kinds = [contention(one, scores) for one in classes]
+        first = first or kinds
+        for n, ((_, jobs), one) in enumerate(zip(placed, classes, strict=True)):
+            if kinds[n] != first[n]:
+                differs[n] = True
+                shifts = np.array([0.0 if job.start is not None else scored[n].shifts[job.name] for job in jobs])
+                worst[n] = max(worst[n], slowdown_of(jobs, estimate(jobs, one, scores, shifts)))
+    return worst, differs
 
 
 def _by_seed(
     cluster: Cluster,
-    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
-    use: NDArray[np.float64],
+    placed: tuple[str, Sequence[PeriodicJob]],
+    differ: Sequence[int],
     best: Candidate,
     scores: Scores,
     loops: str,
     rank_by: str,
 ) -> list[str]:
     """Say what depends on the hash of paths: of all candidates whether, of the first, started as it says, how much."""
-    network, seed = cluster.network, scores.settings.seed
-    first: list[tuple[object, ...]] = []
-    others: set[int] = set()
-    of_best: dict[tuple[object, ...], tuple[int, list[LinkClass]]] = {}  # equal contention has equal scores
-    for i in range(OTHER_SEEDS + 1):
-        use = use_of(cluster, placed, seed + i, scores) if i else use
-        classes = [link_classes(network, rows) for rows in use]
-        kinds = [contention(one, scores) for one in classes]
-        first = first or kinds
-        others |= {n for n, (one, then) in enumerate(zip(first, kinds, strict=True), 1) if one != then}
-        of_best.setdefault(kinds[0] if rank_by != "weighted" else (i,), (seed + i, classes[0]))
-    if not others:
+    if not differ:
         return []
-    generator, jobs = placed[0]
+    seed = scores.settings.seed
+    of_best: dict[tuple[object, ...], tuple[int, list[LinkClass]]] = {}  # equal contention has equal scores
+    for i in range(seed, seed + OTHER_SEEDS + 1):
+        classes = link_classes(cluster.network, use_of(cluster, [placed], i, scores)[0])
+        of_best.setdefault(contention(classes, scores) if rank_by != "weighted" else (i,), (i, classes))
+    generator, jobs = placed
     jobs = [replace(job, start=best.shifts[job.name] % job.period) for job in jobs]
     started = Scores(jobs, scores.settings)
     found = [best]
@@ -251,7 +280,7 @@ def _by_seed(
         candidate = evaluate_placed(cluster, generator, jobs, one, started, loops)
         is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
         found.append(simulated(cluster, jobs, candidate, seed=other) if is_simulated else candidate)
-    return other_paths(rank_by, seed, [_value(jobs, one, rank_by) for one in found], sorted(others))
+    return other_paths(rank_by, seed, [_value(one, rank_by) for one in found], differ)
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:

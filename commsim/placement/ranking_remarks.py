@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from commsim.core.units import counted, format_bandwidth
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .candidate import Candidate, slowdown
+from .candidate import Candidate
 from .link_classes import LinkClass, Scores
 from .score import STARTS
 from .strategies import TRIES
@@ -149,7 +149,7 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
     return [f"not exhaustive: {'; '.join(said)}"] if said else []
 
 
-def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> list[str]:
+def disagreements(ranked: Sequence[Candidate]) -> list[str]:
     """Name the candidate that loses least when simulated, where it is not the first.
 
     Returns
@@ -157,7 +157,7 @@ def disagreements(jobs: Sequence[PeriodicJob], ranked: Sequence[Candidate]) -> l
     list of str
         One line, candidates numbered from 1; empty when the first one loses no more. Slow-downs within 0.1 % are equal.
     """
-    slow = [slowdown(jobs, candidate) for candidate in ranked]
+    slow = [candidate.slowdown for candidate in ranked]
     if not slow or slow[0] <= min(slow) * (1 + _SAME):
         return []
     best = slow.index(min(slow))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.units import counted, microseconds
-from commsim.report.answer import Part, Table, remarks
-from commsim.report.table_of_run import Row, json_row, parts_of
+from commsim.report.answer import Lines, Part, Table, remarks
+from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
 from commsim.report.title_of_network import costs_in_title
 
 if TYPE_CHECKING:
@@ -97,8 +97,19 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     if background is not None:
         title = "background messages, from start to the last byte"
         parts.append(Table(BACKGROUND, [_background_cells(background)], title))
+    met = _met(solution) if wish.engine == "packet" else []
     links = _parts_of_links(shared_links(solution), verbose) if len(rows) > 1 else []
-    return [*parts, *links, *remarks(solution.remarks)]
+    return [*parts, *met, *links, *remarks(solution.remarks)]
+
+
+def _met(solution: Solution) -> list[Part]:
+    """Return what packets met with: those of all messages together, and of each switch system."""
+    assert solution.scenario.jobs is not None
+    whose = {
+        "all messages" if "packets" in result.counters else entry.name: result
+        for entry, result in zip(solution.scenario.jobs.jobs, solution.results, strict=True)
+    }
+    return [Lines(met_by_packets(result, name)) for name, result in whose.items()]
 
 
 def parts_of_solution(solution: Solution) -> list[Part]:

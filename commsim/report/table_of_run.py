@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_LINKS = 10
 # Counters of the packet engine, and what people read.
 PACKETS = {
-    "packets": "packets", "retransmissions": "sent again", "timeouts": "timeouts", "marks": "marked",
-    "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
+    "packets": "packets", "retransmissions": "sent again", "duplicates": "came twice", "timeouts": "timeouts",
+    "marks": "marked", "trimmed": "trimmed", "drops_full": "dropped at full queues", "drops_loss": "lost on links",
     "pauses": "pauses (PFC)",
 }  # fmt: skip
 # Bytes of an element of the types of nccl-tests.
@@ -157,7 +157,7 @@ def parts_of(
     said: Iterable[str] = solution.remarks
     if not groups:
         parts.append(Lines((f"# Avg bus bandwidth    : {mean_busbw(results) / 1e9:.4g}",)))
-        parts += [Lines(_met_by_packets(result)) for result in results if result.engine == "packet"]
+        parts += [Lines(met_by_packets(result)) for result in results if result.engine == "packet"]
         if engines.startswith("packet"):
             from commsim.scenario.packet_options import told_queues
 
@@ -173,12 +173,12 @@ def parts_of(
     return [*parts, *remarks(said)]
 
 
-def _met_by_packets(result: Result) -> tuple[str, ...]:
-    """Return a line of what packets met with."""
+def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
+    """Return a line of what packets met with; `whose` they are, where the size does not say it."""
     known = [f"{result.counters[name]:.0f} {words}" for name, words in PACKETS.items() if name in result.counters]
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
-    return (f"# packets of {result.size:.0f} B : {', '.join(known)}",) if known else ()
+    return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()
 
 
 def _busiest_links(row: Row) -> list[Part]:

@@ -160,9 +160,12 @@ def parts_of_pairs(
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:
         said.append(f"{sum(within)} of {len(within)} predictions lie between the least and the most measured")
-    inside = [pair.is_expected for pair in pairs if pair.is_expected is not None]
+    inside = [pair for pair in pairs if pair.is_expected is not None]
     if inside:
-        said.append(f"{sum(inside)} of {len(inside)} measured times lie inside the predicted intervals of 80 %")
+        n = sum(pair.is_expected is True for pair in inside)
+        above = sum(pair.is_expected is False and pair.measured.time > pair.predicted for pair in inside)
+        rest = f": {above} above, {len(inside) - n - above} below" if n < len(inside) else ""
+        said.append(f"{n} of {len(inside)} measured times lie inside the predicted intervals of 80 %{rest}")
     if alone:
         named = ", ".join(f"{row.operation} {row.size:.0f} B" for row in alone[:MAX_NAMED])
         more = f" and {len(alone) - MAX_NAMED} more" if len(alone) > MAX_NAMED else ""

@@ -173,7 +173,14 @@ def scenario_of(
     return Scenario(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
         options.get("assume_programmable", True), wish, tuple(notes),
+        _slower_links(whole, fail, scale, seed or 0) if scale else (),
     )  # fmt: skip
+
+
+def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], seed: int) -> tuple[int, ...]:
+    """Return the links whose rate a fault lowers, of those that are left."""
+    left, scaled = (with_faults(whole, fail, given, seed)[0] for given in ((), scale))
+    return tuple(np.flatnonzero(scaled.bandwidth < left.bandwidth).tolist())
 
 
 def _wish_of(options: ScenarioOptions, network: Network) -> tuple[Wish, list[str]]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.core.units import microseconds
+from commsim.core.units import format_time, microseconds
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
+
+if TYPE_CHECKING:
+    from commsim.routing.flaps import Flaps
+    from commsim.scenario.scenario import Scenario
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -48,8 +53,40 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
             continue
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
-            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew, with another time"]
+            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change"]
     return []
+
+
+def of_slower_links(scenario: Scenario, results: Mapping[str, Sequence[Result]]) -> list[str]:
+    """Name the collectives that send nothing over a link whose rate a fault lowers; the fault costs them nothing.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network with its faults.
+    results : mapping of str to sequence of Result
+        Predictions, by name of the collective.
+    """
+    slower = list(scenario.slower)
+    if not slower:
+        return []
+    missed = [
+        name for name, some in results.items()
+        if all(one.link_bytes.size > slower[-1] and not one.link_bytes[slower].any() for one in some)
+    ]  # fmt: skip
+    draw = " by this --seed" if is_hashed(scenario.routing or scenario.network.routing) else ""
+    return [f"no message crosses a slower link{draw}: {', '.join(missed)}"] if missed else []
+
+
+def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:
+    """Describe when switches know of a flap, and that no message met one."""
+    flapped = [result.counters for result in results if "flap_lost_s" in result.counters]
+    late = flaps.detection
+    if not flapped or not late:
+        return []
+    told = f"switches route around a cable {format_time(late)} after it goes down (--detection)"
+    is_met = any(one.get("stalled") or one.get("drops_loss") for one in flapped)
+    return [told if is_met else f"no message met a cable that was down; {told}"]
 
 
 def _alone(results: Sequence[Result]) -> list[str]:
@@ -97,7 +134,8 @@ def _flaps(results: Sequence[Result]) -> list[str]:
 def _met(counters: Mapping[str, float]) -> str:
     if "stalled" in counters:
         return f"connections that waited: {counters['stalled']:.0f}"
-    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
+    late = f", timeouts (--rto): {counters['timeouts']:.0f}" if counters.get("timeouts") else ""
+    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}{late}"
 
 
 def of_switches(schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[str]) -> list[str]:

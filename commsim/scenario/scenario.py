@@ -150,6 +150,8 @@ class Scenario:
         Engine and its options.
     remarks : tuple of str
         What was drawn, chosen or assumed when the scenario was made.
+    slower : tuple of int
+        Links whose rate a fault lowers.
     """
 
     network: Network
@@ -165,6 +167,7 @@ class Scenario:
     assume_programmable: bool = True
     wish: Wish = field(default_factory=Wish)
     remarks: tuple[str, ...] = ()
+    slower: tuple[int, ...] = ()
 
     @property
     def placing(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from commsim.scenario.bounds.floor import uses_more_than_ranks
 from commsim.scenario.contenders import legal_sizes, prepare_all, require_blocks, without_overhead
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.ranking import contenders
+from commsim.scenario.result_remarks import of_slower_links
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import solve
 
@@ -180,7 +181,8 @@ def over_bound(
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
     bounds = _with_both_kinds(next(iter(plans.values())), list(known.values()))
-    remarks = without_overhead(scenario.network, sizes)
+    of_plans = {spec: results for spec, (_, results) in found.items()}
+    remarks = [*of_slower_links(scenario, of_plans), *without_overhead(scenario.network, sizes)]
     return OverBound(
         tuple(bounds),
         tuple(ratios),

@@ -45,6 +45,14 @@ def test_a_row_is_what_run_says_of_the_same_text(commsim):
         }
 
 
+def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):
+    command = ("advise", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "--size", "64KiB")
+    assert commsim(*command).code == 0
+    assert "aggregate in switches are left out: --programmable assumes such switches" in commsim.out
+    assert commsim(*command, "--programmable").code == 0
+    assert "--programmable assumes" not in commsim.out
+
+
 @pytest.mark.slow
 def test_what_is_left_out_is_said_with_the_reason(commsim):
     tree = commsim.results(*ASKED)

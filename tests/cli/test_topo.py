@@ -138,3 +138,12 @@ def test_list_takes_one_name(commsim):
     rows = commsim.results("topo", "list", "rail_optimized")["results"]
     assert [row["topology"] for row in rows] == ["rail_optimized"]
     assert "unknown topology 'rail'; did you mean rail_optimized?" in commsim.refuses("topo", "list", "rail")
+    assert "a preset (commsim topo presets): dgx-a100, dgx-h100" in commsim.refuses("topo", "list", "dgx")
+
+
+def test_show_tells_that_rates_of_presets_are_below_those_as_sold(commsim):
+    told = "presets have the rates that messages reach (rates=spec: as sold)"
+    assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0
+    assert told in commsim.out
+    assert commsim("topo", "show", "dgx-h100:rates=spec@star:machines=2").code == 0
+    assert told not in commsim.out

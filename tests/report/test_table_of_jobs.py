@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.report.answer import Table
+from commsim.report.answer import Lines, Table
 from commsim.report.table_of_jobs import parts_of_jobs, shared_links
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
@@ -57,3 +57,12 @@ def test_three_links_are_shown_and_all_with_v(tmp_path, capsys):
         assert main([*flags, *more]) == 0
         printed.append(capsys.readouterr().out.count("a, b"))
     assert printed == [3, 16]
+
+
+def test_packets_of_jobs_tell_what_they_met_with_once(tmp_path):
+    found = solved(tmp_path, [0, 4, 8, 12], [1, 5, 9, 13], engine="packet")
+    lines = [line for part in parts_of_jobs(found) if isinstance(part, Lines) for line in part.texts]
+    (met,) = [line for line in lines if line.startswith("# packets of all messages : ")]
+    assert f"{found.results[1].counters['packets']:.0f} packets, " in met
+    assert "pauses (PFC)" in met
+    assert not any("packets of all" in str(part) for part in parts_of_jobs(solved(tmp_path, [0, 4], [1, 5])))

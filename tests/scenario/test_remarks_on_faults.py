@@ -40,6 +40,33 @@ def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     assert told() == ""
 
 
+def test_what_meets_no_slower_link_is_named():
+    """The hash of seed 0 leads the ring around the slow cable, and that of seed 3 over it."""
+    spine = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=8"
+    slower = {"scale": ["link:leaf0:spine0=0.25"]}
+    said = {seed: cs.solve(cs.scenario_of("ring_all_reduce", spine, seed=seed, **slower), ["1MB"]).said
+            for seed in (0, 3)}  # fmt: skip
+    assert "no message crosses a slower link by this --seed: ring_all_reduce" in said[0]
+    assert not any("slower link by" in line for line in said[3])
+    ranked = cs.rank("all_reduce", spine, ["1MB"], algorithms=["ring_all_reduce", "binomial_tree_all_reduce"],
+                     seed=0, **slower)  # fmt: skip
+    (line,) = [line for line in ranked.remarks if "slower link" in line]
+    assert line.endswith("by this --seed: ring_all_reduce; commsim bound tells what faults cost")
+
+
+def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
+    spread = {"placement": "spread", "flap": ["link:leaf0:spine0@100us+1ms"]}
+    missed = cs.solve(cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **spread), ["4MB"]).remarks
+    late = "switches route around a cable 1 ms after it goes down (--detection)"
+    assert f"no message met a cable that was down; {late}" in missed
+    met = cs.solve(
+        cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), engine="packet", packets={"preset": "uec"},
+                       **spread), ["1MB"],
+    ).remarks  # fmt: skip
+    assert late in met
+    assert any("timeouts (--rto): " in line for line in met)
+
+
 def test_a_hash_that_decides_the_busiest_link_is_named():
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
     solution = cs.solve(cs.scenario_of("direct_all_to_all", two), ["1MB"])

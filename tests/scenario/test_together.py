@@ -229,3 +229,15 @@ def test_the_command_line_prints_jobs_and_background(tmp_path, capsys):
     assert main([*args, "ring_all_reduce"]) == 2
     assert main([*args, "--engine", "closed-form"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 2
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_background_has_a_priority_of_its_own(tmp_path, engine):
+    """Smaller numbers go first: background that yields costs a job less than background that goes before it."""
+    text = '[[job]]\ncollective = "ring_all_reduce"\nranks = "0,4,1,5"\nsize = "256kB"\n{}[[background]]\n'
+    text += 'kind = "incast"\nsenders = 5\nsize = "64kB"\nevery = "20us"\nuntil = "100us"\n{}'
+    times = [
+        together(tmp_path, text.format(own, theirs)).predict(engine=engine)[0][0].time
+        for own, theirs in (("", "priority = 1\n"), ("", ""), ("priority = 1\n", ""))
+    ]
+    assert times == sorted(set(times))

@@ -45,7 +45,9 @@ class Packets(Spraying):
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, in addition to the payload")
     preset: str | None = flag(
-        metavar="NAME", help="transport and balancing: uec, uec-credit, roce, roce-adaptive, swift or ideal"
+        metavar="NAME",
+        help="transport and balancing: uec (NSCC, a sender's window), uec-credit (RCCC, credit of receivers), roce, "
+        "roce-adaptive, swift or ideal",
     )
     transport: str | None = flag(
         metavar="NAME",

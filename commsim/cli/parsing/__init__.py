@@ -61,6 +61,8 @@ class Parser(argparse.ArgumentParser):
         """Print the message and where to read more, and exit with 2."""
         if message.startswith("argument --seed: invalid int value") and "," in message:
             message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
+        if message == "unrecognized arguments: -c" and "--operation" in self._option_string_actions:
+            message += ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce"
         prog = self._meant(message)
         word = message.removeprefix("unrecognized arguments: ").split()[0]
         if prog.endswith(" traffic") and word != message.split()[0] and not word.startswith("-"):

@@ -62,9 +62,9 @@ class Config(Scoring, Faults):
         "others", nargs="*", metavar="JOBS.json",
         help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
-    candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
+    candidates: int = flag(default=10, metavar="N", help="number of candidates that are tried; fewer may miss the best")
     generator: str = flag(
-        default="packed,spread,random", metavar="NAME[,NAME...]",
+        default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of candidates, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     loops: str = flag(
@@ -99,6 +99,7 @@ def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
     from commsim.core.own_files import resolve
     from commsim.core.placement import STRATEGIES
+    from commsim.placement.affected import affected
     from commsim.placement.cluster import on_network, read_cluster
     from commsim.placement.place import place_jobs, rank_placements
     from commsim.workload.sharing.periodic import read_jobs
@@ -107,8 +108,9 @@ def run(config: Config) -> Answer:
     said: list[str] = []
     if config.fail or config.scale:
         network, said = with_faults(cluster.network, config)
-        cluster, cut_off = on_network(cluster, network, [name for job in jobs for name in job.placement or job.placed])
-        said += cut_off
+        intact, placed = cluster, [name for job in jobs for name in job.placement or job.placed]
+        cluster, cut_off = on_network(cluster, network, placed)
+        said += [*cut_off, *affected(intact, cluster, jobs, settings_of(config, config.seed))]
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     if config.others:
@@ -148,15 +150,18 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import counted_names, slowdown
+    from commsim.placement.candidate import counted_names
 
     rows = []
+    is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
-        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
-        rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
-    parts = [*remarks(ranking.notes), Table(COLUMNS, rows, title, ["worst_link", "score_min", "contended_links"])]
+        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
+        slow = [c.slowdown_estimated, c.slowdown] if is_simulated else [c.slowdown]
+        rows.append([f"{i + 1}", c.generator, *scores, name, *(f"{value:.4f}x" for value in slow)])
+    shown = [*COLUMNS[:-1], "estimated", "slowdown"] if is_simulated else COLUMNS
+    parts = [*remarks(ranking.notes), Table(shown, rows, title, ["worst_link", "score_min", "contended_links"])]
     if not ranking.candidates:
         return parts
     best = ranking.candidates[0]
@@ -183,10 +188,15 @@ def score(config: ScoreConfig) -> Answer:
     capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)
     jobs = read_jobs(config.jobs)
     scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
-    tree = scored.row(jobs)
+    tree, said = scored.row(jobs), list[str]()
     if config.check:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
+        if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
+            said = [
+                f"the score averages demand over time steps of {scored.circle.step * 1e3:.4g} ms, and in one of them "
+                f"phases overlap: use a shorter --step, such as {min(scored.circle.step / 2, s.quantum) * 1e3:.4g}ms"
+            ]
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
     values = {key: f"{value}" for key, value in rounded.items() if not isinstance(value, dict)}
@@ -195,4 +205,4 @@ def score(config: ScoreConfig) -> Answer:
     if config.check:
         rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
     table = Table(columns, rows, f"{counted(len(jobs), 'job')} on a link of {format_bandwidth(capacity)}")
-    return Answer([Facts(values), table], [tree], more=tree, key=None)
+    return Answer([*remarks(said), Facts(values), table], [tree], more=tree, key=None)

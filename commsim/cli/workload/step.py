@@ -75,10 +75,13 @@ def run_step(config: StepConfig) -> Answer:
 
 def _facts(step: Step, row: dict[str, Any]) -> Facts:
     setting, kinds = step.setting, {kind: seconds for kind, seconds in step.exposed.items() if seconds > 0}
+    if len(kinds) > 1:
+        kinds["all"] = step.time - step.compute - step.bubble
     share = {kind: f"{format_time(seconds)}, {100 * seconds / step.time:.2f} %" for kind, seconds in kinds.items()}
+    gpus, assumed = counted(row["ranks"], "GPU"), f"{setting.precision}, sequences of {setting.sequence}"
     return Facts(
         {
-            "step": f"{format_time(step.time)} of {setting.model.name} on {counted(row['ranks'], 'GPU')}",
+            "step": f"{format_time(step.time)} of {setting.model.name} on {gpus}, {assumed}",
             "computation": format_time(step.compute),
             "bubble": format_time(step.bubble),
             **{f"exposed, {kind}": text for kind, text in share.items()},

@@ -81,7 +81,8 @@ class Config(WithPhases):
         help="with --graph and --network: flow, or packet by packet in one run",
     )  # fmt: skip
     preset: str | None = flag(
-        metavar="NAME", help="with --engine packet: uec, uec-credit, roce, roce-adaptive, swift or ideal"
+        metavar="NAME",
+        help="with --engine packet: uec (NSCC), uec-credit (RCCC), roce, roce-adaptive, swift or ideal",
     )
     transport: str | None = flag(metavar="NAME", help="with --engine packet: transport, as in `run` (default: window)")
     balancing: str | None = flag(

@@ -272,15 +272,24 @@ def _alone(plan: FlowPlan, laid: Layout, keeps: NDArray[np.bool_]) -> tuple[NDAr
 def with_counters(
     laid: Layout, fabric: Kernel, times: FlowTimes, results: Sequence[Result], changes: Flapping | None
 ) -> tuple[Result, ...]:
-    """Add to results what packets met with, and the bytes that each job put on links."""
-    state = fabric.state
+    """Add to results what packets met with, and the bytes that each job put on links; repeated packets are on the wire.
+
+    Packets are counted once each, and none whose sender is its receiver: it crosses no link.
+    """
+    state, flow = fabric.state, fabric.flow
     counters = {name: float(state[field]) for name, field in RESULT_COUNTERS.items()}
-    counters["packets"] = fabric.flow["n_packets"].sum(dtype=np.float64)
+    counters["packets"] = flow["n_packets"][~flow["local"]].sum(dtype=np.float64)
+    resent = np.bincount(flow["job"], flow["resent"], minlength=len(results))
     counters["peak_queue_bytes"] = float(fabric.link["peak"].max(initial=0))
     if changes is not None:
         counters["rerouted"] = float(changes.was_rerouted.sum())
     return tuple(
-        dataclasses.replace(one, link_bytes=link_bytes(laid, fabric, times, j), counters={**one.counters, **counters})
+        dataclasses.replace(
+            one,
+            link_bytes=link_bytes(laid, fabric, times, j),
+            bytes_on_wire=one.bytes_on_wire + float(resent[j]),
+            counters={**one.counters, **counters},
+        )
         for j, one in enumerate(results)
     )
 

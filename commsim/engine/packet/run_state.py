@@ -172,7 +172,7 @@ FLOW_ROW = np.dtype(
         # acknowledgements
         ("asking", np.int32),  # the receiver was asked to answer all packets before this one,
         ("answer_to", np.int32),  # and does so by itself before this one
-        ("unused", np.int64),
+        ("resent", np.int64),  # bytes sent again
     ],
     align=True,
 )

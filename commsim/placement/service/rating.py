@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.placement.affected import affected
 from commsim.placement.candidate import counted_names
 from commsim.placement.cluster import on_network
 from commsim.placement.link_classes import Settings
@@ -233,7 +234,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
             cluster, cut_off = on_network(
                 cluster, network, [name for job in jobs for name in job.placement or job.placed]
             )
-            said = [*drawn, *cut_off]
+            said = [*drawn, *cut_off, *affected(state.cluster, cluster, jobs, Settings(seed=asked.seed))]
         ranking = place_jobs(cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
         return {
             "schema": 1,

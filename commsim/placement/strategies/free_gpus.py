@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import locality_levels, tiers
 from commsim.core.units import counted
 from commsim.placement.cluster import Cluster
 from commsim.workload.sharing.periodic import PeriodicJob
@@ -28,6 +28,45 @@ def nearness(network: Network) -> NDArray[np.int64]:
         path[network.endpoints, column] = level.group
     path[network.endpoints, -1] = network.endpoints
     return path
+
+
+def poor_groups(network: Network, path: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which groups have less bandwidth to the rest of the network than most groups of their level.
+
+    Failed and slower links make them so. What lies between the endpoints of one group only belongs to it.
+
+    Parameters
+    ----------
+    path : int64[n_nodes, n_levels + 1]
+        Group of each endpoint at each level, as :func:`nearness` gives it.
+
+    Returns
+    -------
+    bool[n_nodes, n_levels + 1]
+    """
+    poor = np.zeros(path.shape, np.bool_)
+    seats, tier = network.endpoints, tiers(network)
+    for column in range(path.shape[1]):
+        high = path[:, column].copy()
+        low = np.where(high < 0, len(path), high)  # of what is below each node, the first and the last group
+        for height in range(1, int(tier.max()) + 1):
+            up = (tier[network.src] == height - 1) & (tier[network.dst] == height)
+            np.minimum.at(low, network.dst[up], low[network.src[up]])
+            np.maximum.at(high, network.dst[up], high[network.src[up]])
+        owner = np.where(low == high, low, -1)
+        group = path[seats, column]
+        leaves = (owner[network.src] != owner[network.dst]) & (owner[network.src] >= 0)
+        n_groups = int(group.max()) + 1
+        out = np.bincount(owner[network.src[leaves]], weights=network.bandwidth[leaves], minlength=n_groups)
+        each = out / np.maximum(np.bincount(group, minlength=n_groups), 1)
+        has_seats = np.unique(group)
+        is_less = np.ones(n_groups, np.bool_)
+        for rate in (np.round(out), np.round(each)):
+            values, counts = np.unique(rate[has_seats], return_counts=True)
+            usual = values[len(values) - 1 - counts[::-1].argmax()]
+            is_less &= rate < usual * (1 - 1e-6)
+        poor[seats, column] = is_less[group]
+    return poor
 
 
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
@@ -57,6 +96,7 @@ class FreeGpus:
     def __init__(self, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
         self.network = cluster.network
         self.path = nearness(cluster.network)
+        self.is_poor = poor_groups(cluster.network, self.path)
         self.free = cluster.free.copy()
         index = {name: i for i, name in enumerate(cluster.network.nodes)}
         for job in jobs:
@@ -78,7 +118,10 @@ class FreeGpus:
         self.free[:] = self.at_first
 
     def take_near(self, n: int, rng: np.random.Generator | None = None) -> Taken:
-        """Take `n` in the smallest group that has room: a host, a rack, a pod; of these the one with the least room.
+        """Take `n` in the smallest group that has room: a host, a rack, a pod; of these where it has fewest parts.
+
+        Of equals the one with the least room is taken.
+        Where none has, whole groups, those with less bandwidth to others than most last, and what is left as near.
 
         Parameters
         ----------
@@ -112,16 +155,19 @@ class FreeGpus:
         """
         before = self.free.copy()
         with_room = np.flatnonzero(self.free > 0)
-        rack = self.path[with_room, max(0, self.path.shape[1] - 3)]
+        level = max(0, self.path.shape[1] - 3)
+        rack = self.path[with_room, level]
         room = np.bincount(rack, weights=self.free[with_room]).astype(np.int64)
+        poor = np.bincount(rack, weights=self.is_poor[with_room, level]) > 0
         for k in range(1, int((room > 0).sum()) + 1):
             parts = np.full(k, n // k) + (np.arange(k) < n % k)
             # the racks with the least room that is enough, as everywhere: large rooms stay for large jobs
             fitting = np.flatnonzero(room >= parts[0])
+            key = room + (room.sum() if k > 1 else 0) * poor
             if len(fitting) >= k and n >= k:
                 if rng is not None:
                     fitting = rng.permutation(fitting)
-                for one, part in zip(fitting[np.argsort(room[fitting], kind="stable")][:k], parts, strict=True):
+                for one, part in zip(fitting[np.argsort(key[fitting], kind="stable")][:k], parts, strict=True):
                     self._near(with_room[rack == one], 0, int(part), rng)
                 return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
         return self.take_far(n, rng)
@@ -173,16 +219,57 @@ class FreeGpus:
 
     def _near(self, nodes: Taken, column: int, n: int, rng: np.random.Generator | None) -> None:
         """Take `n` of `nodes`, which are in one group of every level before `column`."""
-        if column == self.path.shape[1]:
+        level, nodes = self._smallest(nodes, column, n, rng)
+        if level == self.path.shape[1]:
             self.free[nodes] -= n
             return
-        groups, inverse = np.unique(self.path[nodes, column], return_inverse=True)
+        good = nodes[~self.is_poor[nodes, level:].any(axis=1)]
+        nodes = good if self.free[good].sum() >= n else nodes
+        room, inverse = self._rooms(nodes, level, rng)
+        poor = np.zeros(len(room), np.bool_)
+        np.logical_or.at(poor, inverse, self.is_poor[nodes, level:].any(axis=1))
+        order = np.lexsort((-room, poor))
+        before = np.cumsum(room[order]) - room[order]
+        # whole groups, until what is left fits into one
+        whole = order[: int((before + room[order] >= n).argmax())]
+        is_whole = np.isin(inverse, whole)
+        self.free[nodes[is_whole]] = 0
+        self._near(nodes[~is_whole], level, n - int(room[whole].sum()), rng)
+
+    def _smallest(self, nodes: Taken, column: int, n: int, rng: np.random.Generator | None) -> tuple[int, Taken]:
+        """Return the nodes of the smallest group with room for `n`, and the column after its level.
+
+        In the first place without counting nodes whose traffic to others of the group would pass what is poor; all of
+        them where no group has room.
+        """
+        last = self.path.shape[1] - 1
+        for with_poor in (False, True) if self.is_poor[nodes].any() else (True,):
+            for level in range(last, column - 1, -1):
+                inside = nodes if with_poor else nodes[~self.is_poor[nodes, level + 1 :].any(axis=1)]
+                room, inverse = self._rooms(inside, level, rng)
+                fitting = np.flatnonzero(room >= n)
+                if fitting.size:
+                    parts = self._parts(inside, inverse, level, n)[fitting]
+                    chosen = inside[inverse == fitting[np.lexsort((room[fitting], parts))[0]]]
+                    return level + 1, nodes[self.path[nodes, level] == self.path[chosen[0], level]]
+        return column, nodes
+
+    def _parts(self, nodes: Taken, group: Taken, level: int, n: int) -> Taken:
+        """Over how many groups of the next level `n` would be split in each group, the largest first."""
+        if level + 1 >= self.path.shape[1]:
+            return np.ones(int(group.max()) + 1, np.int64)
+        _, first, child = np.unique(self.path[nodes, level + 1], return_index=True, return_inverse=True)
+        room, parent = np.bincount(child, weights=self.free[nodes]), group[first]
+        order = np.lexsort((-room, parent))
+        room, parent = room[order], parent[order]
+        before = np.cumsum(room) - room
+        starts = np.flatnonzero(np.r_[True, parent[1:] != parent[:-1]])
+        before -= np.repeat(before[starts], np.diff(np.r_[starts, len(parent)]))
+        return np.bincount(parent[before < n], minlength=int(group.max()) + 1)
+
+    def _rooms(self, nodes: Taken, level: int, rng: np.random.Generator | None) -> tuple[Taken, Taken]:
+        """Return the free GPUs of each group of a level, and the group of each node, numbered in a drawn order."""
+        groups, inverse = np.unique(self.path[nodes, level], return_inverse=True)
         if rng is not None and len(groups) > 1:
             inverse = rng.permutation(len(groups))[inverse]
-        room = np.bincount(inverse, weights=self.free[nodes]).astype(np.int64)
-        while n:
-            fitting = np.flatnonzero(room >= n)
-            chosen = int(fitting[room[fitting].argmin()]) if fitting.size else int(room.argmax())
-            part = min(n, int(room[chosen]))
-            self._near(nodes[inverse == chosen], column + 1, part, rng)
-            room[chosen], n = 0, n - part
+        return np.bincount(inverse, weights=self.free[nodes], minlength=len(groups)).astype(np.int64), inverse

@@ -8,7 +8,7 @@ References
 ----------
 nccl-tests, ``doc/PERFORMANCE.md``: the factors, and the note that they assume point-to-point transfers.
 
-The line rate of a prediction: the link that is loaded the most, what it carries, and how many a host has of it.
+The line rate of a prediction: all links of a host, and what they carry; where there is one host, those of a rank.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Line:
     Parameters
     ----------
     rate : float, bytes/s
-        Rate of one link, one way.
+        Rate of all links of a host, or of one rank's link where the user gives it; one way.
     source : str
         Source of the rate.
     load : float or None, bytes/s
-        What the busiest link really carries in our prediction of the same run.
+        What these links really carry in our prediction of the same run.
     links_per_host : int or None
-        Such links of one host, where that is known.
+        Links that leave one host, where that is known and there are several hosts.
     ranks_per_host : int or None
         Ranks of one host, where that is known.
     n_hosts : int or None
@@ -92,7 +92,7 @@ def explain_above(row: Measured, line: Line) -> tuple[str, ...]:
         f"algbw {row.algbw / 1e9:.4g} GB/s times {factor:.4g}, the factor of {row.operation} on {row.n_ranks} ranks"
     )
     if line.load is not None:
-        head += f"; in our prediction the busiest link carries {line.load / 1e9:.4g} GB/s"
+        head += f"; in our prediction it carries {line.load / 1e9:.4g} GB/s"
     found = [*_in_network(row, line, factor), *_many_links(line)]
     alone = [text for text, most in found if ratio <= most * MARGIN]
     reasons = (alone or _together(found, ratio)) + _units(ratio)
@@ -131,7 +131,7 @@ def _in_network(row: Measured, line: Line, factor: float) -> list[tuple[str, flo
 
 def _many_links(line: Line) -> list[tuple[str, float]]:
     reasons = []
-    if line.links_per_host is not None and line.links_per_host > 1:
+    if line.is_given and line.links_per_host is not None and line.links_per_host > 1:
         reasons.append((
             f"a host has {line.links_per_host} such links: rings over all of them share what crosses the network, so "
             "the line is their sum", float(line.links_per_host),
@@ -145,7 +145,8 @@ def _many_links(line: Line) -> list[tuple[str, float]]:
 def _units(ratio: float) -> list[str]:
     reasons = []
     if 6.4 <= ratio <= 8.4:
-        reasons.append("about 8 times: one of the two is in Gb/s and the other in GB/s")
+        # Busbw follows from the measured time and size: only the line can be in another unit.
+        reasons.append("about 8 times: the line's rate may be in Gb/s where GB/s were meant")
     if 1.6 <= ratio <= 2.1:
         reasons.append(
             "about 2 times: the line is one direction, and vendors add both (NVLink 900 GB/s is 450 each way)"
@@ -156,7 +157,7 @@ def _units(ratio: float) -> list[str]:
 
 
 def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
-    """Find the busiest link of a prediction.
+    """Find the links of the busiest host of a prediction; where all ranks are in one host, those of a rank.
 
     Parameters
     ----------
@@ -171,21 +172,28 @@ def line_of_prediction(prepared: Plan, result: Result) -> Line | None:
         None where nothing crosses a link.
     """
     network = prepared.network
-    if not result.link_bytes.any() or not result.time:
+    if not result.time:
         return None
-    busiest = int((result.link_bytes / network.bandwidth).argmax())
     n_ranks = prepared.schedule.n_ranks
-    nodes = prepared.placement.nodes[:n_ranks]
-    n_hosts = len(np.unique(units(network)[nodes]))
-    outside = network.machine[network.src[busiest]] != network.machine[network.dst[busiest]]
-    leaving = network.machine[network.src] != network.machine[network.dst]
-    first = network.machine[nodes[0]]
-    per_host = int(np.count_nonzero(leaving & (network.machine[network.src] == first))) if first >= 0 else None
+    nodes, hosts = prepared.placement.nodes[:n_ranks], units(network)
+    n_hosts = len(np.unique(hosts[nodes]))
+    unit = hosts if n_hosts > 1 else np.arange(network.n_nodes)
+    src, dst = unit[network.src], unit[network.dst]
+    sending = np.flatnonzero((src != dst) & np.isin(src, unit[nodes]))
+    busy = result.link_bytes[sending] / network.bandwidth[sending]
+    if not busy.any():
+        return None
+    busiest = int(sending[busy.argmax()])
+    links = sending[src[sending] == src[busiest]]
+    owner = "host" if n_hosts > 1 else "rank"
+    source = f"link {network.link_name(busiest)}, the only one of a {owner}"
+    if len(links) > 1:
+        source = f"the {len(links)} links of a {owner}, such as {network.link_name(busiest)}"
     return Line(
-        rate=float(network.bandwidth[busiest]),
-        source=f"link {network.link_name(busiest)}, the busiest of our prediction",
-        load=float(result.link_bytes[busiest] / result.time),
-        links_per_host=per_host if outside else None,
+        rate=float(network.bandwidth[links].sum()),
+        source=source,
+        load=float(result.link_bytes[links].sum() / result.time),
+        links_per_host=len(links) if n_hosts > 1 else None,
         ranks_per_host=n_ranks // n_hosts,
         n_hosts=n_hosts,
         switch_adds=bool((network.aggregates & (network.kind == SWITCH)).any()),

@@ -25,6 +25,7 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
+from commsim.real.comparison.slow_sizes import explain_slow
 from commsim.scenario.build import plan_collective
 from commsim.scenario.collective_names import spelled_out, usual_collective
 from commsim.scenario.read import scenario_of
@@ -54,7 +55,7 @@ class Comparison(Shown):
     notes : tuple of str
         What was left out, chosen, derived and assumed.
     reasons : tuple of str
-        Why the largest bus bandwidth is above the line rate, where it is.
+        Which sizes are slower than predicted, and why the largest bus bandwidth is above the line rate, where it is.
     """
 
     pairs: tuple[Pair, ...]
@@ -154,7 +155,7 @@ def compare(
         largest = plan.predict(sizes[-1], engine="flow", seed=scenario.wish.seed)
     line = line_of_prediction(plan, largest)
     if line is not None and line_rate is not None:
-        line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, is_given=True)
+        line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, load=None, is_given=True)
     name = network if isinstance(network, str) else network.name
     found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     return dataclasses.replace(found, collective=scenario.name)
@@ -213,10 +214,11 @@ def _measured(
 def _compared(
     pairs: tuple[Pair, ...], alone: tuple[Measured, ...], predictor: str, notes: Sequence[str], line: Line | None
 ) -> Comparison:
-    """Return a comparison, with what explains the largest busbw if that is above the line."""
+    """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     reasons = () if line is None else explain_above(fastest.measured, line)
-    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), tuple(reasons))
+    slow = explain_slow(pairs)
+    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), (*slow, *reasons))
 
 
 def _rate(given: float | str) -> float:

@@ -28,7 +28,7 @@ from commsim.scenario.read import changed_network
 from commsim.scenario.scenario import Wish
 
 from .bottleneck import Bound, find_bound
-from .candidates import Candidate, candidates
+from .candidates import ASSUME, Candidate, candidates
 from .crossovers import Found, about_data, density_of_crossover, gains_of_servers
 from .question import Question, question_of
 
@@ -37,6 +37,7 @@ IN_RUNS = (
     "every block holds some, and what sends blocks pays up to far smaller densities only"
 )
 REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
+NOT_PROGRAMMABLE = "systems that aggregate in switches are left out: --programmable assumes such switches"
 __all__ = ["Advice", "Found", "Question", "Ranked", "advise", "advise_for"]
 
 
@@ -252,6 +253,8 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
     assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
+    if any(reason.endswith(ASSUME) for reason in left_out.values()):
+        assumed = [*assumed, NOT_PROGRAMMABLE]
     assumed += priced_apart(ranked, question.size)
     if question.densities and question.gradients is None and question.block is None:
         assumed.append(IN_RUNS.format(question.run))

@@ -12,13 +12,15 @@ from collectives import BLOCKING
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.routing.aggregator_placement import AggregatorPlacement
 from commsim.scenario.build import Asked, Built, laid_out
-from commsim.scenario.helper_placement import seat_aggregators
+from commsim.scenario.helper_placement import Seated, seat_aggregators
 from commsim.scenario.plans.aggregation import Aggregation, FlowView, describe_packets
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.result_remarks import of_switches
 from commsim.scenario.scenario import Wish
 from commsim.scenario.systems import split_system, usual_system
+from switch_model.system import System
 
 NOT_SPRAYED = (
     "{}: an aggregating switch needs all packets of a job on the job's tree, and these transports spread them over "
@@ -26,6 +28,8 @@ NOT_SPRAYED = (
 )
 # One rule for overheads that are given, assumed and calibrated: they are of messages that the host's software posts.
 NO_OVERHEAD = "overheads of messages do not count for packets of switch systems, whose hosts cost what the system says"
+# Systems whose programs were written for that switch.
+OF_TOFINO = ("switchml_udp", "switchml_rdma", "atp")
 __all__ = ["NOT_SPRAYED", "NO_OVERHEAD", "AggregatedPlan", "as_messages", "plan_aggregated"]
 
 
@@ -129,6 +133,7 @@ def plan_aggregated(asked: Asked) -> Plan:
     parameters["tree"] = None if where is None else where.tree
     if spec is not None and where is not None:
         notes = (*notes, f"{entry.name}: as {describe_packets(spec)}")
+        notes += _beyond_a_pipe(entry.name, spec.at(), where, seated)
     made = Built(entry.build(seated.n_ranks, **parameters), parameters, seated.placement, notes)
     network, is_added = seated.network, spec is not None and where is not None
     free = without_overheads(network) if is_added else network
@@ -137,6 +142,25 @@ def plan_aggregated(asked: Asked) -> Plan:
         return plan
     system = Aggregation(entry.build, given, spec, where)
     return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network)
+
+
+def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[str, ...]:
+    """Describe that a switch has more children than the switches take for which the system was written."""
+    if system.name not in OF_TOFINO:
+        return ()
+    from switch_model.budget.layout_of_jobs import lay_out
+    from switch_model.budget.tofino import tofino_1
+
+    widest = max(max(tree.fan_in) for tree in where.trees)
+    leaving = np.isin(seated.network.src, seated.placement.nodes[: seated.n_ranks])
+    try:
+        rate = float(seated.network.bandwidth[leaving].min())
+        most = lay_out(system, tofino_1(), 1, widest, system.pool_size, rate).most_workers
+    except InputError:  # ports are slower than these hosts
+        return ()
+    return (f"{name}: {widest} workers at a switch, and a Tofino takes {most}: commsim switch budget",) * (
+        widest > most
+    )
 
 
 def without_overheads(network: Network) -> Network:

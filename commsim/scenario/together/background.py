@@ -35,6 +35,8 @@ class Messages:
         Size and start of each message, in rising order of starts.
     of : int64[n]
         Which entry of the background each message is of.
+    priority : int64[n]
+        Priority of each, as of jobs: smaller numbers go first.
     """
 
     src: NDArray[np.int32]
@@ -42,12 +44,13 @@ class Messages:
     size: NDArray[np.float64]
     start: NDArray[np.float64]
     of: NDArray[np.int64]
+    priority: NDArray[np.int64]
 
     @classmethod
     def none(cls) -> Messages:
         """Return no messages."""
-        nodes, numbers = np.empty(0, np.int32), np.empty(0)
-        return cls(nodes, nodes, numbers, numbers, np.empty(0, np.int64))
+        nodes, numbers, whole = np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64)
+        return cls(nodes, nodes, numbers, numbers, whole, whole)
 
 
 def draw_messages(network: Network, background: tuple[Background, ...], seed: int) -> Messages:
@@ -68,7 +71,9 @@ def draw_messages(network: Network, background: tuple[Background, ...], seed: in
             f"{len(order)} background messages are more than the {MAX_MESSAGES} that one run takes; "
             "give a smaller load, larger sizes, or an earlier end (until)"
         )
-    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order], of[order])
+    of = of[order]
+    priority = np.array([b.priority for b in background], np.int64)[of]
+    return Messages(src[order].astype(np.int32), dst[order].astype(np.int32), size[order], start[order], of, priority)
 
 
 def mean_size(size: float | None) -> float:

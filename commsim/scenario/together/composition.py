@@ -85,18 +85,20 @@ def _ranks(entry: Fields) -> tuple[int, ...]:
 
 def _background(entry: Fields) -> Background:
     kind = entry.one_of("kind", ("poisson", "incast"))
-    until = _positive(entry, "until", parse_time, None)
+    until, priority = _positive(entry, "until", parse_time, None), entry.whole("priority", default=0)
     if kind == "poisson":
         load = entry.number("load")
         if not 0 < load <= MAX_LOAD:
             entry.refuse("load", "a part of what hosts can send, above 0 and at most 1 (100 %)")
         websearch = "size" not in entry or entry.raw("size") == "websearch"
         size = None if websearch else _positive(entry, "size", parse_size, None)
-        made = Background(kind, until, load, size, packets=_packets(entry))
+        made = Background(kind, until, load, size, priority=priority, packets=_packets(entry))
     else:
         senders = entry.whole("senders", minimum=1)
         size, every = _positive(entry, "size", parse_size, None), _positive(entry, "every", parse_time, until)
-        made = Background(kind, until, size=size, senders=senders, every=every, packets=_packets(entry))
+        made = Background(
+            kind, until, size=size, senders=senders, every=every, priority=priority, packets=_packets(entry)
+        )
     entry.finish()
     return made
 

@@ -61,6 +61,8 @@ class Background:
         Size of each message; None draws sizes of a web search's traffic.
     senders, every : int, float
         Incast: number of hosts that send, and the time between two of them, s.
+    priority : int
+        Same as in :class:`JobEntry`.
     packets : mapping of str to value, optional
         Same as in :class:`JobEntry`.
     """
@@ -71,6 +73,7 @@ class Background:
     size: float | None = None
     senders: int = 0
     every: float = 0.0
+    priority: int = 0
     packets: Mapping[str, Any] | None = None
 
 

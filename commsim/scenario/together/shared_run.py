@@ -205,10 +205,11 @@ class SharedRun:
             sizes.append(entry.size if at_size.sent is None else at_size.sent)
             starts += [entry.start] * jobs[-1].schedule.n_participants
         message = COLLECTIVES["binomial_broadcast"].build(2)
-        for src, dst, size, start in zip(
-            self.messages.src, self.messages.dst, self.messages.size, self.messages.start, strict=True
+        sent = self.messages
+        for src, dst, size, start, priority in zip(
+            sent.src, sent.dst, sent.size, sent.start, sent.priority.tolist(), strict=True
         ):
-            job = Job(message, Placement([src, dst]))
+            job = Job(message, Placement([src, dst]), priority=priority)
             jobs.append(job if wish.engine == "packet" else framed(job, framing))
             sizes.append(size)
             starts += [start, start]

@@ -180,7 +180,7 @@ JobsLike: TypeAlias = str | PathLike[str] | Sequence[PeriodicJob] | Sequence[Map
 
 
 def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
-    """Read a ``jobs.json``, or a list of dicts like its rows; jobs are returned as they are.
+    """Read a ``jobs.json``, a list of dicts like its rows, or a data frame of them; jobs are returned as they are.
 
     Raises
     ------
@@ -189,13 +189,24 @@ def read_jobs(path: JobsLike) -> tuple[PeriodicJob, ...]:
     """
     if isinstance(path, (str, PathLike)):
         return parse_jobs(read_any(Path(path)), Path(path))
-    given: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else path
+    given: object = [path] if isinstance(path, (PeriodicJob, Mapping)) else _of_frame(path)
     if not isinstance(given, Sequence):
         raise wrong_kind("jobs", "a list of jobs (PeriodicJob or dict), or the path of their file", path)
     jobs = tuple(job for job in given if isinstance(job, PeriodicJob))
     if len(jobs) == len(given):
         return jobs
     return parse_jobs([dict(job) if isinstance(job, Mapping) else job for job in given])
+
+
+def _of_frame(given: object) -> object:
+    """Return the rows of a data frame of pandas or polars, without empty fields; anything else as it is."""
+    if hasattr(given, "to_dicts"):
+        rows = given.to_dicts()
+    elif hasattr(given, "iterrows") and hasattr(given, "to_dict"):
+        rows = given.to_dict("records")
+    else:
+        return given
+    return [{key: value for key, value in row.items() if value is not None and value == value} for row in rows]
 
 
 def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:

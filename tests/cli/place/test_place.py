@@ -140,7 +140,8 @@ def test_no_job_is_placed_on_hosts_that_a_fault_cuts_off(commsim):
     used = {name for one in tree["candidates"] for nodes in one["placement"].values() for name in nodes}
     assert used
     assert not used & {"h8", "h9", "h10", "h11"}
-    assert "no path from h7 to h3" in commsim.refuses("place", *files, "--fail", "switch:leaf0")
+    said = commsim.refuses("place", *files, "--fail", "switch:leaf0")
+    assert "job pinned on h3 h7 is cut off: without its placement it is moved" in said
 
 
 def test_json_without_a_name_goes_to_standard_output(commsim, jobs):
@@ -325,3 +326,36 @@ def test_files_that_are_not_there_or_not_text_are_named(commsim, tmp_path):
     assert "must end with one of" in commsim.refuses(
         "place", "import", tmp_path / "t", *call[:-1], tmp_path / "out.csv"
     )
+
+
+def test_a_score_of_one_that_a_simulation_contradicts_says_which_step_to_use(commsim, tmp_path):
+    """Score 1.0, agrees False, and no word why: the phases overlapped within an angle."""
+    rows = [
+        {
+            "job": name,
+            "gpus": 4,
+            "iter_time_ms": 200,
+            "phases": [{"offset_ms": 200 - busy, "dur_ms": busy, "rate_Gbps": 40}],
+        }
+        for name, busy in (("a", 80), ("b", 120))
+    ]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps([rows[0] | {"start_ms": 20}, rows[1]]))
+    said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check")
+    assert "agrees              False" in said
+    assert "time steps of 2.778 ms, and in one of them phases overlap: use a shorter --step, such as 1ms" in said
+    said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--step", "1ms")
+    assert "agrees              True" in said
+    assert "overlap" not in said
+
+
+def test_simulated_slowdowns_stand_beside_the_estimates(commsim):
+    files = [EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json"]
+    assert "estimated  slowdown" in printed(commsim, "place", *files, "--candidates", "2", "--check")
+    assert "estimated" not in printed(commsim, "place", *files, "--candidates", "2").partition("\nrank")[2]
+
+
+def printed(commsim, *arguments):
+    found = commsim(*map(str, arguments))
+    assert found.code == 0
+    return found.out

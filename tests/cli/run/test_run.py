@@ -290,6 +290,18 @@ def test_a_damaged_npz_is_refused(commsim, tmp_path):
     assert "net.npz" in commsim.refuses("run", "--topology", path)
 
 
+def test_more_workers_than_a_switch_takes_are_told(commsim):
+    command = ("run", "--collective", "switchml", "-b", "1M", "-e", "1M", "--topology")
+    assert commsim(*command, "star:n_hosts=64,bandwidth=100Gbps").code == 0
+    assert "# switchml: 64 workers at a switch, and a Tofino takes 16: commsim switch budget" in commsim.out
+    assert commsim(*command, "star:n_hosts=16,bandwidth=100Gbps").code == 0
+    assert "and a Tofino takes" not in commsim.out
+
+
+def test_a_flag_of_one_letter_leads_to_operation_and_collective(commsim):
+    assert "-c: --operation NAME" in commsim.refuses("run", "--topology", STAR, "-c", "all_gather")
+
+
 def test_in_network_aggregation_just_runs_and_says_where(commsim):
     (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M")["results"]
     assert row["max_link_bytes"] == 2**26 * 1111 / 1024

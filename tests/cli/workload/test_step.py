@@ -1,10 +1,12 @@
 """``workload step``, ``kv`` and ``weights`` on the command line; the same step from Python and in a sweep."""
 
 import csv
+import re
 
 import pytest
 
 import commsim as cs
+from commsim.core.units import format_time
 from commsim.sweep.compute import Bench
 
 STEP = ["workload", "step", "--model", "llama3-8b", "--gpu", "h100", "--tp", 2, "--pp", 2, "--vp", 2]
@@ -75,3 +77,12 @@ def test_the_synthesized_push_is_the_fastest(commsim):
 def test_what_does_not_fit_is_one_line(commsim, words, message):
     commsim.refuses(*words)
     assert message in commsim.err
+
+
+def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(commsim):
+    (row,) = commsim.results(*STEP, "--ranks", 16)["results"]
+    (first, *_), said = commsim.out.splitlines(), commsim.out
+    assert first.startswith("step ")
+    assert first.endswith("of llama3-8b on 16 GPUs, fp8, sequences of 8192")
+    exposed = row["step_s"] - row["compute_s"] - row["bubble_s"]
+    assert re.search(rf"^exposed, all +{format_time(exposed)}, ", said, re.MULTILINE)

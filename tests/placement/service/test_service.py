@@ -314,3 +314,15 @@ def test_one_line_is_logged_for_each_request(capfd):
     assert [line.partition(" - ")[2] for line in lines] == [
         '"GET /healthz HTTP/1.1" 200 OK', '"POST /place HTTP/1.1" 400 Bad Request',
     ]  # fmt: skip
+
+
+def test_a_search_with_faults_names_the_jobs_that_run_over_them():
+    running_job = row("a", 4, placed=["h0", "h0", "h4", "h4"])
+    with running() as one:
+        assert one.ask("POST", "/jobs", {"jobs": [running_job]})[0] == 200
+        asked = {"jobs": [row("b", 2)], "scale": ["link:leaf0:*=0.1"]}
+        status, answer = one.ask("POST", "/place", asked)
+        assert status == 200
+        assert any("over failed or slower links" in note and "a (1.0000x before" in note for note in answer["notes"])
+        status, answer = one.ask("POST", "/place", {"jobs": [row("b", 2)], "fail": ["switch:leaf0"]})
+        assert (status, "job a on h0x2 h4x2 is cut off" in answer["error"]) == (400, True)

@@ -1,5 +1,6 @@
 """Candidates: every job gets its GPUs, none is given twice, and each strategy does what its scheduler does."""
 
+import dataclasses
 import itertools
 from collections import Counter
 
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import find_link, locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates
-from commsim.placement.strategies.free_gpus import FreeGpus
+from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
+from topologies.three_tier import three_tier
 
 NETWORK = leaf_spine(4, 2, 4)
 CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 4, 0))
@@ -145,7 +147,7 @@ def test_the_ranks_of_a_collective_are_one_job_on_an_idle_network() -> None:
 OWN = """
 import numpy as np
 from commsim.placement.strategies import placement_strategy
-from commsim.placement.strategies.free_gpus import FreeGpus
+from commsim.placement.strategies.free_gpus import FreeGpus, nearness, poor_groups
 
 @placement_strategy
 def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
@@ -206,3 +208,49 @@ def test_balanced_takes_equal_parts_of_as_few_racks_as_have_room() -> None:
     (placed,) = candidates(one_busy, [job("split", 16)], "balanced", 1)  # 15 free in each rack
     counts = Counter(int(name[1:]) // 4 for name in placed[0].placement or ())
     assert sorted(counts.values()) == [8, 8]
+
+
+PODS = three_tier(2, 4, 4, 2, 2, rack_oversubscription=4.0)
+RUNNING = tuple(
+    job(f"r{i}", 4, placement=tuple(f"h{h}" for h in (8 * i, 8 * i + 1, 8 * i + 4, 8 * i + 5))) for i in range(3)
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_job_is_packed_into_an_empty_rack_of_whichever_pod(seed) -> None:
+    """The fullest pod came first: a job was spread over its racks while a rack of another one was empty."""
+    cluster = Cluster(PODS, (PODS.kind == 0).astype(int))
+    for placed in candidates(cluster, (*RUNNING, job("new", 4)), "packed", 5, seed):
+        assert len(racks(placed[-1].placement)) == 1
+    left = candidates(cluster, (*RUNNING, job("new", 6)), "packed", 1)[0][-1]
+    assert racks(left.placement) == {6, 4}  # the empty rack whole, and the rest in the same pod
+
+
+@pytest.mark.parametrize("strategy", ["packed", "balanced"])
+def test_racks_with_fewer_or_slower_uplinks_are_the_last_that_a_job_is_split_over(strategy) -> None:
+    slow = scaled(NETWORK, {"leaf0:spine0": 0.5})
+    cluster = Cluster(slow, np.where(slow.kind == 0, 4, 0))
+    assert candidates(cluster, [job("a", 20)], strategy, 1)[0][0].placement
+    assert 0 not in racks(candidates(cluster, [job("a", 20)], strategy, 1)[0][0].placement)
+    assert 0 in racks(candidates(cluster, [job("a", 64)], strategy, 1)[0][0].placement)
+    assert racks(candidates(cluster, [job("a", 16)], strategy, 1)[0][0].placement) == {0}  # there no uplink is used
+
+
+def test_a_host_with_a_slow_link_is_the_last_of_its_rack() -> None:
+    slow = scaled(NETWORK, {"h1:leaf0": 0.5})
+    cluster = Cluster(slow, np.where(slow.kind == 0, 1, 0))
+    assert candidates(cluster, [job("a", 3)], "packed", 1)[0][0].placement == ("h0", "h2", "h3")
+
+
+def scaled(network: Network, factors: dict[str, float]) -> Network:
+    bandwidth = network.bandwidth.copy()
+    for name, factor in factors.items():
+        bandwidth[find_link(network, name)] *= factor
+    return dataclasses.replace(network, bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize(
+    "network", [NETWORK, PODS, fat_tree(4), leaf_spine(3, 1, 5, oversubscription=2)], ids=lambda one: one.name[:12]
+)
+def test_no_group_of_a_regular_network_has_less_bandwidth_than_others(network) -> None:
+    assert not poor_groups(network, nearness(network)).any()

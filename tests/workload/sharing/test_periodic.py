@@ -145,3 +145,14 @@ def test_a_placement_may_say_how_many_gpus_of_a_node():
     assert parse_jobs([named])[0].placement == ("h0x3", "h1")
     with pytest.raises(InputError, match=r"must name 4 nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, got 3"):
         parse_jobs([{**row, "placement": ["h0x2", "h1"]}])
+
+
+def test_a_data_frame_is_read_as_its_rows_without_empty_fields() -> None:
+    """NaN of a job without a start was refused, after the frame itself was."""
+    pandas = pytest.importorskip("pandas")
+    phases = [{"offset_ms": 0, "dur_ms": 10, "rate_Gbps": 40}]
+    rows = [
+        {"job": "a", "gpus": 2, "iter_time_ms": 100, "phases": phases, "placement": ["h0", "h1"], "start_ms": 5},
+        {"job": "b", "gpus": 2, "iter_time_ms": 100, "phases": phases},
+    ]
+    assert read_jobs(pandas.DataFrame(rows)) == read_jobs(rows)

@@ -115,6 +115,7 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         if mark[place] < kinds.MOST_RESENT:
             mark[place] += np.uint8(kinds.ONE_MORE)
         state["retransmissions"] += 1
+        flow["resent"] += size
     else:
         flow["highest"] += 1
         mark[place] = np.uint8(kinds.IN_FLIGHT)
@@ -132,6 +133,8 @@ def make_packet(fabric: Fabric, f: int, p: int, now: int) -> None:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted(fabric, f, left)
+    # where many flows take turns, the bytes that one answer is due for take them longer than the timer
+    full |= fabric.host[flow["src"]]["n_ready"] * rules["ack_every"] * rules["ps_per_byte"] > rules["give_up"] // 2
     packet["n_noted"] = 0
     if rules["paces"]:
         pace(fabric, f, size, now)

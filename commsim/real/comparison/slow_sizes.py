@@ -1,0 +1,79 @@
+"""Which measured times are longer than predicted, and what their place among the sizes suggests as the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commsim.core.units import format_size
+from commsim.real.comparison.pairs import Pair
+
+# Without an interval of the prediction, a time is long from this ratio to the predicted one on.
+LONG = 1.25
+# A size stands out from both of its neighbours from this ratio on.
+STANDS_OUT = 1.5
+# Up to how far from a half, a quarter or an eighth of the bandwidth a ratio of times is still called one.
+NEAR = 0.12
+_PARTS = (2, 4, 8)
+__all__ = ["explain_slow"]
+
+
+def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Name the sizes that took longer than predicted, with the usual cause of such sizes.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        Predicted beside measured times.
+
+    Returns
+    -------
+    tuple of str
+        A line for each run of neighbouring sizes; nothing where no time is long.
+    """
+    said = []
+    for operation in sorted({pair.measured.operation for pair in pairs}):
+        rows = [p for p in pairs if p.measured.operation == operation and p.measured.size and p.predicted > 0]
+        rows = sorted((p for p in rows if p.measured.time), key=lambda pair: pair.measured.size)
+        times = [pair.measured.time / pair.predicted for pair in rows]
+        slow = [_is_slow(pair) or _stands_out(times, i) for i, pair in enumerate(rows)]
+        for first in (i for i, is_slow in enumerate(slow) if is_slow and not (i and slow[i - 1])):
+            end = next((i for i in range(first, len(slow)) if not slow[i]), len(slow))
+            said.append(_told([pair.measured.size for pair in rows], times, first, end))
+    return tuple(said)
+
+
+def _is_slow(pair: Pair) -> bool:
+    limit = pair.predicted * LONG if pair.interval is None else pair.interval[1]
+    return pair.measured.time > limit
+
+
+def _stands_out(times: Sequence[float], i: int) -> bool:
+    """Whether a size between two others took much longer than both, each against its prediction."""
+    return 0 < i < len(times) - 1 and times[i] > STANDS_OUT * max(times[i - 1], times[i + 1])
+
+
+def _told(sizes: Sequence[float], times: Sequence[float], first: int, end: int) -> str:
+    """Write the line of the sizes `first` to `end` - 1, whose times are so many times the predicted ones."""
+    last = end - 1
+    where, ratio = format_size(sizes[first]), f"{times[last]:.2g} times"
+    if last > first:
+        where = f"{where} to {format_size(sizes[last])}"
+        low, high = (f"{pick(times[first:end]):.2g}" for pick in (min, max))
+        ratio = f"{low} times" if low == high else f"{low} to {high} times"
+    head = f"slow: {where}: measured {ratio} as long as predicted"
+    beside = [f"{times[i]:.2g}" for i in (first - 1, end) if 0 <= i < len(times)]
+    if beside:
+        head += f", {' and '.join(beside)} at the next size{'s' if len(beside) > 1 else ''}"
+    if len(times) == 1:
+        return head
+    return f"{head}; usual cause: {_cause(times[last], first == 0, end == len(times))}"
+
+
+def _cause(ratio: float, has_smallest: bool, has_largest: bool) -> str:
+    """Return what slows such sizes, by whether the smallest and the largest are among them."""
+    if has_largest:
+        part = next((f"1/{n} of the" for n in _PARTS if abs(ratio / n - 1) <= NEAR), "less")
+        return f"{part} bandwidth, such as fewer NICs in use or a slower link"
+    if has_smallest:
+        return "latency or overhead per message"
+    return "the algorithm or protocol chosen at this size"
