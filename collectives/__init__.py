@@ -92,7 +92,12 @@ def collective(
             check_arguments(build, bound.arguments)
             _check_ranges(build.__name__, bound.arguments)
             root = bound.arguments.get("root", 0)
-            schedule: object = _built(build, *args, **kwargs)
+            try:
+                schedule: object = build(*args, **kwargs)
+            except InputError as error:  # a program is named only after it is built
+                if str(error).startswith(f"{UNNAMED}: "):
+                    error.args = (f"{build.__name__}{str(error).removeprefix(UNNAMED)}",)
+                raise
             if not isinstance(schedule, Schedule):
                 raise InputError(f"{build.__name__} must return a Schedule, got {type(schedule).__name__}")
             schedule = dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
@@ -108,16 +113,6 @@ def collective(
         return named
 
     return decorate
-
-
-def _built(build: Callable[P, Schedule], *args: P.args, **kwargs: P.kwargs) -> Schedule:
-    """Build, with the collective's name in errors of a program that got none: it is named only after it is built."""
-    try:
-        return build(*args, **kwargs)
-    except InputError as error:
-        if str(error).startswith(f"{UNNAMED}: "):
-            error.args = (f"{build.__name__}{str(error).removeprefix(UNNAMED)}",)
-        raise
 
 
 def _add_blocking(named: Callable[..., Schedule]) -> None:

@@ -1,4 +1,4 @@
-"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``, and of the service's requests."""
+"""``commsim schema``: the JSON Schema of what verbs write as JSON, of the service's requests, and of a cluster."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from .flags import Flags, Verb, flag
 
 # Requests and answers of the service by name, with `jobs.json`, the file of jobs.
 SERVICE = "place serve"
+# File of a cluster, which `place` and the service read.
+CLUSTER = "cluster.toml"
 
 
 class Config(Flags):
     """All flags of ``commsim schema``."""
 
     verb: tuple[str, ...] = flag(
-        "verb", default=(), nargs="*", metavar="VERB", help="verb, such as run or switch simulate (default: list all)"
+        "verb",
+        default=(),
+        nargs="*",
+        metavar="VERB",
+        help="verb, such as run or switch simulate, or cluster.toml (default: list all)",
     )
 
 
@@ -33,11 +39,17 @@ def run(config: Config) -> Answer:
         from commsim.placement.service.models import schemas as of_service
 
         return Answer([Lines(json.dumps(of_service(), indent=1).splitlines())])
+    if verb == CLUSTER:
+        from commsim.placement.cluster_schema import cluster_schema
+
+        return Answer([Lines(json.dumps(cluster_schema(), indent=1).splitlines())])
     if verb and verb not in known:
         if words := [name for name in known if name.startswith(f"{verb} ")]:
             raise InputError(f"{verb!r} has a schema for each of its verbs: {', '.join(words)}")
-        raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, SERVICE]))}")
-    return Answer([Lines(known[verb].splitlines() if verb else sorted([*known, SERVICE]))])
+        raise InputError(
+            f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, SERVICE, CLUSTER]))}"
+        )
+    return Answer([Lines(known[verb].splitlines() if verb else sorted([*known, SERVICE, CLUSTER]))])
 
 
 def schemas() -> dict[str, str]:

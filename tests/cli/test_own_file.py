@@ -95,7 +95,7 @@ def collective_file(body, operation="all_reduce", parameters="n_ranks: int"):
     ("text", "what"),
     [
         (collective_file("return Program(n_ranks, 1).build()"), "bad.py: mine: rank 0 ends with chunk 0 wrong"),
-        (collective_file("p = Program(n_ranks, 1)\np.copy(0, src=0, dst=99)\nreturn p.build()"), "line 8: custom: dst"),
+        (collective_file("p = Program(n_ranks, 1)\np.copy(0, src=0, dst=99)\nreturn p.build()"), "line 8: mine: dst"),
         (collective_file("return [][n_ranks]"), "bad.py, line 6: IndexError"),
         (collective_file("return 'a schedule'"), "mine must return a Schedule, got str"),
         (collective_file("return Program(n_ranks, 1).build()", "all_redce"), "unknown operation 'all_redce'"),

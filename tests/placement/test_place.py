@@ -390,3 +390,21 @@ def test_each_candidate_that_is_simulated_is_named_as_progress(monkeypatch) -> N
     n = len(ranking.candidates)
     assert parts == [f"simulating candidate {i} of {n}" for i in range(1, n + 1)]
     assert EXPECTED.part == ""
+
+
+def test_a_check_of_many_jobs_declares_its_time_before_it_simulates(monkeypatch) -> None:
+    told = []
+
+    def simulate(_cluster, _jobs, candidate, **_):
+        told.append((EXPECTED.part, EXPECTED.what, EXPECTED.seconds))
+        return candidate
+
+    monkeypatch.setattr("commsim.placement.place.simulated", simulate)
+    idle = [dataclasses.replace(homeless(job(f"j{i}", "h0", "h1")), n_gpus=1) for i in range(4)]
+    place_jobs(CLUSTER, idle, n=2, check=True)
+    assert [part for part, _, _ in told] == ["simulating candidate 1 of 2", "simulating candidate 2 of 2"]
+    assert [what for _, what, _ in told] == ["4 jobs in 2 candidates", "4 jobs in 1 candidate"]
+    assert told[0][2] == pytest.approx(2 * told[1][2])
+    monkeypatch.setenv("COMMSIM_MAX_SECONDS", "1e-9")
+    with pytest.raises(InputError, match=r"4 jobs in 2 candidates would take about .* fewer --candidates"):
+        place_jobs(CLUSTER, idle, n=2, check=True)
