@@ -60,7 +60,7 @@ def lay_out_flows(
     # a sending flow's flow links are its route, nearest first, and its cap; a receiving one's the last links, and the
     # reduction unit of its node
     rows, ports = np.zeros(2 * n_connections, np.int64), np.zeros(n_connections, np.int64)
-    for hops in _pieces(of_connection):
+    for hops in pieces(of_connection):
         of, link = of_connection[hops], routes.link[hops]
         kept, is_port, is_last = in_the_way[link], network.src[link] == nodes[of, 0], network.dst[link] == nodes[of, 1]
         counts = (rows, kept), (ports, kept & is_port), (rows[n_connections:], kept & is_last)
@@ -72,7 +72,7 @@ def lay_out_flows(
     rows[n_connections:] += 1
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
     flow_link, free = np.zeros(bounds[-1], FLOW_LINK_ROW), bounds[:-1].copy()
-    for hops in _pieces(of_connection):
+    for hops in pieces(of_connection):
         of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
         kept = in_the_way[link]
         is_last = kept & (network.dst[link] == nodes[of, 1])
@@ -112,8 +112,14 @@ def _cores(
     return np.repeat(local, [len(links) for links in of]).astype(np.int32), link, share
 
 
-def _pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
-    """Yield which links of all routes are looked at together, so that nothing but the tables is as long as these."""
+def pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
+    """Yield which links of all routes are looked at together, so that little else is as long as these.
+
+    Parameters
+    ----------
+    of_connection : int32[n_links_of_routes]
+        Connection whose route has the link.
+    """
     return (slice(at, at + PIECE) for at in range(0, len(of_connection), PIECE))
 
 
@@ -144,7 +150,7 @@ def _may_be_full(
     """
     fastest, most = routes.rates(network), np.zeros(network.n_links)
     pays = np.zeros(network.n_links, np.bool_)
-    for hops in _pieces(of_connection):
+    for hops in pieces(of_connection):
         of, link = of_connection[hops], routes.link[hops]
         np.add.at(most, link, fastest[of] * routes.share[hops])
         for end, at, cost in ((0, network.src, network.overhead), (1, network.dst, network.recv_overhead)):
@@ -166,7 +172,7 @@ def _slowest(
     network: Network, routes: Routes, of_connection: NDArray[np.int32], fastest: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Yield the connections and links of hops that are as slow as any of their route."""
-    for hops in _pieces(of_connection):
+    for hops in pieces(of_connection):
         of, link = of_connection[hops], routes.link[hops]
         slowest = network.bandwidth[link] / routes.share[hops] == fastest[of]
         yield of[slowest], link[slowest]

@@ -14,8 +14,10 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_tables
-from commsim.engine.flow_plan import Job
+from commsim.engine.flow import play, simulate_plan
+from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.flow_tables import lay_out_flows
+from commsim.engine.flow_times import link_bytes
 from commsim.routing.routing import Routes, find_routes
 from topologies.fat_tree import fat_tree
 from topologies.torus import torus
@@ -97,3 +99,23 @@ def test_long_routes_take_little_more_than_their_tables(monkeypatch: pytest.Monk
     # beside the tables, the connection of each link of a route; and rows of connections, nodes and links
     assert peak < flow_link.nbytes + flow.nbytes + 4 * len(routes.link) + 400 * network.n_links
     assert len(flow_link) > 100 * n
+
+
+def test_runs_share_the_flow_links_and_change_none() -> None:
+    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    before = plan.flow_link.copy()
+    runs = [play(plan, 1e6) for _ in range(2)]
+    assert all(run.state.flow_link is plan.flow_link for run in runs)
+    np.testing.assert_array_equal(plan.flow_link, before)
+    np.testing.assert_array_equal(runs[0].times.done, runs[1].times.done)
+
+
+def test_bytes_of_links_are_summed_in_pieces_in_the_order_of_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    n_bytes = np.random.default_rng(1).random(len(plan.connection_of))
+    times = simulate_plan(plan, n_bytes)
+    weights = np.repeat(np.bincount(plan.connection_of, n_bytes), np.diff(plan.routes.first)) * plan.routes.share
+    expected = np.bincount(plan.routes.link, weights, plan.network.n_links)
+    for piece in (1, 7, 2**20):
+        monkeypatch.setattr(flow_tables, "PIECE", piece)
+        np.testing.assert_array_equal(link_bytes(plan, times), expected)
