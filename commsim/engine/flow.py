@@ -63,6 +63,7 @@ def simulate_plan(
     if left:
         stuck = int(np.flatnonzero(t.waiting > 0)[0])
         raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
+    del played, t  # tables that the checks need no more
     check_physics(plan, times, costs)
     return times
 
@@ -94,24 +95,24 @@ def play(
     on_wire = (framing or Framing()).on_wire(not_negative("payload", n_bytes))
     on_wire = np.array(np.broadcast_to(on_wire, len(plan.connection_of)))
     transfers = plan.connection_of, plan.op, on_wire, plan.waiting
-    connections = plan.connection.copy()
     costs = measured_costs(plan, transfers[2])
     entered = started(plan, np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants), costs)
-    connections["ready"] = np.maximum(entered, ready)
+    may_send: NDArray[np.float64] = np.maximum(entered, ready)
     flight = None
     if costs is not None and plan.network.curves is not None:  # work in place of bytes: what a link at full rate takes
         transfers = *transfers[:2], costs.occupancy * plan.network.curves.bandwidth, transfers[3]
         flight = costs.flight
     several = len({job.priority for job in plan.jobs}) > 1
-    shared = connections, plan.flow, plan.flow_link, plan.resource
+    shared = plan.connection, plan.flow, plan.flow_link, plan.resource
     t = allocate_state(transfers, shared, plan.queue, plan.successors, flight=flight)
+    t.connection["ready"] = may_send
     for moments in (t.start, t.sent, t.done):
         moments[:] = np.inf
     if kernel is None:
         simulate(t, several)
     else:
         kernel(t)
-    times = FlowTimes(on_wire, t.start, t.sent, t.done, connections["ready"], int(t.counter["n_events"]))
+    times = FlowTimes(on_wire, t.start, t.sent, t.done, may_send, int(t.counter["n_events"]))
     return Played(t, times, costs)
 
 

@@ -78,7 +78,6 @@ FLOW_LINK_ROW = np.dtype(
         ("resource", np.int32),
         ("flow", np.int32),
         ("share", np.float64),  # of the flow's rate that the resource carries
-        ("place", np.int32),  # among the users, while the flow uses it
     ],
     align=True,
 )
@@ -114,7 +113,7 @@ CACHE_LINE = 64
 
 
 class FlowState(NamedTuple):
-    """All state of a run of the event engine; changed in place."""
+    """All state of a run of the event engine; changed in place, but for the flow links."""
 
     connection_of: Numbers  # [n_transfers]: columns, partly read out of order, so that what is read is small
     op: NDArray[np.uint8]  # [n_transfers]
@@ -131,6 +130,7 @@ class FlowState(NamedTuple):
     first: Offsets  # [n_transfers + 1], rows of successors:
     successor: Numbers  # [m], 2 * transfer + (1 when it waits for completion)
     user: Rows  # USER_ROW[n_flow_links], by resource
+    place: Numbers  # [n_flow_links], among the users, while the flow uses the resource
     finish: Floats  # [n_flows], s; the key in the heap may be earlier
     finish_key: Floats  # [n_flows], s
     finish_place: Numbers  # [n_flows]
@@ -193,11 +193,12 @@ def allocate_state(
     transfers : (int32[n], uint8[n], float64[n], int32[n])
         Connection, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (connection, flow, flow_link, resource)
-        Rows at the beginning, copied.
+        Rows at the beginning, copied but for the flow links, which no run changes.
     queue, successors, variants, flight
         Same as in :class:`FlowState`.
     """
-    connection, flow, flow_link, resource = (_copied(table) for table in shared)
+    flow_link = shared[2]
+    connection, flow, resource = (_copied(table) for table in (*shared[:2], shared[3]))
     connection_of, op, n_bytes, waiting = transfers
     start, sent, done = np.zeros((3, len(waiting)))
     n, c, r = len(flow), len(connection), len(resource)
@@ -210,6 +211,7 @@ def allocate_state(
     return FlowState(
         connection_of, op, n_bytes, waiting.copy(), start, sent, done,
         connection, flow, flow_link, resource, queue, *successors, np.empty(len(flow_link), USER_ROW),
+        np.zeros(len(flow_link), np.int32),
         finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_heap,
         event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
         changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,

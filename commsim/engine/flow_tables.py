@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from commsim.routing.routing import Routes
 from .flow_state import CONNECTION_ROW, FLOW_LINK_ROW, FLOW_ROW, IDLE
 
 Table = NDArray[Any]
+# Links of routes that are looked at together.
+PIECE = 2**20
 
 
 def lay_out_flows(
@@ -50,36 +52,39 @@ def lay_out_flows(
     """
     n_connections, n_links = len(nodes), network.n_links
     of_connection = np.repeat(np.arange(n_connections, dtype=np.int32), np.diff(routes.first))
-    src, dst = nodes[of_connection, 0], nodes[of_connection, 1]
-    is_port = network.src[routes.link] == src
-    is_last = network.dst[routes.link] == dst
     cap = np.array([job.rate_cap for job in jobs])[job_of_connection]
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
-    everyone = np.arange(n_connections, dtype=np.int32)
-    pays = is_port & (network.overhead[src] > 0) | is_last & (network.recv_overhead[dst] > 0)
-    kept = _may_be_full(network, routes, of_connection, pays) | (network.curves is not None)
-    is_last &= kept
+    everyone = np.arange(n_connections, 2 * n_connections, dtype=np.int32)
+    in_the_way = _may_be_full(network, routes, of_connection, nodes) | (network.curves is not None)
     core, core_link, core_share = _cores(network, nodes)
     # a sending flow's flow links are its route, nearest first, and its cap; a receiving one's the last links, and the
     # reduction unit of its node
-    owner = np.concatenate(
-        (of_connection[kept], core, capped, n_connections + of_connection[is_last], n_connections + everyone)
-    )
-    used = np.concatenate((routes.link[kept], core_link, n_links + network.n_nodes + np.arange(len(capped)),
-                           routes.link[is_last], n_links + nodes[:, 1]))  # fmt: skip
-    share = np.concatenate(
-        (routes.share[kept], core_share, np.ones(len(capped)), routes.share[is_last], np.ones(n_connections))
-    )
-    order = np.argsort(owner, kind="stable")
-    flow_link = np.zeros(len(owner), FLOW_LINK_ROW)
-    flow_link["flow"], flow_link["resource"], flow_link["share"] = owner[order], used[order], share[order]
+    rows, ports = np.zeros(2 * n_connections, np.int64), np.zeros(n_connections, np.int64)
+    for hops in pieces(of_connection):
+        of, link = of_connection[hops], routes.link[hops]
+        kept, is_port, is_last = in_the_way[link], network.src[link] == nodes[of, 0], network.dst[link] == nodes[of, 1]
+        counts = (rows, kept), (ports, kept & is_port), (rows[n_connections:], kept & is_last)
+        for counted, which in counts:
+            first, n = _runs(of[which])
+            counted[first : first + len(n)] += n
+    rows[:n_connections] += np.bincount(core, minlength=n_connections)
+    rows[capped] += 1
+    rows[n_connections:] += 1
+    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
+    flow_link, free = np.zeros(bounds[-1], FLOW_LINK_ROW), bounds[:-1].copy()
+    for hops in pieces(of_connection):
+        of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
+        kept = in_the_way[link]
+        is_last = kept & (network.dst[link] == nodes[of, 1])
+        _append(flow_link, free, of[kept], link[kept], share[kept])
+        _append(flow_link, free, n_connections + of[is_last], link[is_last], share[is_last])
+    _append(flow_link, free, core, core_link, core_share)
+    _append(flow_link, free, capped, n_links + network.n_nodes + np.arange(len(capped)), 1.0)
+    _append(flow_link, free, everyone, n_links + nodes[:, 1], 1.0)
 
     flow = np.zeros(2 * n_connections, FLOW_ROW)
-    bounds = np.searchsorted(flow_link["flow"], np.arange(2 * n_connections + 1))
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
-    flow["port"][:n_connections] = bounds[:n_connections] + np.bincount(
-        of_connection[is_port & kept], minlength=n_connections
-    )
+    flow["port"][:n_connections] = bounds[:n_connections] + ports
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
     flow["phase"], flow["transfer"] = IDLE, -1
     flow["weight"] = np.tile(np.broadcast_to(weight, n_connections), 2)
@@ -107,25 +112,70 @@ def _cores(
     return np.repeat(local, [len(links) for links in of]).astype(np.int32), link, share
 
 
+def pieces(of_connection: NDArray[np.int32]) -> Iterator[slice]:
+    """Yield which links of all routes are looked at together, so that little else is as long as these.
+
+    Parameters
+    ----------
+    of_connection : int32[n_links_of_routes]
+        Connection whose route has the link.
+    """
+    return (slice(at, at + PIECE) for at in range(0, len(of_connection), PIECE))
+
+
+def _runs(owner: NDArray[np.int32]) -> tuple[int, NDArray[np.intp]]:
+    """Return the first of rising numbers, and how often it and each one after it occur."""
+    first = int(owner[0]) if len(owner) else 0
+    return first, np.bincount(owner - first)
+
+
+def _append(
+    flow_link: Table, free: NDArray[np.int64], owner: NDArray[np.int32], resource: Table, share: Table | float
+) -> None:
+    """Write flow links of flows, which rise, where the rows that are `free` of each begin."""
+    first, n = _runs(owner)
+    free_of = free[first : first + len(n)]
+    at = np.arange(len(owner)) + np.repeat(free_of - (np.cumsum(n) - n), n)
+    flow_link["flow"][at], flow_link["resource"][at], flow_link["share"][at] = owner, resource, share
+    free_of += n
+
+
 def _may_be_full(
-    network: Network, routes: Routes, of_connection: NDArray[np.int32], pays: NDArray[np.bool_]
+    network: Network, routes: Routes, of_connection: NDArray[np.int32], nodes: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Find out, for each link of each route, whether it could limit a flow.
+    """Find out, for each link, whether it could limit a flow.
 
     It cannot where all that ever use it, each as fast as the slowest link of its route lets it be, fit together; unless
-    it is the one that says so of some connection, or overheads take part (`pays`).
+    it is the one that says so of some connection, or a host sends or receives by it with an overhead.
     """
-    alone = network.bandwidth[routes.link] / routes.share
-    fastest = routes.rates(network)
-    most = np.bincount(routes.link, weights=fastest[of_connection] * routes.share, minlength=network.n_links)
-    in_the_way = most > network.bandwidth * (1 + 1e-12)
-    in_the_way[routes.link[pays]] = True
-    slowest = alone == fastest[of_connection]
+    fastest, most = routes.rates(network), np.zeros(network.n_links)
+    pays = np.zeros(network.n_links, np.bool_)
+    for hops in pieces(of_connection):
+        of, link = of_connection[hops], routes.link[hops]
+        np.add.at(most, link, fastest[of] * routes.share[hops])
+        for end, at, cost in ((0, network.src, network.overhead), (1, network.dst, network.recv_overhead)):
+            host = nodes[of, end]
+            pays[link[(at[link] == host) & (cost[host] > 0)]] = True
+    in_the_way = (most > network.bandwidth * (1 + 1e-12)) | pays
     is_held = np.zeros(len(fastest), np.bool_)
-    is_held[of_connection[slowest & in_the_way[routes.link]]] = True
-    rest = np.flatnonzero(slowest & ~is_held[of_connection])
-    in_the_way[routes.link[rest[np.diff(of_connection[rest], prepend=-1) > 0]]] = True
-    return np.asarray(in_the_way[routes.link])
+    for of, link in _slowest(network, routes, of_connection, fastest):
+        is_held[of[in_the_way[link]]] = True
+    last = -1
+    for of, link in _slowest(network, routes, of_connection, fastest):
+        rest = ~is_held[of]
+        in_the_way[link[rest][np.diff(of[rest], prepend=last) > 0]] = True
+        last = int(of[rest][-1]) if rest.any() else last
+    return in_the_way
+
+
+def _slowest(
+    network: Network, routes: Routes, of_connection: NDArray[np.int32], fastest: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Yield the connections and links of hops that are as slow as any of their route."""
+    for hops in pieces(of_connection):
+        of, link = of_connection[hops], routes.link[hops]
+        slowest = network.bandwidth[link] / routes.share[hops] == fastest[of]
+        yield of[slowest], link[slowest]
 
 
 def lay_out_connections(

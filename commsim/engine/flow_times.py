@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .flow_plan import FlowPlan
+from .flow_tables import pieces
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,5 +44,8 @@ def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDAr
     per_connection = np.bincount(
         plan.connection_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.connection)
     )
-    per_flow_link = np.repeat(per_connection, np.diff(plan.routes.first)) * plan.routes.share
-    return np.bincount(plan.routes.link, weights=per_flow_link, minlength=plan.network.n_links).astype(np.float64)
+    routes, carried = plan.routes, np.zeros(plan.network.n_links)
+    of_connection = np.repeat(np.arange(len(plan.connection), dtype=np.int32), np.diff(routes.first))
+    for hops in pieces(of_connection):  # in the order of the routes, which sums depend on
+        np.add.at(carried, routes.link[hops], per_connection[of_connection[hops]] * routes.share[hops])
+    return carried

@@ -81,12 +81,12 @@ def _share_alone(t: FlowState, s: int, now: float) -> None:
     """Give flow `s` all of what it uses."""
     fair_rate = np.inf
     for e in range(first_link(t, s), end_link(t, s)):
-        fair_rate = min(fair_rate, free(t, t.flow_link[e]["resource"]) / t.user[t.flow_link[e]["place"]]["used"])
+        fair_rate = min(fair_rate, free(t, t.flow_link[e]["resource"]) / t.user[t.place[e]]["used"])
     t.flow[s]["fair_rate"], t.flow[s]["since"] = fair_rate, now
     note_changed(t, s)
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+        r, at = t.flow_link[e]["resource"], t.place[e]
         full = free(t, r) / t.user[at]["used"] <= fair_rate * TIE
         t.user[at]["fair_rate"] = fair_rate
         t.resource[r]["left"] -= taken(t, r, at)
@@ -160,7 +160,7 @@ def _freeze(t: FlowState, s: int, fair_rate: float, r: int, now: float) -> None:
     else:
         fair_rate = old
     for e in range(first_link(t, s), end_link(t, s)):
-        q, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+        q, at = t.flow_link[e]["resource"], t.place[e]
         t.user[at]["fair_rate"] = fair_rate
         t.resource[q]["left"] -= taken(t, q, at)
         t.resource[q]["n_unfrozen"] -= 1
@@ -211,7 +211,7 @@ def _collect_joined(t: FlowState) -> None:
             t.listed[c["n_listed"]] = s
             c["n_listed"] += 1
             for e in range(first_link(t, s), end_link(t, s)):
-                q, place = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+                q, place = t.flow_link[e]["resource"], t.place[e]
                 if t.user[place]["fair_rate"] >= 0.0:
                     t.resource[q]["left"] += taken(t, q, place)
                 t.user[place]["fair_rate"] = WAITING

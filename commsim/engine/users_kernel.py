@@ -49,7 +49,7 @@ def enter(t: FlowState, s: int) -> None:
         t.user[at]["fair_rate"] = WAITING
         t.user[at]["used"] = t.flow[s]["weight"] * t.flow_link[e]["share"]
         t.user[at]["flow_link"], t.user[at]["flow"] = e, s
-        t.flow_link[e]["place"] = at
+        t.place[e] = at
 
 
 @njit_norefcount
@@ -57,14 +57,14 @@ def leave(t: FlowState, s: int) -> None:
     """Take flow `s` from the users of its resources."""
     for e in range(first_link(t, s), end_link(t, s)):
         r = t.flow_link[e]["resource"]
-        at = t.flow_link[e]["place"]
+        at = t.place[e]
         t.resource[r]["left"] += taken(t, r, at)
         t.resource[r]["n_users"] -= 1
         last = t.resource[r]["first"] + t.resource[r]["n_users"]
         if at != last:
             t.user[at]["fair_rate"], t.user[at]["used"] = t.user[last]["fair_rate"], t.user[last]["used"]
             t.user[at]["flow_link"], t.user[at]["flow"] = t.user[last]["flow_link"], t.user[last]["flow"]
-            t.flow_link[t.user[at]["flow_link"]]["place"] = at
+            t.place[t.user[at]["flow_link"]] = at
         if t.resource[r]["n_users"] == 0:
             t.resource[r]["full"] = np.inf
         mark(t, r)
@@ -109,7 +109,7 @@ def unfreeze(t: FlowState, s: int) -> None:
     t.counter["n_unfrozen"] += 1
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+        r, at = t.flow_link[e]["resource"], t.place[e]
         if t.user[at]["fair_rate"] >= 0.0:
             t.resource[r]["left"] += taken(t, r, at)
         t.user[at]["fair_rate"] = UNFROZEN

@@ -54,7 +54,8 @@ class Routes:
         rate = np.full(len(self.first) - 1, np.inf)
         crosses = np.diff(self.first) > 0
         if crosses.any():
-            links = network.bandwidth[self.link] / self.share
+            links = network.bandwidth[self.link]
+            links /= self.share  # in place: routes may be many
             rate[crosses] = np.minimum.reduceat(links, self.first[:-1][crosses])
         return rate
 

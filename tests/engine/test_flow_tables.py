@@ -1,8 +1,10 @@
 """Which links the event engine has: no more than could limit a flow, and always one for each connection."""
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -11,10 +13,14 @@ from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
-from commsim.engine.flow_plan import Job
+from commsim.engine import flow_tables
+from commsim.engine.flow import play, simulate_plan
+from commsim.engine.flow_plan import Job, plan_flows
 from commsim.engine.flow_tables import lay_out_flows
+from commsim.engine.flow_times import link_bytes
 from commsim.routing.routing import Routes, find_routes
 from topologies.fat_tree import fat_tree
+from topologies.torus import torus
 
 
 def rated(rates: NDArray[np.float64], **costs: float) -> Network:
@@ -61,3 +67,55 @@ def test_ports_stay_where_messages_have_overheads() -> None:
     network = rated(np.ones(fat_tree(4).n_links), overhead=1e-6, recv_overhead=1e-6)
     routes, kept = kept_links(network, np.array([0]), np.array([15]))
     assert kept == [{int(routes.link[0]), int(routes.link[-1])}]
+
+
+@pytest.mark.parametrize("piece", [1, 3, 64])
+def test_tables_do_not_depend_on_how_many_links_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    random = np.random.default_rng(piece)
+    network = rated(random.integers(1, 4, fat_tree(4).n_links) / 3, recv_overhead=1e-6)
+    src, dst, job_of = random.integers(0, 16, 60), random.integers(0, 16, 60), random.integers(0, 2, 60)
+    jobs = [Job(ring(), place(network, 16), rate_cap=cap) for cap in (np.inf, 0.5)]
+    routes, nodes = find_routes(network, src, dst, routing="spray"), np.stack((src, dst), axis=1).astype(np.int32)
+    whole = lay_out_flows(network, jobs, routes, nodes, job_of)
+    monkeypatch.setattr(flow_tables, "PIECE", piece)
+    for table, again in zip(whole, lay_out_flows(network, jobs, routes, nodes, job_of), strict=True):
+        np.testing.assert_array_equal(again, table)
+    (flow, flow_link, _), begin = whole, whole[0]["begin"]
+    np.testing.assert_array_equal(flow_link["flow"], np.repeat(np.arange(len(flow)), flow["end"] - begin))
+
+
+def test_long_routes_take_little_more_than_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, n = torus((2, 600)), 1200
+    src, dst = np.zeros(n - 1, int), np.arange(1, n)
+    routes, nodes = find_routes(network, src, dst), np.stack((src, dst), axis=1).astype(np.int32)
+    job = Job(COLLECTIVES["ring_all_reduce"].build(n), place(network, n))
+    monkeypatch.setattr(flow_tables, "PIECE", 2**10)
+    tracemalloc.start()
+    flow, flow_link, _ = lay_out_flows(network, [job], routes, nodes, np.zeros(n - 1, np.intp))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # beside the tables, the connection of each link of a route; and rows of connections, nodes and links
+    assert peak < flow_link.nbytes + flow.nbytes + 4 * len(routes.link) + 400 * network.n_links
+    assert len(flow_link) > 100 * n
+
+
+def test_runs_share_the_flow_links_and_change_none() -> None:
+    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    before = plan.flow_link.copy()
+    runs = [play(plan, 1e6) for _ in range(2)]
+    assert all(run.state.flow_link is plan.flow_link for run in runs)
+    np.testing.assert_array_equal(plan.flow_link, before)
+    np.testing.assert_array_equal(runs[0].times.done, runs[1].times.done)
+
+
+def test_bytes_of_links_are_summed_in_pieces_in_the_order_of_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_flows(torus((2, 8)), [Job(COLLECTIVES["direct_all_to_all"].build(16), place(torus((2, 8)), 16))])
+    n_bytes = np.random.default_rng(1).random(len(plan.connection_of))
+    times = simulate_plan(plan, n_bytes)
+    weights = np.repeat(np.bincount(plan.connection_of, n_bytes), np.diff(plan.routes.first)) * plan.routes.share
+    expected = np.bincount(plan.routes.link, weights, plan.network.n_links)
+    for piece in (1, 7, 2**20):
+        monkeypatch.setattr(flow_tables, "PIECE", piece)
+        np.testing.assert_array_equal(link_bytes(plan, times), expected)

@@ -49,7 +49,7 @@ def test_times_of_many_messages_take_the_place_of_what_the_kernels_counted(monke
     assert many.results[0].time == few.results[0].time
 
 
-def test_a_full_table_grows_where_it_is_and_by_an_eighth_where_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_table_grows_where_it_is_and_by_a_32nd_where_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of twice the size held the log of `nvls` at 256000KiB twice, 620 MB."""
     log = link_tables.more_records("log", np.zeros(0, LOG_ROW), 0, 8, 0)
     log["chunk"] = np.arange(len(log))
@@ -59,5 +59,5 @@ def test_a_full_table_grows_where_it_is_and_by_an_eighth_where_it_is_large(monke
     assert doubled is log
     assert len(log) == 2 * n
     monkeypatch.setattr(link_tables, "LARGE", 1000)
-    assert len(link_tables.more_records("log", log, 2 * n, 8, 0)) == 2 * n + n // 4
-    assert log["chunk"].tolist() == [*range(n), *[0] * (n + n // 4)]
+    assert len(link_tables.more_records("log", log, 2 * n, 8, 0)) == 2 * n + n // 16
+    assert log["chunk"].tolist() == [*range(n), *[0] * (n + n // 16)]

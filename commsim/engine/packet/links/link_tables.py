@@ -15,7 +15,7 @@ from commsim.engine.packet.links.fabric import Fabric
 from commsim.engine.packet.packet_state import ENDLESS, LINK_ROW, LONGEST, PS, zeros_on_lines
 from commsim.limits import expect_bytes
 
-# Bytes from which on a table that is full grows by an eighth, and not to its double.
+# Bytes from which on a table that is full grows by a 32nd part, and not to its double.
 LARGE = 1 << 24
 # Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
@@ -42,7 +42,7 @@ def more_records(name: str, table: Any, used: int, room: int, now: int) -> Any:
     n = len(table)
     if used + room <= n:
         return table
-    more = n // 8 if n * table.itemsize > LARGE else max(n, 1 << 12)
+    more = n // 32 if n * table.itemsize > LARGE else max(n, 1 << 12)
     what = f"a run of {now / PS:g} s so far has {used} records ({name}); {n + more} of them"
     expect_bytes(float((n + more) * table.itemsize), what, "less")
     if not n:
