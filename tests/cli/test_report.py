@@ -128,10 +128,13 @@ def test_what_is_no_result_is_refused_in_one_line(commsim, tmp_path, text, why):
 
 
 def test_odd_rows_make_an_odd_page_but_no_traceback(commsim, tmp_path):
-    rows = [{"a": 1}, {"size_B": "x", "time_s": None}, {"collective": 3, "busbw_Bps": [1]}]
+    rows = [{"a": 1}, {"time_s": None}, {"collective": 3}]
     tree = {"schema": 1, "config": {"topology": "star:n_hosts=2"}, "results": rows}
+    words = ("report", tmp_path / "r.json", "-o", tmp_path / "p.html")
     (tmp_path / "r.json").write_text(json.dumps(tree))
-    assert commsim("report", tmp_path / "r.json", "-o", tmp_path / "p.html").code == 0, commsim.err
+    assert commsim(*words).code == 0, commsim.err
+    (tmp_path / "r.json").write_text(json.dumps(tree | {"results": [*rows, {"size_B": "x"}]}))
+    assert "results[3].size_B must be a finite" in commsim.refuses(*words)
 
 
 @pytest.mark.parametrize(
