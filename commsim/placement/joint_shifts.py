@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .link_classes import LinkClass, Scores
+from .pieces import meet
 from .score import search_together
 
 
@@ -37,10 +38,11 @@ def joint_shifts(classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[n
     for row, links in zip(demand, classes, strict=True):
         row[[place[job] for job in links.jobs]] = links.part
     weight = np.array([len(links.links) for links in classes])
+    stays = scores.is_held[jobs] | (np.arange(len(jobs)) == 0)
     walked = np.rint((shifts[jobs] - shifts[jobs[0]]) % circle.period / circle.step).astype(np.int64)
     starts = (walked % circle.n_positions)[None]
     positions = np.where(scores.is_held[jobs], 1, circle.distinct_positions(order=False))
     rotations = search_together(circle, demand, weight, starts, positions)
     joint = shifts.copy()
-    joint[jobs] = circle.seconds(rotations)
+    joint[jobs] = meet(circle, demand, weight, circle.seconds(rotations), stays)
     return joint

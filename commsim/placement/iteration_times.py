@@ -1,0 +1,96 @@
+"""Estimates of iteration times of jobs that share links, without a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .affinity import components
+from .link_classes import LinkClass, Scores
+from .pieces import Pieces
+
+_HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
+
+
+def alone_times(jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass]) -> NDArray[np.float64]:
+    """Return the iteration time of each job without the others: d times as long for what asks d times its worst link.
+
+    Returns
+    -------
+    float64[n_jobs], s
+    """
+    part = np.zeros(len(jobs))
+    for links in classes:
+        part[list(links.jobs)] = np.maximum(part[list(links.jobs)], links.part)
+    return np.array(
+        [job.period + _loss_at(job, worst) for job, worst in zip(jobs, part.tolist(), strict=True)], np.float64
+    )
+
+
+def _loss_at(job: PeriodicJob, part: float) -> float:
+    """Seconds that a job loses in an iteration where a rate is `part` times as many links."""
+    return _loss(job, [max(0.0, part * phase.rate - 1.0) * phase.duration for phase in job.phases])
+
+
+def _loss(job: PeriodicJob, delays: Sequence[float]) -> float:
+    """Seconds by which an iteration is longer when its phases take longer by `delays`, which computation may hide."""
+    late = (phase.duration + by - phase.length for phase, by in zip(job.phases, delays, strict=True))
+    return sum(max(seconds, 0.0) for seconds in late)
+
+
+def estimate(
+    jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Estimate the iteration time of each job when the jobs start at given times.
+
+    What a job sends while a link is asked for d times its capacity takes d times as long. The job is delayed by what
+    computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
+    others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
+    enough. If all jobs that share links are slowed down by the same factor, or none is, they keep their start times.
+    Otherwise their iterations drift past each other, and the delay is the mean over all positions that they can have.
+    Left out are delays on its other links at other times, and that a delayed phase takes longer to pass the others.
+
+    Returns
+    -------
+    float64[n_jobs], s
+    """
+    alone = alone_times(jobs, classes)
+    tight = [links for links in classes if len(links.jobs) > 1 and scores.is_tight(links)]
+    times = _delayed(alone, tight, scores, lambda jobs: scores.pieces(jobs, shifts[list(jobs)]))
+    period = np.array([job.period for job in jobs])
+    for part in components([links.jobs for links in tight]):
+        own = list(part.jobs)
+        if np.ptp(times[own] / period[own]) > _HELD:
+            times[own] = _delayed(alone, [tight[i] for i in part.links], scores, scores.anywhere)[own]
+    return times
+
+
+def _delayed(
+    alone: NDArray[np.float64],
+    tight: Sequence[LinkClass],
+    scores: Scores,
+    pieces_of: Callable[[tuple[int, ...]], Pieces],
+) -> NDArray[np.float64]:
+    """Add to iteration times, in s, the delays on each job's worst link, where `pieces_of` says how jobs meet."""
+    times = alone.copy()
+    for links in tight:
+        pieces = pieces_of(links.jobs)
+        load = links.part @ pieces.demand
+        over = np.where(load > 1.0 + 1e-9, load - 1.0, 0.0) * pieces.length
+        full = float(links.part @ scores.mean[list(links.jobs)]) - 1.0  # part of an iteration by which bytes are late
+        for i, j in enumerate(links.jobs):
+            job = scores.jobs[j]
+            late = np.bincount(pieces.phase[i] + 1, over, len(job.phases) + 1)[1:] * job.period
+            lost = _loss(job, late.tolist())  # of each phase by itself, since one cannot be late in the time of another
+            fair = _loss_at(job, float(links.part[i]) * len(links.jobs))
+            times[j] = max(times[j], job.period + max(lost, min(job.period * full, fair)))
+    return times
+
+
+def slowdown_of(jobs: Sequence[PeriodicJob], times: NDArray[np.float64]) -> float:
+    """Mean over the jobs of the iteration times, in s, over those without other jobs."""
+    return float(np.mean(times / [job.period for job in jobs])) if len(jobs) else 1.0
