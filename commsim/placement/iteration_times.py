@@ -78,15 +78,18 @@ def _delayed(
     """Add to iteration times, in s, the delays on each job's worst link, where `pieces_of` says how jobs meet."""
     times = alone.copy()
     for links in tight:
-        pieces = pieces_of(links.jobs)
+        pieces, jobs = pieces_of(links.jobs), [scores.jobs[j] for j in links.jobs]
         load = links.part @ pieces.demand
         over = np.where(load > 1.0 + 1e-9, load - 1.0, 0.0) * pieces.length
         full = float(links.part @ scores.mean[list(links.jobs)]) - 1.0  # part of an iteration by which bytes are late
-        for i, j in enumerate(links.jobs):
-            job = scores.jobs[j]
-            late = np.bincount(pieces.phase[i] + 1, over, len(job.phases) + 1)[1:] * job.period
-            lost = _loss(job, late.tolist())  # of each phase by itself, since one cannot be late in the time of another
-            fair = _loss_at(job, float(links.part[i]) * len(links.jobs))
+        if full <= 0 and not over.any():
+            continue
+        first = np.cumsum([0, *(len(job.phases) + 1 for job in jobs)])
+        state = (pieces.phase + (first[:-1, None] + 1)).ravel()  # 0 of each job is that it computes
+        late = np.bincount(state, np.tile(over, len(jobs)), first[-1])
+        for i, (j, job) in enumerate(zip(links.jobs, jobs, strict=True)):
+            of_phases = late[first[i] + 1 : first[i + 1]] * job.period  # each by itself: none hides in another's time
+            lost, fair = _loss(job, of_phases.tolist()), _loss_at(job, float(links.part[i]) * len(jobs))
             times[j] = max(times[j], job.period + max(lost, min(job.period * full, fair)))
     return times
 

@@ -15,7 +15,7 @@ from .circles import Circle, unify
 from .pieces import Pieces, anywhere, cut
 from .score import ROUNDING, best_shifts
 
-_REMEMBERED = 256  # pieces of circles: those of one placement's links come back at once
+_REMEMBERED = 2**22  # pieces of circles, of all jobs: those of a placement's links come back at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class Scores:
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
         self._anywhere: dict[tuple[int, ...], Pieces] = {}
         self._pieces: dict[tuple[tuple[int, ...], bytes], Pieces] = {}
+        self._n_pieces = 0
         self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
         self.peak = np.array([job.peak_rate for job in jobs])
         self.mean = np.array([job.n_bytes / job.period for job in jobs])
@@ -117,9 +118,12 @@ class Scores:
         """Pieces of the circle of some of the jobs, when each starts later by its shift, in s."""
         key = jobs, shifts.tobytes()
         if key not in self._pieces:
-            if len(self._pieces) >= _REMEMBERED:
+            found = cut(self.circle(jobs), shifts)
+            self._n_pieces += found.phase.size
+            if self._n_pieces > _REMEMBERED:
                 self._pieces.clear()
-            self._pieces[key] = cut(self.circle(jobs), shifts)
+                self._n_pieces = found.phase.size
+            self._pieces[key] = found
         return self._pieces[key]
 
     def anywhere(self, jobs: tuple[int, ...]) -> Pieces:

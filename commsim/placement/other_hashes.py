@@ -92,18 +92,26 @@ def _held(
     each = [classes for _, _, classes in hashes.ways]
 
     def with_worst(candidate: Candidate, shifts: NDArray[np.float64]) -> Candidate:
-        worst = max(slowdown_of(jobs, estimate(jobs, classes, scores, shifts)) for classes in each)
-        return replace(candidate, slowdown_worst=worst)
+        others = (slowdown_of(jobs, estimate(jobs, classes, scores, shifts)) for classes in each[1:])
+        return replace(candidate, slowdown_worst=max([candidate.slowdown_estimated, *others]))
 
     shifts = shifts_of(hashes.candidate, jobs)
     first = with_worst(hashes.candidate, shifts)
     if loops == "literal" or _order(first)[0] <= _order(first)[1]:
         return replace(hashes, candidate=first)
-    links = [links for classes in each for links in contended(classes, scores)]
+    links = _merged([links for classes in each for links in contended(classes, scores)])
     for part in components([one.jobs for one in links]):
         shifts = joint_shifts([links[i] for i in part.links], scores, shifts)
     other = with_worst(evaluate_placed(cluster, generator, jobs, each[0], scores, loops, shifts), shifts)
     return replace(hashes, candidate=min(first, other, key=_order))
+
+
+def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
+    """Put links of several seeds on which the same jobs demand the same into one class."""
+    merged: dict[tuple[tuple[int, ...], bytes], list[LinkClass]] = {}
+    for links in classes:
+        merged.setdefault((links.jobs, links.part.tobytes()), []).append(links)
+    return [replace(same[0], links=np.concatenate([links.links for links in same])) for same in merged.values()]
 
 
 def _order(candidate: Candidate) -> tuple[float, float]:

@@ -15,8 +15,9 @@ from .circles import Circle
 
 # Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at one moment.
 MAX_PIECES = 20_000
-# Start times of one job that are tried, those nearest to its own; and states that jobs can have together.
+# Start times of one job that are tried: those nearest to its own, where there are more.
 MAX_MEETINGS = 4096
+MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
 ROUNDS = 4  # over all jobs, at most, in which start times are moved
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # moments that follow each other by it have no period
 _SAME = 1e-12  # part of the perimeter by which edges differ that were written to meet
@@ -89,11 +90,11 @@ def anywhere(jobs: Sequence[PeriodicJob]) -> Pieces:
     shape = [len(job.phases) + 1 for job in jobs]
     part = [np.array([phase.duration / job.period for phase in job.phases]) for job in jobs]
     part = [np.concatenate(([max(0.0, 1.0 - of.sum())], of)) for of in part]
-    if math.prod(shape) <= MAX_MEETINGS:
+    if math.prod(shape) <= MAX_STATES:
         state = np.indices(shape).reshape(len(shape), -1)
         length = np.prod([of[at] for of, at in zip(part, state, strict=True)], axis=0)
     else:  # each job passes evenly through its iteration, and independently of the others
-        draw, n = np.random.default_rng(0), MAX_MEETINGS
+        draw, n = np.random.default_rng(0), MAX_STATES
         at = [(draw.permutation(n) + 0.5) / n for _ in jobs]
         state = np.array([np.searchsorted(np.cumsum(of[:-1]), u, "right") for of, u in zip(part, at, strict=True)])
         length = np.full(n, 1.0 / n)
