@@ -14,11 +14,10 @@ from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .affinity import SharedLink, components, inconsistency, traverse
 from .candidate import Candidate, ContendedLink
 from .cluster import Cluster, ClusterLike, read_cluster
-from .iteration_times import alone_times, estimate, slowdown_of
+from .iteration_times import alone_times, estimate, met, slowdown_of
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
 from .link_use import link_uses
-from .score import scores_of
 
 LOOPS = ("merged", "literal")
 
@@ -181,8 +180,7 @@ def _rows(
     rows = {}
     for links in shared:
         sharing, is_tight = list(links.jobs), scores.is_tight(links)
-        pieces = scores.pieces(links.jobs, shifts[sharing]) if is_tight else None
-        score = 1.0 if pieces is None else float(scores_of(pieces, links.part[None])[0])
+        score = met(links, scores, shifts).score if is_tight else 1.0
         share = float(links.part @ scores.mean[sharing])
         for link in links.links.tolist():
             demand = share * float(cluster.network.bandwidth[link])

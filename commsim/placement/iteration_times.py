@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .affinity import components
-from .link_classes import LinkClass, Scores
-from .pieces import Pieces
+from .link_classes import LinkClass, Met, Scores
+from .pieces import Pieces, cut
+from .score import scores_of
 
+_REMEMBERED = 100_000  # classes of links, at some start times
 _HELD = 1e-3  # jobs whose slow-downs differ by less stay in their positions for a thousand iterations
 
 
@@ -60,38 +62,61 @@ def estimate(
     """
     alone = alone_times(jobs, classes)
     tight = [links for links in classes if len(links.jobs) > 1 and scores.is_tight(links)]
-    times = _delayed(alone, tight, scores, lambda jobs: scores.pieces(jobs, shifts[list(jobs)]))
+    times = _slowest(alone, [(links, met(links, scores, shifts).times) for links in tight])
     period = np.array([job.period for job in jobs])
     for part in components([links.jobs for links in tight]):
         own = list(part.jobs)
         if np.ptp(times[own] / period[own]) > _HELD:
-            times[own] = _delayed(alone, [tight[i] for i in part.links], scores, scores.anywhere)[own]
+            drifting = [tight[i] for i in part.links]
+            times[own] = _slowest(alone, [(links, met(links, scores, None).times) for links in drifting])[own]
     return times
 
 
-def _delayed(
-    alone: NDArray[np.float64],
-    tight: Sequence[LinkClass],
-    scores: Scores,
-    pieces_of: Callable[[tuple[int, ...]], Pieces],
-) -> NDArray[np.float64]:
-    """Add to iteration times, in s, the delays on each job's worst link, where `pieces_of` says how jobs meet."""
+def _slowest(alone: NDArray[np.float64], on_links: Sequence[tuple[LinkClass, Sequence[float]]]) -> NDArray[np.float64]:
     times = alone.copy()
-    for links in tight:
-        pieces, jobs = pieces_of(links.jobs), [scores.jobs[j] for j in links.jobs]
-        load = links.part @ pieces.demand
-        over = np.where(load > 1.0 + 1e-9, load - 1.0, 0.0) * pieces.length
-        full = float(links.part @ scores.mean[list(links.jobs)]) - 1.0  # part of an iteration by which bytes are late
-        if full <= 0 and not over.any():
-            continue
-        first = np.cumsum([0, *(len(job.phases) + 1 for job in jobs)])
-        state = (pieces.phase + (first[:-1, None] + 1)).ravel()  # 0 of each job is that it computes
-        late = np.bincount(state, np.tile(over, len(jobs)), first[-1])
-        for i, (j, job) in enumerate(zip(links.jobs, jobs, strict=True)):
-            of_phases = late[first[i] + 1 : first[i + 1]] * job.period  # each by itself: none hides in another's time
-            lost, fair = _loss(job, of_phases.tolist()), _loss_at(job, float(links.part[i]) * len(jobs))
-            times[j] = max(times[j], job.period + max(lost, min(job.period * full, fair)))
+    for links, found in on_links:
+        for j, time in zip(links.jobs, found, strict=True):
+            times[j] = max(times[j], time)
     return times
+
+
+def met(links: LinkClass, scores: Scores, shifts: NDArray[np.float64] | None) -> Met:
+    """Return how the jobs of a class of links meet there; `scores` remembers it.
+
+    Parameters
+    ----------
+    shifts : float64[n], s, optional
+        How much later each of all the jobs starts; without, they are in each position for an equal part of the time.
+    """
+    at = None if shifts is None else shifts[list(links.jobs)]
+    key = links.jobs, links.part.tobytes(), b"" if at is None else at.tobytes()
+    if key not in scores.met:
+        if len(scores.met) >= _REMEMBERED:
+            scores.met.clear()
+        pieces = scores.anywhere(links.jobs) if at is None else cut(scores.circle(links.jobs), at)
+        score = float(scores_of(pieces, links.part[None])[0])
+        scores.met[key] = Met(score, _times_on(links, scores, pieces))
+    return scores.met[key]
+
+
+def _times_on(links: LinkClass, scores: Scores, pieces: Pieces) -> tuple[float, ...]:
+    """Return the iteration times of a link's jobs, in s, with what they lose on it."""
+    jobs = [scores.jobs[j] for j in links.jobs]
+    load = links.part @ pieces.demand
+    on = np.flatnonzero(load > 1.0 + 1e-9)
+    full = float(links.part @ scores.mean[list(links.jobs)]) - 1.0  # part of an iteration by which bytes are late
+    if full <= 0 and not on.size:
+        return tuple(job.period for job in jobs)
+    over = (load[on] - 1.0) * pieces.length[on]
+    first = np.cumsum([0, *(len(job.phases) + 1 for job in jobs)])
+    state = (pieces.phase[:, on] + (first[:-1, None] + 1)).ravel()  # 0 of each job is that it computes
+    late = np.bincount(state, np.tile(over, len(jobs)), first[-1])
+    times = []
+    for i, job in enumerate(jobs):
+        of_phases = late[first[i] + 1 : first[i + 1]] * job.period  # each by itself: none hides in another's time
+        lost, fair = _loss(job, of_phases.tolist()), _loss_at(job, float(links.part[i]) * len(jobs))
+        times.append(job.period + max(lost, min(job.period * full, fair)))
+    return tuple(times)
 
 
 def slowdown_of(jobs: Sequence[PeriodicJob], times: NDArray[np.float64]) -> float:

@@ -15,8 +15,6 @@ from .circles import Circle, unify
 from .pieces import Pieces, anywhere, cut
 from .score import ROUNDING, best_shifts
 
-_REMEMBERED = 2**22  # pieces of circles, of all jobs: those of a placement's links come back at once
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -55,6 +53,22 @@ class LinkClass:
     jobs: tuple[int, ...]
     part: NDArray[np.float64]
     links: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How the jobs of a class of links meet there.
+
+    Parameters
+    ----------
+    score : float
+        Score of each link.
+    times : tuple of float, s
+        Iteration time of each job, with what it loses there.
+    """
+
+    score: float
+    times: tuple[float, ...]
 
 
 def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
@@ -101,8 +115,7 @@ class Scores:
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
         self._anywhere: dict[tuple[int, ...], Pieces] = {}
-        self._pieces: dict[tuple[tuple[int, ...], bytes], Pieces] = {}
-        self._n_pieces = 0
+        self.met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = {}  # by jobs, parts and start times
         self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
         self.peak = np.array([job.peak_rate for job in jobs])
         self.mean = np.array([job.n_bytes / job.period for job in jobs])
@@ -113,18 +126,6 @@ class Scores:
             given, s = [self.jobs[j] for j in jobs], self.settings
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
-
-    def pieces(self, jobs: tuple[int, ...], shifts: NDArray[np.float64]) -> Pieces:
-        """Pieces of the circle of some of the jobs, when each starts later by its shift, in s."""
-        key = jobs, shifts.tobytes()
-        if key not in self._pieces:
-            found = cut(self.circle(jobs), shifts)
-            self._n_pieces += found.phase.size
-            if self._n_pieces > _REMEMBERED:
-                self._pieces.clear()
-                self._n_pieces = found.phase.size
-            self._pieces[key] = found
-        return self._pieces[key]
 
     def anywhere(self, jobs: tuple[int, ...]) -> Pieces:
         """Return what some of the jobs can do at once, whatever their start times."""

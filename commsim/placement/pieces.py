@@ -72,13 +72,14 @@ def _cut(
         offset, duration, rate = circle.phases_of(j)
         if not len(offset):
             continue
-        period = float(circle.period[j])
-        late = (moments - shifts[j]) % period
-        at = np.searchsorted(offset, late, "right") - 1  # -1: the last one, which began in the iteration before
-        is_on = late - offset[at] + np.where(at < 0, period, 0.0) < duration[at]
-        at %= len(offset)
-        phase[i] = np.where(is_on, at, -1)
-        demand[i] = np.where(is_on, rate[at], 0.0)
+        late = (moments - (shifts[j] + offset[0])) % float(circle.period[j])  # since the first phase began
+        if len(offset) == 1:
+            is_on = late < duration[0]
+            phase[i], demand[i] = is_on.astype(np.int64) - 1, is_on * rate[0]
+        else:
+            at = np.searchsorted(offset - offset[0], late, "right") - 1
+            is_on = late - (offset[at] - offset[0]) < duration[at]
+            phase[i], demand[i] = np.where(is_on, at, -1), is_on * rate[at]
     return edges, phase, demand
 
 

@@ -168,9 +168,9 @@ def estimated(ranked: Sequence[Candidate]) -> list[str]:
     if all(not scores or min(scores) > 1 - 1e-9 for scores in shared):
         return []
     return [
-        "slowdown and iteration times are estimates: jobs that lose different parts drift past each other, and the mean "
-        "over all positions counts; of 100 crowded clusters 80 lost 0.9 to 1.3 times as much when simulated, which "
-        "--check does"
+        "slowdown and iteration times are estimates: jobs that lose different parts drift past each other, and the "
+        "mean over all positions counts; of 100 crowded clusters 80 lost 0.9 to 1.3 times as much when simulated, "
+        "which --check does"
     ]
 
 

@@ -195,8 +195,8 @@ def score(config: ScoreConfig) -> Answer:
         if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
             rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
             said = [
-                f"the score is that of iteration times rounded by up to {rounded_by:.4g} ms, in the first {seen:.4g} s: "
-                "use a shorter --quantum, or a longer --longest"
+                f"the score is that of iteration times rounded by up to {rounded_by:.4g} ms, in the first {seen:.4g} s:"
+                " use a shorter --quantum, or a longer --longest"
             ]
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}
