@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from commsim.placement import pieces
+from commsim.placement import phase_edges
 from commsim.placement.circles import unify
-from commsim.placement.pieces import anywhere, cut, meet
+from commsim.placement.phase_edges import anywhere, cut, meet
 from commsim.placement.score import score_at, score_link, search
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
@@ -121,10 +121,10 @@ def test_a_circle_with_too_many_edges_is_looked_at_in_equal_pieces(monkeypatch: 
     jobs = [drawn_job(np.random.default_rng(k)) for k in (1, 2)]
     circle, shifts = unify(jobs), np.array([0.0, 1.23e-3])
     exact = cut(circle, shifts)
-    monkeypatch.setattr(pieces, "MAX_PIECES", len(exact.length) - 2)
+    monkeypatch.setattr(phase_edges, "MAX_PIECES", len(exact.length) - 2)
     rough = cut(circle, shifts)
-    assert rough.length.tolist() == pytest.approx([1 / pieces.MAX_PIECES] * pieces.MAX_PIECES)
-    monkeypatch.setattr(pieces, "_edges", None)
+    assert rough.length.tolist() == pytest.approx([1 / phase_edges.MAX_PIECES] * phase_edges.MAX_PIECES)
+    monkeypatch.setattr(phase_edges, "_edges", None)
     assert (rough.demand == cut(circle, shifts).demand).all()
 
 
