@@ -54,7 +54,7 @@ def run(config: Config) -> Answer:
         comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
     text = _text(config, tree, tuple(comments))
     if config.output is None:
-        return Answer([Lines(text.splitlines())])
+        return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
         out.write(text.encode())
     return Answer()
