@@ -20,7 +20,7 @@ from commsim.core.schedule import Schedule, Transfers
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
-from .flow_state import share_table
+from .flow_state import FlowLinks, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
 
@@ -86,8 +86,10 @@ class FlowPlan:
         What runs on it, all at once.
     connection_of, waiting, op, count : int[n_transfers]
         Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
-    connection, flow, flow_link, resource : structured arrays
+    connection, flow, resource : structured arrays
         Tables of flow_state at the beginning.
+    flow_link : FlowLinks
+        What flows may use.
     queue : int32[n_transfers]
         Transfers by connection, in program order.
     successors : (int64[n_transfers + 1], int32[m])
@@ -116,7 +118,7 @@ class FlowPlan:
     count: NDArray[np.int32]
     connection: Table
     flow: Table
-    flow_link: Table
+    flow_link: FlowLinks
     resource: Table
     queue: NDArray[np.int32]
     successors: tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -291,7 +293,7 @@ def plan_flows(
         connection,
         flow,
         flow_link,
-        share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity))),
+        share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity))),
         counting_order(connection_of, len(ends)),
         successors,
         routes,

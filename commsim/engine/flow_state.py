@@ -8,6 +8,7 @@ that a flow may use a resource; while it does, it is among the resource's *users
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -73,19 +74,9 @@ FLOW_ROW = np.dtype(
     align=True,
 )
 
-FLOW_LINK_ROW = np.dtype(
-    [
-        ("resource", np.int32),
-        ("flow", np.int32),
-        ("share", np.float64),  # of the flow's rate that the resource carries
-    ],
-    align=True,
-)
-
 USER_ROW = np.dtype(
     [
         ("fair_rate", np.float64),  # or UNFROZEN, or WAITING
-        ("used", np.float64),  # what of the resource it takes per fair rate
         ("flow_link", np.int32),
         ("flow", np.int32),
     ],
@@ -112,6 +103,40 @@ RESOURCE_ROW = np.dtype(
 CACHE_LINE = 64
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowLinks:
+    """Flow links, those of each flow one after the other.
+
+    Parameters
+    ----------
+    resource : int32[n]
+        Resource that the flow may use.
+    share : float64[n]
+        Part of the flow's rate that the resource carries; empty where all are 1.
+    """
+
+    resource: Numbers
+    share: Floats
+
+    def __len__(self) -> int:
+        return len(self.resource)
+
+    @property
+    def shares(self) -> Floats:
+        """float64[n]: the shares, also where all are 1."""
+        return self.share if len(self.share) else np.broadcast_to(1.0, len(self))
+
+
+def owners(flow: Rows) -> Numbers:
+    """Return the flow of each flow link.
+
+    Returns
+    -------
+    int32[n_flow_links]
+    """
+    return np.repeat(np.arange(len(flow), dtype=np.int32), flow["end"] - flow["begin"])
+
+
 class FlowState(NamedTuple):
     """All state of a run of the event engine; changed in place, but for the flow links."""
 
@@ -124,7 +149,8 @@ class FlowState(NamedTuple):
     done: Floats  # [n_transfers], s
     connection: Rows  # CONNECTION_ROW[n_connections]
     flow: Rows  # FLOW_ROW[n_flows], twice as many: those that send, then those that receive
-    flow_link: Rows  # FLOW_LINK_ROW[n_flow_links]
+    resource_of: Numbers  # [n_flow_links], in the order of flows
+    share: Floats  # [n_flow_links], of the flow's rate that the resource carries; none where all are 1
     resource: Rows  # RESOURCE_ROW[n_resources]
     queue: Numbers  # [n_transfers], transfers by connection, in program order
     first: Offsets  # [n_transfers + 1], rows of successors:
@@ -180,7 +206,7 @@ def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) 
 
 def allocate_state(
     transfers: tuple[Numbers, NDArray[np.uint8], Floats, Numbers],
-    shared: tuple[Rows, Rows, Rows, Rows],
+    shared: tuple[Rows, Rows, FlowLinks, Rows],
     queue: Numbers,
     successors: tuple[Offsets, Numbers],
     variants: tuple[Offsets, Offsets, Numbers] | None = None,
@@ -198,7 +224,7 @@ def allocate_state(
         Same as in :class:`FlowState`.
     """
     flow_link = shared[2]
-    connection, flow, resource = (_copied(table) for table in (*shared[:2], shared[3]))
+    connection, flow, resource = (_copied(table) for table in (shared[0], shared[1], shared[3]))
     connection_of, op, n_bytes, waiting = transfers
     start, sent, done = np.zeros((3, len(waiting)))
     n, c, r = len(flow), len(connection), len(resource)
@@ -210,8 +236,8 @@ def allocate_state(
     )
     return FlowState(
         connection_of, op, n_bytes, waiting.copy(), start, sent, done,
-        connection, flow, flow_link, resource, queue, *successors, np.empty(len(flow_link), USER_ROW),
-        np.zeros(len(flow_link), np.int32),
+        connection, flow, flow_link.resource, flow_link.share, resource, queue, *successors,
+        np.empty(len(flow_link), USER_ROW), np.zeros(len(flow_link), np.int32),
         finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_heap,
         event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
         changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,
