@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, joined
 from commsim.core.schedule import Schedule, Transfers
+from commsim.limits import give_back_memory
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
@@ -25,6 +26,8 @@ from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
+# Transfers whose tables take tens of megabytes.
+MANY = 1 << 18
 JobTables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
 ]
@@ -254,13 +257,15 @@ def plan_flows(
     job_of_connection = np.repeat(np.arange(len(jobs)), [len(e) for e in ends_of_jobs])
     number = np.array([j if job.number is None else job.number for j, job in enumerate(jobs)])[job_of_connection]
     channel = np.concatenate(channels)
-    hashed = channel + 1000 * number
+    hashed = channel + 1000 * number if number.any() else channel
     if shared is not None:
         routes = shared.routes
     else:
         routes = find_connection_routes(
             network, placement, ends, channel, routing=routing, seed=seed, hashed_channel=hashed
         )
+    if len(connection_of) > MANY:
+        give_back_memory()  # of the searches for dependencies and routes
     weight = np.concatenate([j.weight * j.schedule.weight_of(c) for j, c in zip(jobs, channels, strict=True)])
     tables = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
     n_on_connection = np.bincount(connection_of, minlength=len(ends))

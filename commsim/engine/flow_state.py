@@ -55,14 +55,26 @@ CONNECTION_ROW = np.dtype(
     align=True,
 )
 
+# What of a flow no run changes.
 FLOW_ROW = np.dtype(
     [
         ("begin", np.int32),  # flow links: up to `port` those of a sender's port, or a receiver's last links,
         ("port", np.int32),  # then the rest of a sender's route, or a receiver's reduction unit
         ("end", np.int32),
+        ("priority", np.int32),  # 0 goes first
+        ("weight", np.float64),
+    ],
+    align=True,
+)
+
+RUNNING_FLOW_ROW = np.dtype(
+    [
+        ("begin", np.int32),  # these as in FLOW_ROW
+        ("port", np.int32),
+        ("end", np.int32),
         ("phase", np.int32),
         ("transfer", np.int32),
-        ("priority", np.int32),  # 0 goes first
+        ("priority", np.int32),
         ("unfrozen", np.bool_),  # whether the present solve is looking for its fair rate, and
         ("changed", np.bool_),  # whether it has found another
         ("listed", np.bool_),  # whether it represents others, which are to be looked at
@@ -148,7 +160,7 @@ class FlowState(NamedTuple):
     sent: Floats  # [n_transfers], s
     done: Floats  # [n_transfers], s
     connection: Rows  # CONNECTION_ROW[n_connections]
-    flow: Rows  # FLOW_ROW[n_flows], twice as many: those that send, then those that receive
+    flow: Rows  # RUNNING_FLOW_ROW[n_flows], twice as many: those that send, then those that receive
     resource_of: Numbers  # [n_flow_links], in the order of flows
     share: Floats  # [n_flow_links], of the flow's rate that the resource carries; none where all are 1
     resource: Rows  # RESOURCE_ROW[n_resources]
@@ -219,12 +231,16 @@ def allocate_state(
     transfers : (int32[n], uint8[n], float64[n], int32[n])
         Connection, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (connection, flow, flow_link, resource)
-        Rows at the beginning, copied but for the flow links, which no run changes.
+        Rows at the beginning: FLOW_ROW for flows. Copied but for the flow links, which no run changes.
     queue, successors, variants, flight
         Same as in :class:`FlowState`.
     """
     flow_link = shared[2]
-    connection, flow, resource = (_copied(table) for table in (shared[0], shared[1], shared[3]))
+    connection, resource = (_copied(table) for table in (shared[0], shared[3]))
+    flow = _on_lines(len(shared[1]), RUNNING_FLOW_ROW)
+    for name in FLOW_ROW.names or ():
+        flow[name] = shared[1][name]
+    flow["phase"], flow["transfer"] = IDLE, -1
     connection_of, op, n_bytes, waiting = transfers
     start, sent, done = np.zeros((3, len(waiting)))
     n, c, r = len(flow), len(connection), len(resource)
@@ -247,9 +263,14 @@ def allocate_state(
 
 
 def _copied(table: Rows) -> Rows:
-    """Copy a table to where its rows begin with lines of the cache, if they are as large as these."""
-    room = np.empty(table.nbytes + CACHE_LINE, np.uint8)
-    begin = -room.ctypes.data % CACHE_LINE
-    copy = room[begin : begin + table.nbytes].view(table.dtype)
+    copy = _on_lines(len(table), table.dtype)
     copy[:] = table
     return copy
+
+
+def _on_lines(n: int, dtype: np.dtype[np.void]) -> Rows:
+    """Return rows of zeros that begin with lines of the cache, if they are as large as these."""
+    n_bytes = n * dtype.itemsize
+    room = np.zeros(n_bytes + CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % CACHE_LINE
+    return room[begin : begin + n_bytes].view(dtype)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.routing.routing import Routes
 
-from .flow_state import CONNECTION_ROW, FLOW_ROW, IDLE, FlowLinks
+from .flow_state import CONNECTION_ROW, FLOW_ROW, FlowLinks
 
 Table = NDArray[Any]
 # Links of routes that are looked at together.
@@ -87,7 +87,6 @@ def lay_out_flows(
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
     flow["port"][:n_connections] = bounds[:n_connections] + ports
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
-    flow["phase"], flow["transfer"] = IDLE, -1
     flow["weight"] = np.tile(np.broadcast_to(weight, n_connections), 2)
     flow["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_connection], 2)
 

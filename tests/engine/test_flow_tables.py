@@ -121,3 +121,20 @@ def test_bytes_of_links_are_summed_in_pieces_in_the_order_of_routes(monkeypatch:
     for piece in (1, 7, 2**20):
         monkeypatch.setattr(flow_tables, "PIECE", piece)
         np.testing.assert_array_equal(link_bytes(plan, times), expected)
+
+
+def test_a_flow_link_takes_24_bytes_and_a_link_of_a_route_four() -> None:
+    """They took 44 and 12: `bound` on a 3x3000 torus 750 MB."""
+    network, n = torus((2, 600)), 1200
+    dst = np.arange(1, n)
+    find_routes(network, 0 * dst, dst)  # compiles
+    tracemalloc.start()
+    routes = find_routes(network, 0 * dst, dst)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 4 * len(routes.link) + 100 * network.n_links
+    assert len(routes.link) > 100 * n
+    plan = plan_flows(network, [Job(COLLECTIVES["chain_broadcast"].build(n), place(network, n))])
+    state = play(plan, 1e6).state
+    of_links = (state.resource_of, state.share, state.user, state.place)
+    assert sum(column.nbytes for column in of_links) == 24 * len(plan.flow_link)

@@ -52,16 +52,17 @@ def tables(sharing: Sharing) -> FlowState:
     flow = np.zeros(len(sharing.flows), FLOW_ROW)
     flow["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
     flow["begin"][1:] = flow["end"][:-1]
-    flow["phase"] = DATA
     flow["weight"] = [flow.weight for flow in sharing.flows]
     flow["priority"] = [flow.priority for flow in sharing.flows]
     capacity = np.array(list(sharing.capacity.values()))
     resource = share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity)))
     nothing = np.empty(0, np.int32)
     transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
-    return flow_state.allocate_state(
+    state = flow_state.allocate_state(
         transfers, (np.empty(0, CONNECTION_ROW), flow, flow_link, resource), nothing, (np.zeros(1, np.int64), nothing)
     )
+    state.flow["phase"] = DATA
+    return state
 
 
 def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.float64]]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.engine.flow_state import FLOW_ROW, IDLE, FlowLinks, FlowState, allocate_state, owners, share_table
+from commsim.engine.flow_state import FLOW_ROW, FlowLinks, FlowState, allocate_state, owners, share_table
 
 from .pattern import Pattern
 
@@ -266,7 +266,7 @@ def _flows(
     flow = np.zeros(n_flows, FLOW_ROW)
     bounds = np.searchsorted(key, np.arange(2 * n_flows + 1) * n_kinds)
     flow["begin"], flow["port"], flow["end"] = bounds[:-1:2], bounds[1::2], bounds[2::2]
-    flow["phase"], flow["transfer"], flow["weight"] = IDLE, -1, 1.0
+    flow["weight"] = 1.0
     return flow, flow_link, key
 
 
