@@ -68,10 +68,8 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
     """
     flow, flow_link, capacity = tables
     of_flows = owners(flow)
-    rows, is_port = (
-        [(of_flows, flow_link.resource, flow_link.shares)],
-        [np.arange(len(flow_link)) < flow["port"][of_flows]],
-    )
+    rows: list[tuple[Table, Table, Table]] = [(of_flows, flow_link.resource, flow_link.shares)]
+    is_port = [np.arange(len(flow_link)) < flow["port"][of_flows]]
     limits = [capacity]
     for one in own:
         n, where = len(one.nodes), one.job.network
