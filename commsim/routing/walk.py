@@ -98,7 +98,7 @@ def walk(
     if known is not None:
         if len(known[0]) == len(src):
             _, first, link, latency = known
-            return Routes(first, link, all_one(len(link)), latency), -1
+            return Routes(first, link, np.broadcast_to(1.0, len(link)), latency), -1
         rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
         searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
         if lost >= 0:
@@ -151,11 +151,6 @@ def _search(
     return _in_given_order(first, link, share, latency, by_search), -1
 
 
-def all_one(n: int) -> NDArray[np.float64]:
-    """Return shares of links that carry all: float64[n], which take no memory."""
-    return np.broadcast_to(1.0, n)
-
-
 def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
     """Return the error that names a pair without a path.
 
@@ -190,4 +185,5 @@ def _in_given_order(
     place[order] = np.arange(len(order))
     with expected_work(len(order) + len(link)):
         new_first, new_link, new_share = rows_in_order(first, link, share, place)
-    return Routes(new_first, new_link, new_share if len(share) else all_one(len(link)), latency[place])
+    # all are 1 without, and take no memory
+    return Routes(new_first, new_link, new_share if len(share) else np.broadcast_to(1.0, len(link)), latency[place])
