@@ -14,14 +14,9 @@ from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE,
 
 TAKE = OVERWRITE | ADD
 
-# The chunk's place in `bounds` that a buffer was last compared with, or -1, and how many elements differed.
-COMPARED = np.dtype([("chunk", np.int64), ("n_wrong", np.int64)])
-
 
 @kernel
-def scan_log(
-    log: Rows, workers: Rows, n_registers: int, n_messages: int, readers: NDArray[np.int32]
-) -> tuple[int, int, int, int]:
+def check_log(log: Rows, workers: Rows, n_registers: int, first: int, message: Rows) -> tuple[int, int]:
     """Check every row, and count the readers of each message.
 
     Parameters
@@ -30,47 +25,69 @@ def scan_log(
         What happened.
     workers : WORKER_ROW[n_workers]
         Chunks that each worker has.
-    n_registers, n_messages : int
-        Counts of the whole run.
-    readers : int32[n_messages]
-        Receives how often each message is added or received; zeros before.
+    n_registers : int
+        Count of the whole run.
+    first : int
+        Number of the message that has the first row of:
+    message : MESSAGE_ROW[n]
+        Messages; receives which are made, and how often each is added or received.
 
     Returns
     -------
     row, reason : int
         The first row that makes no sense and why, or -1 and 0.
+    """
+    for i in range(len(log)):
+        reason = _fault(log[i], workers, n_registers, first, message)
+        if reason:
+            return i, reason
+        if log[i]["action"] & READ:
+            message[log[i]["out_message"] - first]["made"] = True
+        if log[i]["in_message"] >= 0:
+            message[log[i]["in_message"] - first]["readers"] += 1
+    return -1, 0
+
+
+@kernel
+def count_held(log: Rows, first: int, message: Rows, depth_in: NDArray[np.int32]) -> tuple[int, int]:
+    """Count what the log needs room for.
+
+    Parameters
+    ----------
+    log, first, message
+        Same as in :func:`check_log`, which has counted the readers; depths are written.
+    depth_in : int32[n_registers]
+        Depth of what each register holds; changed in place.
+
+    Returns
+    -------
     held : int
         Messages that wait for a reader at once, at most.
     depth : int
         Messages on the longest way from a worker's values to a message.
     """
-    made = np.zeros(n_messages, np.bool_)
-    for i in range(len(log)):
-        reason = _fault(log[i], workers, n_registers, n_messages, made)
-        if reason:
-            return i, reason, 0, 0
-        if log[i]["action"] & READ:
-            made[log[i]["out_message"]] = True
-        if log[i]["in_message"] >= 0:
-            readers[log[i]["in_message"]] += 1
-    left = readers.copy()
-    depth_of, depth_in = np.zeros(n_messages, np.int32), np.zeros(n_registers, np.int32)
-    held, peak, depth = 0, 0, 0
+    left = np.empty(len(message), np.int32)
+    held, depth = 0, 0
+    for m in range(len(message)):
+        left[m] = message[m]["readers"]
+        held += message[m]["place"] >= 0
+    peak = held
     for i in range(len(log)):
         row = log[i]
         source, at = row["in_message"], row["register"]
         if row["action"] & TAKE:
-            below = depth_of[source] if source >= 0 else 0
+            below = message[source - first]["depth"] if source >= 0 else 0
             depth_in[at] = below if row["action"] & OVERWRITE else max(depth_in[at], below)
         if source >= 0:
-            left[source] -= 1
-            held -= left[source] == 0
+            left[source - first] -= 1
+            held -= left[source - first] == 0
         if row["action"] & READ:
-            depth_of[row["out_message"]] = depth_in[at] + 1
+            out = row["out_message"] - first
+            message[out]["depth"] = depth_in[at] + 1
             depth = max(depth, depth_in[at] + 1)
-            held += left[row["out_message"]] > 0
+            held += left[out] > 0
             peak = max(peak, held)
-    return -1, 0, peak, depth
+    return peak, depth
 
 
 class Tensors(NamedTuple):
@@ -107,10 +124,8 @@ class Memory(NamedTuple):
         Sums.
     buffers, bits : same type[held, k], uint32[held, k]
         Messages that wait for a reader, and the same memory as bits.
-    place : int32[n_messages]
-        Buffer of each message.
-    readers : int32[n_messages]
-        Counted down.
+    message : MESSAGE_ROW[n_messages]
+        Messages of this piece of the log, and those that are held from before; readers are counted down.
     compared : COMPARED[held]
         Chunk that each buffer was last compared with, and how many elements differed.
     expected : int32[k], int64[k] or float64[k]
@@ -120,14 +135,13 @@ class Memory(NamedTuple):
     receipts : int16[sum of n_chunks over workers]
         Receives how many elements were wrong, for each chunk that a worker received.
     free : int64[held]
-        Numbers of the free buffers: all of them at first, in any order.
+        Numbers of the free buffers, in any order.
     """
 
     registers: Numbers
     buffers: Numbers
     bits: NDArray[np.uint32]
-    place: NDArray[np.int32]
-    readers: NDArray[np.int32]
+    message: Rows
     compared: Rows
     expected: Sums
     starts: NDArray[np.int64]
@@ -136,8 +150,8 @@ class Memory(NamedTuple):
 
 
 @njit_norefcount
-def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
-    """Carry out a log that :func:`scan_log` found sound.
+def replay_log(log: Rows, tensors: Tensors, memory: Memory, first: int, n_free: int) -> tuple[int, int]:
+    """Carry out a log that :func:`check_log` found sound.
 
     Parameters
     ----------
@@ -147,11 +161,15 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
         What is added.
     memory : Memory
         Memory of the replay; changed in place.
+    first : int
+        Number of the message that has the first row of ``memory.message``.
+    n_free : int
+        Free buffers.
 
     Returns
     -------
-    int
-        Elements contributed.
+    added, n_free : int
+        Elements contributed, and the buffers that are free afterwards.
     """
     values, workers, bounds, saturating, half = (
         tensors.values,
@@ -160,9 +178,8 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
         tensors.saturating,
         tensors.half,
     )
-    registers, buffers, bits, place = memory.registers, memory.buffers, memory.bits, memory.place
-    readers, compared, receipts, free = memory.readers, memory.compared, memory.receipts, memory.free
-    n_free = len(free)
+    registers, buffers, bits, message = memory.registers, memory.buffers, memory.bits, memory.message
+    compared, receipts, free = memory.compared, memory.receipts, memory.free
     added = 0
     for i in range(len(log)):
         row = log[i]
@@ -170,7 +187,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
         if action & TAKE:
             register = registers[row["register"]]
             if source >= 0:
-                block = buffers[place[source]]
+                block = buffers[message[source - first]["place"]]
             else:
                 worker = workers[row["worker"]]
                 at = worker["bounds"] + row["chunk"]
@@ -184,26 +201,28 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
                 add(register, block)
             added += len(block)
         elif action & RECEIVE:
-            worker, buffer = workers[row["worker"]], place[source]
+            worker, buffer = workers[row["worker"]], message[source - first]["place"]
             at = worker["bounds"] + row["chunk"]
             if compared[buffer]["chunk"] != at:
                 compared[buffer]["chunk"] = at
                 compared[buffer]["n_wrong"] = _compare(buffers[buffer], tensors, memory, worker, at)
             receipts[worker["receipts"] + row["chunk"]] = compared[buffer]["n_wrong"]
         if source >= 0:
-            readers[source] -= 1
-            if readers[source] == 0:
-                free[n_free] = place[source]
+            taken = message[source - first]
+            taken["readers"] -= 1
+            if taken["readers"] == 0:
+                free[n_free] = taken["place"]
                 n_free += 1
-        if action & READ and readers[row["out_message"]] > 0:
+                taken["place"] = -1
+        if action & READ and message[row["out_message"] - first]["readers"] > 0:
             n_free -= 1
             buffer = free[n_free]
-            place[row["out_message"]] = buffer
+            message[row["out_message"] - first]["place"] = buffer
             compared[buffer]["chunk"] = -1
             overwrite(buffers[buffer], registers[row["register"]])
             if half:
                 round_to_bfloat16(bits[buffer])
-    return added
+    return added, n_free
 
 
 @njit_norefcount
@@ -232,8 +251,9 @@ def _compare(message: Numbers, tensors: Tensors, memory: Memory, receiver: np.vo
 
 
 @kernel
-def _fault(row: np.void, workers: Rows, n_registers: int, n_messages: int, made: NDArray[np.bool_]) -> int:
+def _fault(row: np.void, workers: Rows, n_registers: int, first: int, message: Rows) -> int:
     """Return why a row makes no sense, or 0."""
+    last = first + len(message)
     action, source, worker, chunk = row["action"], row["in_message"], row["worker"], row["chunk"]
     takes = action & TAKE
     if action != RECEIVE and (action <= 0 or action > (TAKE | READ) or takes == TAKE):
@@ -249,10 +269,10 @@ def _fault(row: np.void, workers: Rows, n_registers: int, n_messages: int, made:
             return CHUNK
         if not 0 <= chunk < workers[worker]["n_chunks"]:
             return CHUNK
-    if source >= 0 and (source >= n_messages or not made[source]):
+    if source >= 0 and not (first <= source < last and message[source - first]["made"]):
         return UNMADE
     if action != RECEIVE and action & READ:
         out = row["out_message"]
-        if not 0 <= out < n_messages or made[out]:
+        if not first <= out < last or message[out - first]["made"]:
             return REMADE
     return 0

@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -98,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = (attack.__doc__ or "").splitlines()[0]
         parser.add_argument(f"--{area}", type=int, default=0, metavar="N", help=what)
     asked = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that processes of attacks end, too
     rows, n_defects = [], 0
     for area, attack in AREAS.items():
         if not (n := getattr(asked, area)):

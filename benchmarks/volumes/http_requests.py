@@ -90,15 +90,15 @@ def attack(seed: int, numbers: range) -> Iterator[Defect]:
         command = [sys.executable, "-m", "commsim", "place", "serve", "--port", "0", "--timeout", "2s",
                    "--cluster", str(ANSWERS / "inputs" / "cluster.toml")]  # fmt: skip
         with (Path(name) / "err").open("w+b") as err, (Path(name) / "out").open("w+b") as out:
-            service = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+            service, pool = None, ThreadPoolExecutor(THREADS)
             try:
+                service = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
                 port = _port(Path(name), service)
                 _asked(port, _request("POST /jobs", {"jobs": [_KEPT]}))
-                with ThreadPoolExecutor(THREADS) as pool:
-                    tried = pool.map(lambda number: (number, _wrong(port, drawn(seed, number))), numbers)
-                    for number, problem in tried:
-                        if problem:
-                            yield Defect("requests", number, problem, repr(drawn(seed, number)[:300]))
+                tried = pool.map(lambda number: (number, _wrong(port, drawn(seed, number))), numbers)
+                for number, problem in tried:
+                    if problem:
+                        yield Defect("requests", number, problem, repr(drawn(seed, number)[:300]))
                 kept = _asked(port, _request("GET /jobs", None))
                 if b'"kept"' not in kept:
                     yield Defect("requests", numbers.stop, f"the job that was there is lost: {kept[-300:]!r}")
@@ -107,8 +107,10 @@ def attack(seed: int, numbers: range) -> Iterator[Defect]:
                     yield Defect("requests", numbers.stop, f"the service took {peak / 1e6:.0f} MB")
                 print(f"requests: the service took {peak / 1e6:.0f} MB at most", file=sys.stderr)
             finally:
-                service.terminate()
-                status = service.wait(LIMIT_S)
+                pool.shutdown(cancel_futures=True)  # else all that is left is asked first
+                if service is not None:
+                    service.terminate()
+                    status = service.wait(LIMIT_S)
             err.seek(0)
             said = err.read()
             if b"Traceback" in said or status not in (0, 143, -15):

@@ -99,18 +99,22 @@ def in_processes(
     """
     waiting = [range(at, min(at + batch, numbers.stop)) for at in range(numbers.start, numbers.stop, batch)][::-1]
     running: dict[int, _Batch] = {}
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            one = _Batch(area, waiting.pop(), trial)
-            running[one.pipe] = one
-            print(f"{area}: {one.at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
-        ready = select.select(list(running), [], [], 0.5)[0]
-        for pipe, one in list(running.items()):
-            yield from one.heard() if pipe in ready else one.overdue(limit_s)
-            if one.is_over:
-                del running[pipe]
-                if one.at < one.stop:
-                    waiting.append(range(one.at, one.stop))
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                one = _Batch(area, waiting.pop(), trial)
+                running[one.pipe] = one
+                print(f"{area}: {one.at:,} of {numbers.stop:,}", file=sys.stderr, flush=True)
+            ready = select.select(list(running), [], [], 0.5)[0]
+            for pipe, one in list(running.items()):
+                yield from one.heard() if pipe in ready else one.overdue(limit_s)
+                if one.is_over:
+                    del running[pipe]
+                    if one.at < one.stop:
+                        waiting.append(range(one.at, one.stop))
+    finally:
+        for one in running.values():
+            one.stopped()
 
 
 class _Batch:
@@ -140,6 +144,12 @@ class _Batch:
         if used > limit_s or (now > self._moved + IDLE_S and used < 0.001 * IDLE_S):
             os.kill(self._process, signal.SIGKILL)
             yield from self._end(f"no end within {used:.1f} s of processor time, {now - self._moved:.0f} s in all")
+
+    def stopped(self) -> None:
+        """End it with all that is left to try."""
+        if not self.is_over:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
 
     def _end(self, problem: str) -> Iterator[Defect]:
         os.close(self.pipe)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+# Letters of a text from outside that a message quotes.
+QUOTED = 60
 
 
 class CommsimError(Exception):
@@ -84,6 +86,17 @@ def located(where: object) -> Iterator[None]:
         if str(error).startswith(str(where)):
             raise
         raise InputError(f"{where}: {error}") from None
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a text from outside, as long as a message quotes it: 60 letters.
+
+    Examples
+    --------
+    >>> cut(repr("ring" * 100))
+    "'ringringringringringringringringringringringringringring..."
+    """
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
 
 
 def printable(text: str) -> str:

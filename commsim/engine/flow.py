@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.result import Result
+from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
-from .flow_plan import FlowPlan
+from .flow_plan import MANY, FlowPlan
 from .flow_state import FlowState, allocate_state
 from .flow_times import FlowTimes
 from .message_costs import MessageCosts, measured_costs, started
@@ -104,6 +105,8 @@ def play(
         flight = costs.flight
     several = len({job.priority for job in plan.jobs}) > 1
     shared = plan.connection, plan.flow, plan.flow_link, plan.resource
+    if len(on_wire) > MANY:
+        give_back_memory()  # of the layout
     t = allocate_state(transfers, shared, plan.queue, plan.successors, flight=flight)
     t.connection["ready"] = may_send
     for moments in (t.start, t.sent, t.done):

@@ -239,19 +239,19 @@ class _Run:
         )  # fmt: skip
         # In place of its first link, a connection that cannot send has a resource that carries next to nothing.
         held = np.flatnonzero(stalled & (flow["begin"][:n] < flow["end"][:n]))
-        flow_link["resource"][flow["begin"][held]] = len(capacity)
+        flow_link.resource[flow["begin"][held]] = len(capacity)
         capacity = np.append(capacity, STALLED)
         for name in ("next", "receive", "arrived", "upcoming", "following", "ready"):
             connection[name] = old.connection[name]
-        flow["phase"], flow["transfer"], flow["work"] = old.flow["phase"], old.flow["transfer"], left
-        resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
+        resource = share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity)))
         transfers = plan.connection_of, plan.op, self.on_wire, old.waiting
         new = allocate_state(transfers, (connection, flow, flow_link, resource), plan.queue, plan.successors)._replace(
             start=old.start, sent=old.sent, done=old.done, event_time=old.event_time, event_code=old.event_code
         )
         for name in ("n_waiting", "n_done", "n_events"):
             new.counter[name] = old.counter[name]
-        going = np.flatnonzero(flow["phase"] != IDLE)
+        new.flow["phase"], new.flow["transfer"], new.flow["work"] = old.flow["phase"], old.flow["transfer"], left
+        going = np.flatnonzero(new.flow["phase"] != IDLE)
         new.beginning[: len(going)] = going
         new.counter["n_beginning"] = len(going)
         allocate(new, now, self.several)

@@ -65,6 +65,12 @@ class FlowPaths:
         # What the ways have laid out is found again when it is needed: it holds functions, which no pickle can.
         return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | {"_plans": {}, "_chosen": {}}
 
+    def forget(self) -> None:
+        """Forget what the ways have laid out; it is found again when it is needed."""
+        self._plans.clear()
+        for name in vars(self).keys() - {one.name for one in dataclasses.fields(self)}:
+            del vars(self)[name]
+
     @property
     def is_regular(self) -> bool:
         """Whether ways other than the event engine may apply."""

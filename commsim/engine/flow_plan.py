@@ -17,14 +17,17 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, joined
 from commsim.core.schedule import Schedule, Transfers
+from commsim.limits import give_back_memory
 from commsim.routing.pinned import find_connection_routes
 from commsim.routing.routing import Routes
 
-from .flow_state import share_table
+from .flow_state import FlowLinks, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
+# Transfers whose tables take tens of megabytes.
+MANY = 1 << 18
 JobTables = tuple[
     NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
 ]
@@ -86,8 +89,10 @@ class FlowPlan:
         What runs on it, all at once.
     connection_of, waiting, op, count : int[n_transfers]
         Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
-    connection, flow, flow_link, resource : structured arrays
+    connection, flow, resource : structured arrays
         Tables of flow_state at the beginning.
+    flow_link : FlowLinks
+        What flows may use.
     queue : int32[n_transfers]
         Transfers by connection, in program order.
     successors : (int64[n_transfers + 1], int32[m])
@@ -116,7 +121,7 @@ class FlowPlan:
     count: NDArray[np.int32]
     connection: Table
     flow: Table
-    flow_link: Table
+    flow_link: FlowLinks
     resource: Table
     queue: NDArray[np.int32]
     successors: tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -252,13 +257,15 @@ def plan_flows(
     job_of_connection = np.repeat(np.arange(len(jobs)), [len(e) for e in ends_of_jobs])
     number = np.array([j if job.number is None else job.number for j, job in enumerate(jobs)])[job_of_connection]
     channel = np.concatenate(channels)
-    hashed = channel + 1000 * number
+    hashed = channel + 1000 * number if number.any() else channel
     if shared is not None:
         routes = shared.routes
     else:
         routes = find_connection_routes(
             network, placement, ends, channel, routing=routing, seed=seed, hashed_channel=hashed
         )
+    if len(connection_of) > MANY:
+        give_back_memory()  # of the searches for dependencies and routes
     weight = np.concatenate([j.weight * j.schedule.weight_of(c) for j, c in zip(jobs, channels, strict=True)])
     tables = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
     n_on_connection = np.bincount(connection_of, minlength=len(ends))
@@ -291,7 +298,7 @@ def plan_flows(
         connection,
         flow,
         flow_link,
-        share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity))),
+        share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity))),
         counting_order(connection_of, len(ends)),
         successors,
         routes,

@@ -8,6 +8,7 @@ that a flow may use a resource; while it does, it is among the resource's *users
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -54,14 +55,26 @@ CONNECTION_ROW = np.dtype(
     align=True,
 )
 
+# What of a flow no run changes.
 FLOW_ROW = np.dtype(
     [
         ("begin", np.int32),  # flow links: up to `port` those of a sender's port, or a receiver's last links,
         ("port", np.int32),  # then the rest of a sender's route, or a receiver's reduction unit
         ("end", np.int32),
+        ("priority", np.int32),  # 0 goes first
+        ("weight", np.float64),
+    ],
+    align=True,
+)
+
+RUNNING_FLOW_ROW = np.dtype(
+    [
+        ("begin", np.int32),  # these as in FLOW_ROW
+        ("port", np.int32),
+        ("end", np.int32),
         ("phase", np.int32),
         ("transfer", np.int32),
-        ("priority", np.int32),  # 0 goes first
+        ("priority", np.int32),
         ("unfrozen", np.bool_),  # whether the present solve is looking for its fair rate, and
         ("changed", np.bool_),  # whether it has found another
         ("listed", np.bool_),  # whether it represents others, which are to be looked at
@@ -73,19 +86,9 @@ FLOW_ROW = np.dtype(
     align=True,
 )
 
-FLOW_LINK_ROW = np.dtype(
-    [
-        ("resource", np.int32),
-        ("flow", np.int32),
-        ("share", np.float64),  # of the flow's rate that the resource carries
-    ],
-    align=True,
-)
-
 USER_ROW = np.dtype(
     [
         ("fair_rate", np.float64),  # or UNFROZEN, or WAITING
-        ("used", np.float64),  # what of the resource it takes per fair rate
         ("flow_link", np.int32),
         ("flow", np.int32),
     ],
@@ -112,6 +115,40 @@ RESOURCE_ROW = np.dtype(
 CACHE_LINE = 64
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowLinks:
+    """Flow links, those of each flow one after the other.
+
+    Parameters
+    ----------
+    resource : int32[n]
+        Resource that the flow may use.
+    share : float64[n]
+        Part of the flow's rate that the resource carries; empty where all are 1.
+    """
+
+    resource: Numbers
+    share: Floats
+
+    def __len__(self) -> int:
+        return len(self.resource)
+
+    @property
+    def shares(self) -> Floats:
+        """float64[n]: the shares, also where all are 1."""
+        return self.share if len(self.share) else np.broadcast_to(1.0, len(self))
+
+
+def owners(flow: Rows) -> Numbers:
+    """Return the flow of each flow link.
+
+    Returns
+    -------
+    int32[n_flow_links]
+    """
+    return np.repeat(np.arange(len(flow), dtype=np.int32), flow["end"] - flow["begin"])
+
+
 class FlowState(NamedTuple):
     """All state of a run of the event engine; changed in place, but for the flow links."""
 
@@ -123,8 +160,9 @@ class FlowState(NamedTuple):
     sent: Floats  # [n_transfers], s
     done: Floats  # [n_transfers], s
     connection: Rows  # CONNECTION_ROW[n_connections]
-    flow: Rows  # FLOW_ROW[n_flows], twice as many: those that send, then those that receive
-    flow_link: Rows  # FLOW_LINK_ROW[n_flow_links]
+    flow: Rows  # RUNNING_FLOW_ROW[n_flows], twice as many: those that send, then those that receive
+    resource_of: Numbers  # [n_flow_links], in the order of flows
+    share: Floats  # [n_flow_links], of the flow's rate that the resource carries; none where all are 1
     resource: Rows  # RESOURCE_ROW[n_resources]
     queue: Numbers  # [n_transfers], transfers by connection, in program order
     first: Offsets  # [n_transfers + 1], rows of successors:
@@ -180,7 +218,7 @@ def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) 
 
 def allocate_state(
     transfers: tuple[Numbers, NDArray[np.uint8], Floats, Numbers],
-    shared: tuple[Rows, Rows, Rows, Rows],
+    shared: tuple[Rows, Rows, FlowLinks, Rows],
     queue: Numbers,
     successors: tuple[Offsets, Numbers],
     variants: tuple[Offsets, Offsets, Numbers] | None = None,
@@ -193,12 +231,16 @@ def allocate_state(
     transfers : (int32[n], uint8[n], float64[n], int32[n])
         Connection, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (connection, flow, flow_link, resource)
-        Rows at the beginning, copied but for the flow links, which no run changes.
+        Rows at the beginning: FLOW_ROW for flows. Copied but for the flow links, which no run changes.
     queue, successors, variants, flight
         Same as in :class:`FlowState`.
     """
     flow_link = shared[2]
-    connection, flow, resource = (_copied(table) for table in (*shared[:2], shared[3]))
+    connection, resource = (_copied(table) for table in (shared[0], shared[3]))
+    flow = _on_lines(len(shared[1]), RUNNING_FLOW_ROW)
+    for name in FLOW_ROW.names or ():
+        flow[name] = shared[1][name]
+    flow["phase"], flow["transfer"] = IDLE, -1
     connection_of, op, n_bytes, waiting = transfers
     start, sent, done = np.zeros((3, len(waiting)))
     n, c, r = len(flow), len(connection), len(resource)
@@ -210,8 +252,8 @@ def allocate_state(
     )
     return FlowState(
         connection_of, op, n_bytes, waiting.copy(), start, sent, done,
-        connection, flow, flow_link, resource, queue, *successors, np.empty(len(flow_link), USER_ROW),
-        np.zeros(len(flow_link), np.int32),
+        connection, flow, flow_link.resource, flow_link.share, resource, queue, *successors,
+        np.empty(len(flow_link), USER_ROW), np.zeros(len(flow_link), np.int32),
         finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_heap,
         event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
         changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,
@@ -221,9 +263,14 @@ def allocate_state(
 
 
 def _copied(table: Rows) -> Rows:
-    """Copy a table to where its rows begin with lines of the cache, if they are as large as these."""
-    room = np.empty(table.nbytes + CACHE_LINE, np.uint8)
-    begin = -room.ctypes.data % CACHE_LINE
-    copy = room[begin : begin + table.nbytes].view(table.dtype)
+    copy = _on_lines(len(table), table.dtype)
     copy[:] = table
     return copy
+
+
+def _on_lines(n: int, dtype: np.dtype[np.void]) -> Rows:
+    """Return rows of zeros that begin with lines of the cache, if they are as large as these."""
+    n_bytes = n * dtype.itemsize
+    room = np.zeros(n_bytes + CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % CACHE_LINE
+    return room[begin : begin + n_bytes].view(dtype)

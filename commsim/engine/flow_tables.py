@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.routing.routing import Routes
 
-from .flow_state import CONNECTION_ROW, FLOW_LINK_ROW, FLOW_ROW, IDLE
+from .flow_state import CONNECTION_ROW, FLOW_ROW, FlowLinks
 
 Table = NDArray[Any]
 # Links of routes that are looked at together.
@@ -25,7 +25,7 @@ def lay_out_flows(
     nodes: NDArray[np.int32],
     job_of_connection: NDArray[np.intp],
     weight: NDArray[np.float64] | float = 1.0,
-) -> tuple[Table, Table, NDArray[np.float64]]:
+) -> tuple[Table, FlowLinks, NDArray[np.float64]]:
     """Lay out flows, their flow links and the resources: links, then reduction units of nodes, then rate caps.
 
     Links that are never in the way have no flow links.
@@ -47,8 +47,7 @@ def lay_out_flows(
 
     Returns
     -------
-    flow, flow_link : structured arrays
-    capacity : float64[n_resources], bytes/s
+    flow, flow_link, capacity : FLOW_ROW[2 * n_connections], FlowLinks, float64[n_resources] in bytes/s
     """
     n_connections, n_links = len(nodes), network.n_links
     of_connection = np.repeat(np.arange(n_connections, dtype=np.int32), np.diff(routes.first))
@@ -71,7 +70,9 @@ def lay_out_flows(
     rows[capped] += 1
     rows[n_connections:] += 1
     bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(rows)))
-    flow_link, free = np.zeros(bounds[-1], FLOW_LINK_ROW), bounds[:-1].copy()
+    whole = not len(core) and bool((routes.share == 1).all())
+    flow_link = FlowLinks(np.zeros(bounds[-1], np.int32), np.ones(0 if whole else bounds[-1]))
+    free = bounds[:-1].copy()
     for hops in pieces(of_connection):
         of, link, share = of_connection[hops], routes.link[hops], routes.share[hops]
         kept = in_the_way[link]
@@ -86,7 +87,6 @@ def lay_out_flows(
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
     flow["port"][:n_connections] = bounds[:n_connections] + ports
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
-    flow["phase"], flow["transfer"] = IDLE, -1
     flow["weight"] = np.tile(np.broadcast_to(weight, n_connections), 2)
     flow["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_connection], 2)
 
@@ -130,13 +130,15 @@ def _runs(owner: NDArray[np.int32]) -> tuple[int, NDArray[np.intp]]:
 
 
 def _append(
-    flow_link: Table, free: NDArray[np.int64], owner: NDArray[np.int32], resource: Table, share: Table | float
+    flow_link: FlowLinks, free: NDArray[np.int64], owner: NDArray[np.int32], resource: Table, share: Table | float
 ) -> None:
     """Write flow links of flows, which rise, where the rows that are `free` of each begin."""
     first, n = _runs(owner)
     free_of = free[first : first + len(n)]
     at = np.arange(len(owner)) + np.repeat(free_of - (np.cumsum(n) - n), n)
-    flow_link["flow"][at], flow_link["resource"][at], flow_link["share"][at] = owner, resource, share
+    flow_link.resource[at] = resource
+    if len(flow_link.share):
+        flow_link.share[at] = share
     free_of += n
 
 
@@ -183,7 +185,7 @@ def lay_out_connections(
     n_transfers: NDArray[np.int64],
     nodes: NDArray[np.int32],
     routes: Routes,
-    tables: tuple[Table, Table, NDArray[np.float64]],
+    tables: tuple[Table, FlowLinks, NDArray[np.float64]],
 ) -> Table:
     """Lay out the connections: their queues, and what a message costs before and after its bytes.
 
@@ -211,7 +213,7 @@ def lay_out_connections(
     ):
         costly = np.flatnonzero((half["port"] > half["begin"]) & (cost > 0))
         if costly.size:  # how fast a port works for one connection: all its links of the route together
-            alone = capacity[flow_link["resource"]] / flow_link["share"]
+            alone = capacity[flow_link.resource] / flow_link.shares
             bounds = np.stack((half["begin"], half["port"]), axis=1)[costly].ravel()
             connection[field][costly] = cost[costly] * np.minimum.reduceat(np.append(alone, np.inf), bounds)[::2]
     connection["reduces"] = network.gamma[dst] > 0

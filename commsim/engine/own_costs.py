@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.routing.routing import Routes
 
+from .flow_state import FlowLinks, owners
 from .flow_tables import lay_out_connections, lay_out_flows
 
 # Part by which a rate of a job's own has to be below the link's to be a limit of its own.
 SLACK = 1e-12
 Table = NDArray[Any]
-Tables = tuple[Table, Table, NDArray[np.float64]]
+Tables = tuple[Table, FlowLinks, NDArray[np.float64]]
 __all__ = ["OwnCosts", "with_own_costs"]
 
 
@@ -66,7 +67,9 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
         Tables with the limits.
     """
     flow, flow_link, capacity = tables
-    rows, is_port = [flow_link], [np.arange(len(flow_link)) < flow["port"][flow_link["flow"]]]
+    of_flows = owners(flow)
+    rows: list[tuple[Table, Table, Table]] = [(of_flows, flow_link.resource, flow_link.shares)]
+    is_port = [np.arange(len(flow_link)) < flow["port"][of_flows]]
     limits = [capacity]
     for one in own:
         n, where = len(one.nodes), one.job.network
@@ -74,24 +77,24 @@ def with_own_costs(network: Network, own: Sequence[OwnCosts], tables: Tables, co
         costs = lay_out_connections(where, np.zeros(n, np.int64), one.nodes, one.routes, mine)
         for name in ("latency", "overhead_work", "receive_work"):
             connection[name][one.first : one.first + n] = costs[name]
-        links = mine[1]["resource"]
+        links = mine[1].resource
         is_slower = np.append(where.bandwidth < network.bandwidth * (1 - SLACK), False)
         kept = np.flatnonzero(is_slower[np.minimum(links, network.n_links)])
         used, number = np.unique(links[kept], return_inverse=True)
-        more, of_flow = mine[1][kept], mine[1]["flow"][kept]
+        of_flow = owners(mine[0])[kept]
         is_port.append(kept < mine[0]["port"][of_flow])
-        more["flow"] = one.first + np.where(of_flow < n, of_flow, len(connection) - n + of_flow)
-        more["resource"] = sum(map(len, limits)) + number.ravel()
-        rows.append(more)
+        of_all = one.first + np.where(of_flow < n, of_flow, len(connection) - n + of_flow)
+        rows.append((of_all, sum(map(len, limits)) + number.ravel(), mine[1].shares[kept]))
         limits.append(where.bandwidth[used])
-    return *_sorted(flow, np.concatenate(rows), np.concatenate(is_port)), np.concatenate(limits)
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    return *_sorted(flow, columns, np.concatenate(is_port)), np.concatenate(limits)
 
 
-def _sorted(flow: Table, rows: Table, is_port: NDArray[np.bool_]) -> tuple[Table, Table]:
+def _sorted(flow: Table, columns: Sequence[Table], is_port: NDArray[np.bool_]) -> tuple[Table, FlowLinks]:
     """Sort flow links by flow, those of ports first, and say where those of each flow are."""
-    order = np.lexsort((~is_port, rows["flow"]))
-    rows, n = rows[order], len(flow)
-    bounds = np.searchsorted(rows["flow"], np.arange(n + 1))
+    order, n = np.lexsort((~is_port, columns[0])), len(flow)
+    of_flow, resource, share = (column[order] for column in columns)
+    bounds = np.searchsorted(of_flow, np.arange(n + 1))
     flow["begin"], flow["end"] = bounds[:-1], bounds[1:]
-    flow["port"] = bounds[:-1] + np.bincount(rows["flow"][is_port[order]], minlength=n)
-    return flow, rows
+    flow["port"] = bounds[:-1] + np.bincount(of_flow[is_port[order]], minlength=n)
+    return flow, FlowLinks(resource.astype(np.int32), share)

@@ -35,6 +35,7 @@ from .users_kernel import (
     unfreeze_above,
     unfreeze_limited,
     unmark,
+    used,
 )
 
 
@@ -71,7 +72,7 @@ def share_again(t: FlowState, now: float, several_priorities: bool) -> None:
 def _is_alone(t: FlowState, s: int) -> bool:
     """Whether flow `s` shares none of its resources."""
     for e in range(first_link(t, s), end_link(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
-        if t.resource[t.flow_link[e]["resource"]]["n_users"] > 1:
+        if t.resource[t.resource_of[e]]["n_users"] > 1:
             return False
     return True
 
@@ -81,15 +82,15 @@ def _share_alone(t: FlowState, s: int, now: float) -> None:
     """Give flow `s` all of what it uses."""
     fair_rate = np.inf
     for e in range(first_link(t, s), end_link(t, s)):
-        fair_rate = min(fair_rate, free(t, t.flow_link[e]["resource"]) / t.user[t.place[e]]["used"])
+        fair_rate = min(fair_rate, free(t, t.resource_of[e]) / used(t, s, e))
     t.flow[s]["fair_rate"], t.flow[s]["since"] = fair_rate, now
     note_changed(t, s)
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at = t.flow_link[e]["resource"], t.place[e]
-        full = free(t, r) / t.user[at]["used"] <= fair_rate * TIE
+        r, at, part = t.resource_of[e], t.place[e], used(t, s, e)
+        full = free(t, r) / part <= fair_rate * TIE
         t.user[at]["fair_rate"] = fair_rate
-        t.resource[r]["left"] -= taken(t, r, at)
+        t.resource[r]["left"] -= taken(t, r, at, part)
         t.resource[r]["full"] = fair_rate if full else np.inf
         t.resource[r]["top"] = fair_rate
 
@@ -160,13 +161,11 @@ def _freeze(t: FlowState, s: int, fair_rate: float, r: int, now: float) -> None:
     else:
         fair_rate = old
     for e in range(first_link(t, s), end_link(t, s)):
-        q, at = t.flow_link[e]["resource"], t.place[e]
+        q, at, part = t.resource_of[e], t.place[e], used(t, s, e)
         t.user[at]["fair_rate"] = fair_rate
-        t.resource[q]["left"] -= taken(t, q, at)
+        t.resource[q]["left"] -= taken(t, q, at, part)
         t.resource[q]["n_unfrozen"] -= 1
-        t.resource[q]["demand"] = (
-            t.resource[q]["demand"] - t.user[at]["used"] if t.resource[q]["n_unfrozen"] > 0 else 0.0
-        )
+        t.resource[q]["demand"] = t.resource[q]["demand"] - part if t.resource[q]["n_unfrozen"] > 0 else 0.0
         t.resource[q]["top"] = max(t.resource[q]["top"], fair_rate)
         if falls and q != r and t.resource[q]["full"] < np.inf:
             mark(t, q)
@@ -187,7 +186,7 @@ def share_by_class(t: FlowState, now: float) -> None:
     for k in range(t.counter["n_beginning"]):
         s = t.beginning[k]
         for e in range(first_link(t, s), end_link(t, s)):
-            mark(t, t.flow_link[e]["resource"])
+            mark(t, t.resource_of[e])
     _collect_joined(t)
     while _unfreeze_class(t) > 0:
         fill(t, now, False)
@@ -211,9 +210,9 @@ def _collect_joined(t: FlowState) -> None:
             t.listed[c["n_listed"]] = s
             c["n_listed"] += 1
             for e in range(first_link(t, s), end_link(t, s)):
-                q, place = t.flow_link[e]["resource"], t.place[e]
+                q, place = t.resource_of[e], t.place[e]
                 if t.user[place]["fair_rate"] >= 0.0:
-                    t.resource[q]["left"] += taken(t, q, place)
+                    t.resource[q]["left"] += taken(t, q, place, used(t, s, e))
                 t.user[place]["fair_rate"] = WAITING
                 mark(t, q)
     unmark(t)

@@ -43,11 +43,10 @@ def enter(t: FlowState, s: int) -> None:
     """Put flow `s` among the users of its resources."""
     t.flow[s]["fair_rate"] = NEW
     for e in range(first_link(t, s), end_link(t, s)):
-        r = t.flow_link[e]["resource"]
+        r = t.resource_of[e]
         at = t.resource[r]["first"] + t.resource[r]["n_users"]
         t.resource[r]["n_users"] += 1
         t.user[at]["fair_rate"] = WAITING
-        t.user[at]["used"] = t.flow[s]["weight"] * t.flow_link[e]["share"]
         t.user[at]["flow_link"], t.user[at]["flow"] = e, s
         t.place[e] = at
 
@@ -56,13 +55,13 @@ def enter(t: FlowState, s: int) -> None:
 def leave(t: FlowState, s: int) -> None:
     """Take flow `s` from the users of its resources."""
     for e in range(first_link(t, s), end_link(t, s)):
-        r = t.flow_link[e]["resource"]
+        r = t.resource_of[e]
         at = t.place[e]
-        t.resource[r]["left"] += taken(t, r, at)
+        t.resource[r]["left"] += taken(t, r, at, used(t, s, e))
         t.resource[r]["n_users"] -= 1
         last = t.resource[r]["first"] + t.resource[r]["n_users"]
         if at != last:
-            t.user[at]["fair_rate"], t.user[at]["used"] = t.user[last]["fair_rate"], t.user[last]["used"]
+            t.user[at]["fair_rate"] = t.user[last]["fair_rate"]
             t.user[at]["flow_link"], t.user[at]["flow"] = t.user[last]["flow_link"], t.user[last]["flow"]
             t.place[t.user[at]["flow_link"]] = at
         if t.resource[r]["n_users"] == 0:
@@ -71,9 +70,16 @@ def leave(t: FlowState, s: int) -> None:
 
 
 @njit_norefcount
-def taken(t: FlowState, r: int, at: int) -> int:
-    """Return what a user takes of resource `r`, in its units."""
-    return int(t.user[at]["fair_rate"] * t.user[at]["used"] * t.resource[r]["per_unit"])
+def used(t: FlowState, s: int, e: int) -> float:
+    """Return what flow `s` takes, per fair rate, of the resource of its flow link `e`."""
+    weight: float = t.flow[s]["weight"]
+    return weight * t.share[e] if len(t.share) > 0 else weight
+
+
+@njit_norefcount
+def taken(t: FlowState, r: int, at: int, part: float) -> int:
+    """Return what a user takes of resource `r`, in its units; `part` per fair rate."""
+    return int(t.user[at]["fair_rate"] * part * t.resource[r]["per_unit"])
 
 
 @njit_norefcount
@@ -109,11 +115,11 @@ def unfreeze(t: FlowState, s: int) -> None:
     t.counter["n_unfrozen"] += 1
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
-        r, at = t.flow_link[e]["resource"], t.place[e]
+        r, at, part = t.resource_of[e], t.place[e], used(t, s, e)
         if t.user[at]["fair_rate"] >= 0.0:
-            t.resource[r]["left"] += taken(t, r, at)
+            t.resource[r]["left"] += taken(t, r, at, part)
         t.user[at]["fair_rate"] = UNFROZEN
-        t.resource[r]["demand"] += t.user[at]["used"]
+        t.resource[r]["demand"] += part
         t.resource[r]["n_unfrozen"] += 1
         if not t.resource[r]["touched"]:
             t.resource[r]["touched"] = True
@@ -153,8 +159,10 @@ def unfreeze_above(t: FlowState, r: int, fair_rate: float) -> bool:
         whole = max(t.resource[r]["left"], 0)
         demand = t.resource[r]["demand"]
         for k in range(n):
-            whole += taken(t, r, t.raised[k])
-            demand += t.user[t.raised[k]]["used"]
+            at = t.raised[k]
+            part = used(t, t.user[at]["flow"], t.user[at]["flow_link"])
+            whole += taken(t, r, at, part)
+            demand += part
         fair_rate = whole * t.resource[r]["unit"] / demand
         m = 0
         for k in range(n):
@@ -205,7 +213,7 @@ def mark_broken(t: FlowState) -> None:
             held = False
             for j in range(t.variant[v], t.variant[v + 1]):
                 e = t.variant_link[j]
-                held = held or (begin <= e < end and t.resource[t.flow_link[e]["resource"]]["full"] <= fair_rate)
+                held = held or (begin <= e < end and t.resource[t.resource_of[e]]["full"] <= fair_rate)
             if not held:
                 t.broken[v] = ((t.broken[v] ^ t.counter["n_events"]) & MASK) * ODD & MASK | 1
     t.counter["n_listed"] = 0

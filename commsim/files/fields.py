@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, cut
 from commsim.opening import read_regular
 
 Keys = tuple[str | int, ...]
@@ -144,7 +144,7 @@ class Fields:
         if key not in self._tree:
             other = key.removesuffix("s") if key.endswith("s") else f"{key}s"
             self.fail(key, f"is missing: {wanted}" + (f"; {other} is no field" if other in self._tree else ""))
-        self.fail(key, f"must be {wanted}, got {_shown(self._tree[key])}")
+        self.fail(key, f"must be {wanted}, got {cut(repr(self._tree[key]))}")
 
     def fail(self, key: str | int | None, message: str) -> NoReturn:
         """Raise an error that names the file, the line and the field."""
@@ -243,7 +243,7 @@ class Fields:
             self.refuse(key, f"a list of {what}")
         for i, member in enumerate(value):
             if not isinstance(member, kind) or isinstance(member, bool):
-                self.member(key, i, f"must be {what}, got {_shown(member)}")
+                self.member(key, i, f"must be {what}, got {cut(repr(member))}")
         return value
 
     def wholes(self, key: str) -> list[int]:
@@ -251,7 +251,7 @@ class Fields:
         values = self.items(key, int, "a whole number") if key in self else self._get(key, [])
         for i, value in enumerate(values):
             if not -(2**31) <= value < 2**31:
-                self.member(key, i, f"must be a whole number of 32 bits, got {_shown(value)}")
+                self.member(key, i, f"must be a whole number of 32 bits, got {cut(repr(value))}")
         return list(values)
 
     def numbers(self, key: str) -> list[float]:
@@ -261,7 +261,7 @@ class Fields:
             self.refuse(key, "a list of numbers")
         for i, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < sys.float_info.max:
-                self.member(key, i, f"must be a finite number, got {_shown(value)}")
+                self.member(key, i, f"must be a finite number, got {cut(repr(value))}")
         return [float(value) for value in values]
 
     def member(self, key: str, i: int, message: str) -> NoReturn:
@@ -325,8 +325,3 @@ class Fields:
 def _dotted(keys: Keys) -> str:
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
     return text if text.isprintable() else repr(text)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -100,12 +100,13 @@ def walk_routes(
     Returns
     -------
     first, link, share, latency, lost
-        Columns of Routes in the order of `flows`, and a flow that has no path, or -1.
+        Columns of Routes in the order of `flows`, without shares unless all choices are taken, and a flow that has no
+        path, or -1.
     """
     n, n_nodes, n_links, end = flows.shape[0], order.shape[1], latency.shape[0], graph[3]
     first = np.zeros(n + 1, np.int64)
     link = np.empty(8 * n + 16, np.int32)
-    share = np.empty(8 * n + 16)
+    share = np.empty(8 * n + 16 if choice == ALL else 0)
     path_latency = np.zeros(n)
     search = new_search(n_nodes, n_links, largest(graph[4]) if n_links else 1)
     distance = search[1]
@@ -147,11 +148,14 @@ def walk_routes(
             highest = n_choices if choice == ALL else lowest + 1
             if m + n_choices >= link.shape[0]:
                 link = grown(link, link.shape[0] + n_choices)
-                share = grown(share, share.shape[0] + n_choices)
+                if choice == ALL:
+                    share = grown(share, share.shape[0] + n_choices)
             for taken in choices[lowest:highest]:
                 there = end[taken]
                 link[m] = taken
-                share[m] = part[node] / (highest - lowest)
+                carried = part[node] / (highest - lowest)
+                if choice == ALL:
+                    share[m] = carried
                 if part[there] == 0.0:
                     place = tail
                     while place > head and distance[reached[place - 1]] < distance[there]:
@@ -159,21 +163,21 @@ def walk_routes(
                         place -= 1
                     reached[place] = there
                     tail += 1
-                part[there] += share[m]
+                part[there] += carried
                 slowest[there] = max(slowest[there], slowest[node] + latency[taken])
                 m += 1
         for k in range(tail):
             part[reached[k]] = slowest[reached[k]] = 0.0
         distance[source], distance[target] = as_searched
         first[i + 1] = m
-    return first, link[:m].copy(), share[:m].copy(), path_latency, -1
+    return first, link[:m].copy(), share[: m if choice == ALL else 0].copy(), path_latency, -1
 
 
 @kernel
 def rows_in_order(
     first: NDArray[np.int64], link: NDArray[np.int32], share: NDArray[np.float64], place: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return compressed rows in another order: row r is the one at ``place[r]``."""
+    """Return compressed rows in another order: row r is the one at ``place[r]``; there may be no shares."""
     n = place.shape[0]
     new_first = np.empty(n + 1, np.int64)
     new_link = np.empty_like(link)
@@ -182,7 +186,9 @@ def rows_in_order(
     for r in range(n):
         new_first[r] = m
         for k in range(first[place[r]], first[place[r] + 1]):
-            new_link[m], new_share[m] = link[k], share[k]
+            new_link[m] = link[k]
+            if len(share) > 0:
+                new_share[m] = share[k]
             m += 1
     new_first[n] = m
-    return new_first, new_link[:m], new_share[:m]
+    return new_first, new_link[:m], new_share[: m if len(share) > 0 else 0]

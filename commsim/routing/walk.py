@@ -18,6 +18,7 @@ from .link_rows import forwarding_rows, links_in_rows, shared_searches
 
 # What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
+NO_SHARES = np.empty(0)
 # Seconds in which a search looks at a link, one way: 2e-8 to 4e-8 were measured. Seconds that are worth an estimate.
 PER_LOOK, WORTH_SAYING = 2.5e-8, 1.0
 
@@ -33,7 +34,7 @@ class Routes:
     link : int32[m]
         Directed links.
     share : float64[m]
-        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths.
+        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths. Not to be changed.
     latency : float64[n_routes], s
         Propagation along the path, the slowest one where there are several.
     """
@@ -97,7 +98,7 @@ def walk(
     if known is not None:
         if len(known[0]) == len(src):
             _, first, link, latency = known
-            return Routes(first, link, np.ones(len(link)), latency), -1
+            return Routes(first, link, np.broadcast_to(1.0, len(link)), latency), -1
         rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
         searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
         if lost >= 0:
@@ -106,7 +107,7 @@ def walk(
         return _in_given_order(
             np.concatenate((first, first[-1] + searched.first[1:])),
             np.concatenate((link, searched.link)),
-            np.concatenate((np.ones(len(link)), searched.share)),
+            np.concatenate((np.ones(len(link)), searched.share)) if choice == ALL else NO_SHARES,
             np.concatenate((latency, searched.latency)),
             np.concatenate((which, rest)),
         ), -1
@@ -177,11 +178,12 @@ def _in_given_order(
     latency: NDArray[np.float64],
     order: NDArray[np.intp],
 ) -> Routes:
-    """Undo the sorting by destination."""
+    """Undo the sorting by destination; without shares all are 1."""
     from .routing_kernel import rows_in_order
 
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     with expected_work(len(order) + len(link)):
         new_first, new_link, new_share = rows_in_order(first, link, share, place)
-    return Routes(new_first, new_link, new_share, latency[place])
+    # all are 1 without, and take no memory
+    return Routes(new_first, new_link, new_share if len(share) else np.broadcast_to(1.0, len(link)), latency[place])

@@ -19,7 +19,6 @@ from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.kinds import RCCC
 from commsim.engine.packet.transports.spraying import Spraying, over_path
 from commsim.limits import expect, expect_bytes
-from switch_model.slot_sequence import LOG_ROW
 
 # Seconds per packet and link on one core of a machine of 2024: 0.7 to 1.3 were measured.
 PER_HOP = 1e-7
@@ -33,6 +32,8 @@ CACHED_FLOWS = 16384
 MAX_AT_ONCE = 2**24
 # Bytes of a message with its route and state: a ring of 1,024 hosts took 240, a direct all-to-all on a star 1,600.
 BYTES_OF_MESSAGE = 240
+# Bytes of a packet's worth of elements where values are summed, and of what became of it at each worker.
+BYTES_OF_CHUNK, BYTES_OF_RECEIPT = 8, 2
 
 
 def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, values: bool) -> None:
@@ -45,23 +46,22 @@ def expect_aggregation(network: Network, jobs: Sequence[AggregationJob], *, valu
     jobs : sequence of AggregationJob
         Jobs, at least one.
     values : bool
-        Whether real tensors are summed, from a log of what switches did.
+        Whether real tensors are summed, and it is kept what each worker received.
 
     Raises
     ------
     InputError
         If packets are repeated so early that they pile up, or if the run would take too long, or too much memory.
     """
-    hops = records = 0.0
+    hops = kept = 0.0
     for job in jobs:
         _check_buffers(network, job)
         _check_timeout(network, job)
         first_sent = packet_hops(job)
-        records += first_sent
+        kept += float(job.chunks().sum()) * (BYTES_OF_CHUNK + BYTES_OF_RECEIPT * len(job.workers))
         hops += first_sent * times_sent(network, job)
     if values:
-        expect_bytes(records * LOG_ROW.itemsize, f"the log of {_rounded(records)} packets",
-                     "a smaller --size, or --no-values")  # fmt: skip
+        expect_bytes(kept, "what workers received", "a smaller --size, or --no-values")
     what = f"simulating {_rounded(hops)} packets, counted on each link"
     expect(hops * PER_HOP, what, "a smaller --size, fewer losses or fewer jobs")
 

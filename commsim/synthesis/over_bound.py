@@ -171,6 +171,7 @@ def over_bound(
         bound = known.get(key) or bound_for(plan)
         found[spec] = bound, _results(scenario, spec, plan, sizes)
         known[key] = bound
+        plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
     plans, left_out = contenders(scenario, operation, algorithms, named, predict)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)

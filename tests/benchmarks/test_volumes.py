@@ -1,7 +1,11 @@
 """Volumes of attacks: trials that go wrong are named by their number, and the others go on."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +43,20 @@ def test_a_trial_is_made_by_its_seed_and_number():
 def test_some_damaged_files_are_refused_or_read(tmp_path):
     assert len(readers.right_files()) >= 28
     assert [problem for number in range(300) if (problem := readers.trial(1, number, tmp_path))] == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("area", ["requests", "packets"])
+def test_a_signal_ends_the_processes_of_attacks(area):
+    command = [sys.executable, "-m", "benchmarks.volumes", f"--{area}", "100000000"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as attack:
+        listed = Path(f"/proc/{attack.pid}/task/{attack.pid}/children")
+        while not (children := listed.read_text().split()):
+            assert attack.poll() is None
+            time.sleep(0.02)
+        attack.terminate()
+        assert attack.wait(60) == 128 + signal.SIGTERM
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
 def test_sums_stay_right_among_forged_packets():

@@ -14,8 +14,8 @@ from commsim.engine import flow_state
 from commsim.engine.flow_state import (
     CONNECTION_ROW,
     DATA,
-    FLOW_LINK_ROW,
     FLOW_ROW,
+    FlowLinks,
     FlowState,
     share_table,
 )
@@ -46,23 +46,23 @@ def sharings(draw: st.DrawFn, *, priorities: bool = False) -> Sharing:
 
 
 def tables(sharing: Sharing) -> FlowState:
-    flow_links = [(r, s, share) for s, flow in enumerate(sharing.flows) for r, share in flow.uses.items()]
-    flow_link = np.zeros(len(flow_links), FLOW_LINK_ROW)
-    for e, row in enumerate(flow_links):
-        flow_link["resource"][e], flow_link["flow"][e], flow_link["share"][e] = row
+    flow_links = [use for flow in sharing.flows for use in flow.uses.items()]
+    share = np.array([share for _, share in flow_links])
+    flow_link = FlowLinks(np.array([r for r, _ in flow_links], np.int32), share if (share != 1).any() else np.empty(0))
     flow = np.zeros(len(sharing.flows), FLOW_ROW)
     flow["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
     flow["begin"][1:] = flow["end"][:-1]
-    flow["phase"] = DATA
     flow["weight"] = [flow.weight for flow in sharing.flows]
     flow["priority"] = [flow.priority for flow in sharing.flows]
     capacity = np.array(list(sharing.capacity.values()))
-    resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
+    resource = share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity)))
     nothing = np.empty(0, np.int32)
     transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
-    return flow_state.allocate_state(
+    state = flow_state.allocate_state(
         transfers, (np.empty(0, CONNECTION_ROW), flow, flow_link, resource), nothing, (np.zeros(1, np.int64), nothing)
     )
+    state.flow["phase"] = DATA
+    return state
 
 
 def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.float64]]]:

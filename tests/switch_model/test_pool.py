@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT
 from lossy_server import LossyServer
 from slow_pool import PARENT, Pool
+from whole_log import replay
 
 from benchmarks.validation.slots_on_demand import (
     FIRST_WORKERS_FIRST,
@@ -19,7 +20,6 @@ from benchmarks.validation.slots_on_demand import (
     value,
 )
 from switch_model.payload import given_payload
-from switch_model.replay import replay
 from switch_model.system import System
 
 PLAIN = System("plain", 2, pool_size=2, window=2)

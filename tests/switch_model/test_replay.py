@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_replay import IllegalError, slow_replay
+from whole_log import replay
 
 from commsim.core.errors import InputError
 from switch_model.payload import Payload, drawn_payload, given_payload
-from switch_model.replay import replay
+from switch_model.replay import ValuePass
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from switch_model.system import System
@@ -90,6 +91,34 @@ def test_blocks_give_what_single_elements_give_and_nonsense_is_refused_where_it_
     assert (done.elements_added, done.exact) == (added, not sum(wrong) and not sum(missing))
     assert done.wrong_elements == sum(wrong)
     assert done.missing_elements == sum(missing)
+
+
+@pytest.mark.nojit
+@given(log=logs(True), cuts=st.sets(st.integers(0, 25)), system=st.sampled_from([WRAP, SATURATE, FLOAT]))
+def test_pieces_of_a_log_give_what_the_whole_gives(log: Any, cuts: set[int], system: System) -> None:
+    payload = payload_of(system, 1)
+    whole, values = replay(log, payload, system, N_REGISTERS, N_MESSAGES), ValuePass(payload, system, N_REGISTERS)
+    ends = sorted({min(cut, len(log)) for cut in (*cuts, 25)})
+    for first, end in zip([0, *ends], ends, strict=False):
+        n_made = int((log["out_message"][:end] >= 0).sum())
+        later = np.unique(log["in_message"][end:])
+        values.carry_out(log[first:end], n_made, later[(later >= 0) & (later < n_made)])
+    pieces = values.outcome()
+    for name in ("wrong_of_worker", "missing_of_worker", "elements_added", "exact"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+    assert pieces.messages_held <= whole.messages_held
+
+
+@pytest.mark.nojit
+def test_messages_that_no_later_row_may_take_are_forgotten() -> None:
+    values = ValuePass(payload_of(WRAP, 0), WRAP, N_REGISTERS)
+    for message in range(40):  # one is always held, and taken in the next piece
+        rows = [row(OVERWRITE | READ, 0, 0, 0, -1, message)]
+        rows += [row(RECEIVE, -1, 0, 0, message - 1)] if message else []
+        values.carry_out(log_of(*rows), message + 1, np.array([message], np.int32))
+    assert values.outcome().messages_held == 2
+    with pytest.raises(InputError, match=r"row 79 of the log.*not made before"):
+        values.carry_out(log_of(row(RECEIVE, -1, 0, 0, 38)), 40)
 
 
 MAKES = row(OVERWRITE | READ, 0, 0, 0, -1, 0)  # message 0 from a worker's chunk

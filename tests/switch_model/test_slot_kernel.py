@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT, LossyJob, StuckError
 from numpy.typing import NDArray
 from slow_rule import SlowShared, SlowSwitch
+from whole_log import replay
 
 from switch_model import slot_kernel as rule
 from switch_model.payload import given_payload
-from switch_model.replay import replay
 from switch_model.system import System
 
 BITS = {

@@ -1,14 +1,18 @@
 """The test that matters: nothing that commsim can send is ever faster than what is said to be impossible to beat."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import commsim as cs
 from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.engine.flow_paths import FlowPaths
 from commsim.scenario import prepare
 from commsim.synthesis import lower_bound
 from commsim.synthesis.bound import bound_for
@@ -179,3 +183,17 @@ def test_ranks_that_sit_elsewhere_are_bounded_where_they_sit():
 def test_what_has_no_bound_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_algorithms_of_a_ranking_keep_no_tables(monkeypatch):
+    """Those of all algorithms together took half a gigabyte for 512 GPUs."""
+    forgotten, forget = [], FlowPaths.forget
+
+    def after(paths):
+        forget(paths)
+        forgotten.append((sorted(vars(paths)), dict(paths._plans)))
+
+    monkeypatch.setattr(FlowPaths, "forget", after)
+    found = cs.over_bound("all_reduce", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "1MiB")
+    assert len(forgotten) >= len(found.ratios) > 3
+    assert all((names, plans) == (sorted(one.name for one in fields(FlowPaths)), {}) for names, plans in forgotten)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.flow_state import owners
 
 Numbers = NDArray[np.int32]
 Wholes = NDArray[np.int64]
@@ -143,13 +144,13 @@ def lay_out_groups(plan: FlowPlan) -> GroupTables | None:
         None where messages take different shares of links, where a link is endless, or where links or messages are
         too many.
     """
-    is_used, resource = _may_be_used(plan), plan.flow_link["resource"].copy()
+    is_used, resource = _may_be_used(plan), plan.flow_link.resource.copy()
     first_cap = plan.network.n_links + plan.network.n_nodes
     resource[resource > first_cap] = first_cap
     n_flow_links = np.bincount(resource[is_used], minlength=first_cap + 1)
     resources = np.flatnonzero(n_flow_links)
     n_flow_links = n_flow_links[resources]
-    if (plan.flow_link["share"][is_used] != 1).any() or not 0 < len(resources) <= MAX_RESOURCES:
+    if (plan.flow_link.shares[is_used] != 1).any() or not 0 < len(resources) <= MAX_RESOURCES:
         return None
     cap = len(resources) - 1 if resources[-1] == first_cap else -1
     n_sharing = np.where(np.arange(len(resources)) == cap, 1, n_flow_links)
@@ -167,8 +168,8 @@ def lay_out_groups(plan: FlowPlan) -> GroupTables | None:
 
 def _may_be_used(plan: FlowPlan) -> NDArray[np.bool_]:
     """Flow links that may ever be used: all but those of nodes that reduce in no time."""
-    resource, first = plan.flow_link["resource"], plan.network.n_links
+    resource, first = plan.flow_link.resource, plan.network.n_links
     is_used = np.ones(len(resource), np.bool_)
     units = np.flatnonzero((resource >= first) & (resource < first + plan.network.n_nodes))
-    is_used[units] = plan.connection["reduces"][plan.flow_link["flow"][units] - len(plan.connection)]
+    is_used[units] = plan.connection["reduces"][owners(plan.flow)[units] - len(plan.connection)]
     return is_used

@@ -21,7 +21,7 @@ from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.link_samples import LinkWatch
 from commsim.engine.message_costs import refuse_curves
-from commsim.engine.packet.aggregated.aggregation import Ran, aggregation_results, packets_at_once
+from commsim.engine.packet.aggregated.aggregation import Ran, Values, aggregation_results, packets_at_once
 from commsim.engine.packet.aggregated.packet_job import AggregationJob, priority_ranks
 from commsim.engine.packet.aggregated.packet_plan import aggregation_rows
 from commsim.engine.packet.finished_run import Look, PacketRun, check_run, link_bytes, times_of, with_counters
@@ -207,7 +207,9 @@ def run_beside(
         stops.append(changes)
     if watch is not None:
         stops.append(Look(watch, network.n_links, laid.ways))
-    tables, cpu = run_fabric(laid, tables, stops, np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)]))
+    starts = np.concatenate([NO_WORKERS, *(job.starts_ps() for job in jobs)])
+    sums = Values(tables.jobs, jobs, tensors, how.seed) if jobs and values else None
+    tables, cpu = run_fabric(laid, tables, stops, starts, None if sums is None else sums.take)
     if watch is not None and np.isfinite(watch.next):
         stops[-1].make(tables.fabric)
     times = times_of(tables.fabric, keep=not many)
@@ -222,7 +224,7 @@ def run_beside(
         carried = [link_bytes(laid, tables.fabric, times, laid.work.n_jobs + j) for j in range(len(jobs))]
         peak = float(tables.fabric.link["peak"][: len(laid.ways.links)].max())
         ran = Ran(tables.fabric.state, tables.jobs, carried, peak)
-        results += aggregation_results(ran, jobs, cpu, tensors, how.seed if values else None)
+        results += aggregation_results(ran, jobs, cpu, sums)
     return PacketRun(results, times, tables, laid, cpu)
 
 

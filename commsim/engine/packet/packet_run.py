@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Protocol
 
@@ -46,7 +46,11 @@ class Stop(Protocol):
 
 
 def run_fabric(
-    laid: Layout, tables: Tables, stops: Sequence[Stop] = (), worker_starts: NDArray[np.int64] = NO_WORKERS
+    laid: Layout,
+    tables: Tables,
+    stops: Sequence[Stop] = (),
+    worker_starts: NDArray[np.int64] = NO_WORKERS,
+    read_log: Callable[[Tables], None] | None = None,
 ) -> tuple[Tables, float]:
     """Run to the end; tables that are full grow.
 
@@ -58,13 +62,15 @@ def run_fabric(
         What the run stops for; what is due at the same time is done in this order.
     worker_starts : int64[n_workers], ps
         Time at which each worker of a job that switches aggregate begins.
+    read_log : callable, optional
+        Is called when the log is full, which is empty afterwards, and at the end.
 
     Returns
     -------
     tables : Tables
         All state at the end.
     cpu : float, s
-        Taken, without compilation.
+        Taken, without compilation and without reading the log.
 
     Raises
     ------
@@ -98,6 +104,8 @@ def run_fabric(
             break
         state["look_at"] = state["now"] + LOOK_EVERY if pauses else NEVER
         fabric, jobs = _with_room(fabric, jobs)
+        if state["n_log"] + MARGIN > len(jobs.log):
+            began += _seconds_of_reading(Tables(fabric, jobs), read_log)
     if why == TOO_LATE:
         raise InputError(
             f"packets are simulated for up to {LAST_TIME / PS / 86400:.0f} days, and have not all arrived by then: use "
@@ -106,7 +114,17 @@ def run_fabric(
     took, tables = process_time() - began, Tables(fabric, jobs)
     if why != DONE:
         _refuse(tables, laid.network, laid.ways)
+    _seconds_of_reading(tables, read_log)
     return tables, took
+
+
+def _seconds_of_reading(tables: Tables, read_log: Callable[[Tables], None] | None) -> float:
+    """Have the log read, empty it, and return how much processor time that took."""
+    began = process_time()
+    if read_log is not None:
+        read_log(tables)
+    tables.fabric.state["n_log"] = 0
+    return process_time() - began
 
 
 def _refuse(tables: Tables, network: Network, ways: Ways) -> None:
@@ -151,8 +169,7 @@ def _with_room(fabric: Fabric, jobs: Jobs) -> Tables:
         sample=more_records("sample", fabric.sample, state["n_samples"] * width, width, state["now"])
     )
     fabric = fabric._replace(tap=more_records("tap", fabric.tap, state["n_tapped"], MARGIN, state["now"]))
-    log = more_records("log", jobs.log, state["n_log"], MARGIN, state["now"])
-    return Tables(fabric, jobs._replace(log=log))
+    return Tables(fabric, jobs)
 
 
 def _set_stop(fabric: Fabric, stops: Sequence[Stop]) -> None:

@@ -25,6 +25,8 @@ from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves
 
 # Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on.
 TRIAL = 2
+# Links of routes from which on they are found again for another size, and not kept beside another way's tables.
+MANY_LINKS = 2**20
 
 
 @dataclass(eq=False)
@@ -113,6 +115,8 @@ def simulate_recurrence(
     )
     times = simulate_moves(moves, n_bytes, entered, keep=bool(trace))
     if times is None:
+        if len(moves.costs.part) > MANY_LINKS:
+            del plan.moves  # another way follows, which has tables as large
         return None
     kept = keep_trace(
         trace, schedule.n_transfers, lambda which: (times.start[which], times.sent[which], times.done[which])

@@ -187,4 +187,5 @@ def _bundles(
     headed = head >= 0
     if headed.any():
         latency[headed] += network.latency[head[headed]]
-    return Bundles(network.bandwidth, routes.first, routes.link, routes.share, bundle, head, latency, merged)
+    share = np.ascontiguousarray(routes.share)  # kernels take no other
+    return Bundles(network.bandwidth, routes.first, routes.link, share, bundle, head, latency, merged)

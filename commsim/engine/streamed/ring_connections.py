@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.engine.flow_state import Numbers, Offsets, Rows
+from commsim.engine.flow_state import FlowLinks, Numbers, Offsets, Rows, owners
 from commsim.engine.recurrence.ring_phases import RingPhase
 from commsim.engine.recurrence.rings import Waits
 
@@ -149,7 +149,7 @@ def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Seq
 
 
 def mark_uncontended(
-    ring_connection: Table, reduces: bool, connection: Table, flow: Table, flow_link: Table, resource: Table
+    ring_connection: Table, reduces: bool, connection: Table, flow: Table, flow_link: FlowLinks, resource: Table
 ) -> None:
     """Mark the ring connections whose connections share nothing that they use, and set the solver's rates.
 
@@ -165,16 +165,17 @@ def mark_uncontended(
         Tables of flow_state at the beginning.
     """
     n_connections, w = len(connection), ring_connection["connection"]
-    mine, sends = flow_link["flow"] % n_connections, flow_link["flow"] < n_connections
-    is_port = np.arange(len(flow_link)) < flow["port"][flow_link["flow"]]
+    of_flow, links = owners(flow), flow_link.resource
+    mine, sends = of_flow % n_connections, of_flow < n_connections
+    is_port = np.arange(len(links)) < flow["port"][of_flow]
     used = sends | np.where(is_port, connection["receive_work"][mine] > 0, connection["reduces"][mine] & reduces)
-    n_users = np.bincount(flow_link["resource"][used], minlength=len(resource))
-    shares = np.bincount(mine[used & (n_users[flow_link["resource"]] > 1)], minlength=n_connections) > 0
+    n_users = np.bincount(links[used], minlength=len(resource))
+    shares = np.bincount(mine[used & (n_users[links] > 1)], minlength=n_connections) > 0
     ring_connection["uncontended"] = ~shares[w]
     _keep_one(ring_connection)
-    weight = flow["weight"][flow_link["flow"]]
+    weight = flow["weight"][of_flow]
     with np.errstate(over="ignore"):  # a reduction of no time, with a small weight
-        fair_rate = (resource["left"] * resource["unit"])[flow_link["resource"]] / (weight * flow_link["share"])
+        fair_rate = (resource["left"] * resource["unit"])[links] / (weight * flow_link.shares)
     port, path, unit = (
         _least(fair_rate, mine, kept, n_connections)[w] * flow["weight"][w]
         for kept in (sends & is_port, sends, ~sends & ~is_port)

@@ -17,7 +17,7 @@ from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_plan import Job
-from commsim.engine.flow_state import FlowState, allocate_state, share_table
+from commsim.engine.flow_state import FlowLinks, FlowState, allocate_state, share_table
 from commsim.engine.flow_tables import lay_out_connections, lay_out_flows
 from commsim.engine.recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
 from commsim.engine.recurrence.rings import Waits, find_all_waits
@@ -63,7 +63,7 @@ class Streamed:
     begin: NDArray[np.int64]
     waits: tuple[tuple[Waits, ...], ...]
     ring_connections: RingConnections
-    shared: tuple[Table, Table, Table, Table]
+    shared: tuple[Table, Table, FlowLinks, Table]
     ends: NDArray[np.int32]
     routes: Routes
 
@@ -106,7 +106,7 @@ def plan_streamed(
     routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
     flow, flow_link, capacity = lay_out_flows(network, [job], routes, nodes, np.zeros(len(ends), np.intp), job.weight)
     connection = lay_out_connections(network, np.zeros(len(ends), np.int64), nodes, routes, (flow, flow_link, capacity))
-    resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
+    resource = share_table(capacity, np.bincount(flow_link.resource, minlength=len(capacity)))
     ring_connections, lead = lay_out_ring_connections(phases, connections, waits, len(ends))
     if len(phases) == 1 and not phases[0].has_slots:
         mark_uncontended(

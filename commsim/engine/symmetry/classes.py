@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.engine.flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
+from commsim.engine.flow_state import FLOW_ROW, FlowLinks, FlowState, allocate_state, owners, share_table
 
 from .pattern import Pattern
 
@@ -67,7 +67,7 @@ def colour_connections(full: Full) -> NDArray[np.uint64]:
     pattern, connection, n = full.pattern, full.connection, len(full.connection)
     port = (full.flow["port"] - full.flow["begin"]).reshape(2, n)
     length = (full.flow["end"] - full.flow["begin"]).reshape(2, n)
-    alone = np.append(full.capacity[full.flow_link["resource"]] / full.flow_link["share"], np.inf)
+    alone = np.append(full.capacity[full.flow_link.resource] / full.flow_link.shares, np.inf)
     rate = np.minimum.reduceat(alone, np.stack((full.flow["begin"][:n], full.flow["end"][:n]), axis=1).ravel())[::2]
     rows = np.stack(
         [connection[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
@@ -121,8 +121,10 @@ class Full:
     ----------
     pattern : Pattern
         What is sent.
-    connection, flow, flow_link : structured arrays
+    connection, flow : structured arrays
         Tables of flow_state at the beginning.
+    flow_link : FlowLinks
+        What flows may use.
     capacity : float64[n_resources], bytes/s
         Capacity of each resource.
     """
@@ -130,7 +132,7 @@ class Full:
     pattern: Pattern
     connection: Table
     flow: Table
-    flow_link: Table
+    flow_link: FlowLinks
     capacity: NDArray[np.float64]
 
 
@@ -148,7 +150,7 @@ class Quotient:
         First connection of each class.
     variant_of : int32[2 * n_connections]
         Variant of each flow of all connections, -1 where all of its class are alike.
-    flow, flow_link, resource : structured arrays
+    flow, flow_link, resource : FLOW_ROW[n], FlowLinks, RESOURCE_ROW[n]
         Tables of the classes.
     variants : (int64[n_flows + 1], int64[n + 1], int32[m])
         Rows of what members of a class's flow use, where they differ.
@@ -163,7 +165,7 @@ class Quotient:
     lead: NDArray[np.int32]
     variant_of: NDArray[np.int32]
     flow: Table
-    flow_link: Table
+    flow_link: FlowLinks
     resource: Table
     variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
     base: NDArray[np.int64]
@@ -227,11 +229,11 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
 
     of_connection, lead = number_colours(colour)
     flow_class = np.concatenate((of_connection, of_connection + np.int32(len(lead))))
-    kinds = colour_resources(full.flow, full.flow_link, flow_class, full.capacity)
+    kinds = colour_resources(full.flow, full.flow_link.resource, full.flow_link.share, flow_class, full.capacity)
     kind, example = number_colours(kinds)
-    flow_colour = colour_flows(full.flow, full.flow_link, flow_class, kind)
+    flow_colour = colour_flows(full.flow, full.flow_link.resource, flow_class, kind)
     flow, flow_link, key = _flows(full, flow_class, kind, example)
-    resource = share_table(full.capacity[example], np.bincount(flow_link["resource"], minlength=len(example)))
+    resource = share_table(full.capacity[example], np.bincount(flow_link.resource, minlength=len(example)))
     base = np.concatenate((np.zeros(1, np.int64), np.cumsum(full.pattern.n_on_connection[lead])))
     edges = _edges(full.pattern, of_connection, lead, base)
     variant_of, variants = _variants(full, flow_class, kind, flow_colour, key)
@@ -242,30 +244,29 @@ def _keys(
     full: Full, flow_links: NDArray[np.intp], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
 ) -> NDArray[np.int64]:
     """Return numbers of flow links in the quotient: class of flow, whether beyond its port, kind of resource."""
-    s = full.flow_link["flow"][flow_links]
+    s = owners(full.flow)[flow_links]
     beyond = flow_links >= full.flow["port"][s]
     n_kinds = np.int64(kind.max(initial=0)) + 1
     of_flow = 2 * flow_class[s].astype(np.int64) + beyond
-    return np.asarray(of_flow * n_kinds + kind[full.flow_link["resource"][flow_links]], np.int64)
+    return np.asarray(of_flow * n_kinds + kind[full.flow_link.resource[flow_links]], np.int64)
 
 
 def _flows(
     full: Full, flow_class: NDArray[np.int32], kind: NDArray[np.int32], example: NDArray[np.int32]
-) -> tuple[Table, Table, NDArray[np.int64]]:
+) -> tuple[Table, FlowLinks, NDArray[np.int64]]:
     """Lay out the flows and flow links of the classes: what all users of one resource of each kind take together."""
     is_example = np.zeros(len(kind), np.bool_)
     is_example[example] = True
-    flow_links = np.flatnonzero(is_example[full.flow_link["resource"]])
+    flow_links = np.flatnonzero(is_example[full.flow_link.resource])
     key, which = np.unique(_keys(full, flow_links, flow_class, kind), return_inverse=True)
     n_kinds = np.int64(kind.max(initial=0)) + 1
     n_flows = 2 * (int(flow_class[: len(flow_class) // 2].max(initial=-1)) + 1)
-    flow_link = np.zeros(len(key), FLOW_LINK_ROW)
-    flow_link["resource"], flow_link["flow"] = key % n_kinds, key // n_kinds // 2
-    flow_link["share"] = np.bincount(which, weights=full.flow_link["share"][flow_links], minlength=len(key))
+    share = np.bincount(which, weights=full.flow_link.shares[flow_links], minlength=len(key))
+    flow_link = FlowLinks((key % n_kinds).astype(np.int32), share.astype(np.float64))
     flow = np.zeros(n_flows, FLOW_ROW)
     bounds = np.searchsorted(key, np.arange(2 * n_flows + 1) * n_kinds)
     flow["begin"], flow["port"], flow["end"] = bounds[:-1:2], bounds[1::2], bounds[2::2]
-    flow["phase"], flow["transfer"], flow["weight"] = IDLE, -1, 1.0
+    flow["weight"] = 1.0
     return flow, flow_link, key
 
 

@@ -81,7 +81,11 @@ def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 @kernel
 def colour_resources(
-    flow: Rows, flow_link: Rows, flow_class: NDArray[np.int32], capacity: NDArray[np.float64]
+    flow: Rows,
+    resource: NDArray[np.int32],
+    share: NDArray[np.float64],
+    flow_class: NDArray[np.int32],
+    capacity: NDArray[np.float64],
 ) -> Whole:
     """Colour resources by their capacity and the classes of the flows that may use them, with shares and phases.
 
@@ -95,8 +99,8 @@ def colour_resources(
     for s in range(flow.shape[0]):
         for e in range(flow[s]["begin"], flow[s]["end"]):
             role = np.uint64(2 * flow_class[s] + (1 if e >= flow[s]["port"] else 0))
-            share = np.uint64(flow_link[e]["share"] * 2.0**62)
-            around[flow_link[e]["resource"]] += mix(mix(role + np.uint64(1)) ^ share)
+            part = np.uint64((share[e] if len(share) > 0 else 1.0) * 2.0**62)
+            around[resource[e]] += mix(mix(role + np.uint64(1)) ^ part)
     for r in range(around.shape[0]):
         if around[r] != 0:
             around[r] = mix(around[r] ^ mix(bits[r])) | np.uint64(1)
@@ -104,12 +108,14 @@ def colour_resources(
 
 
 @kernel
-def colour_flows(flow: Rows, flow_link: Rows, flow_class: NDArray[np.int32], kind: NDArray[np.int32]) -> Whole:
+def colour_flows(
+    flow: Rows, resource: NDArray[np.int32], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
+) -> Whole:
     """Colour flows by their class and the kinds of their resources, in each phase."""
     colour = np.empty(flow.shape[0], np.uint64)
     for s in range(flow.shape[0]):
         h = np.uint64(0)
         for e in range(flow[s]["begin"], flow[s]["end"]):
-            h += mix(np.uint64(2 * kind[flow_link[e]["resource"]] + (1 if e >= flow[s]["port"] else 0) + 1))
+            h += mix(np.uint64(2 * kind[resource[e]] + (1 if e >= flow[s]["port"] else 0) + 1))
         colour[s] = mix(h ^ mix(np.uint64(flow_class[s]) + np.uint64(1)))
     return colour

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, cut
 
 # More than this are refused before they are written out, so that a short text cannot fill the memory.
 MAX_NAMES = 2**17
@@ -43,14 +43,16 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
     names: list[str] = []
     words = split_hosts(text.strip())
     if "" in words:
-        raise InputError(f"{_shown(text)} is not a list of hosts: a name is missing")
+        raise InputError(f"{cut(repr(text))} is not a list of hosts: a name is missing")
     for word in words:
         parts = [_numbers(piece, text) if piece[0] == "[" else [piece] for piece in _PIECE.findall(word)]
         if sum(map(len, _PIECE.findall(word))) != len(word):
-            raise InputError(f"{_shown(text)} is not a list of hosts: the brackets of {_shown(word)} do not close")
+            raise InputError(
+                f"{cut(repr(text))} is not a list of hosts: the brackets of {cut(repr(word))} do not close"
+            )
         n_names = math.prod(len(part) for part in parts)
         if len(names) + n_names > limit:
-            raise InputError(f"{_shown(text)} names more than {limit} hosts")
+            raise InputError(f"{cut(repr(text))} names more than {limit} hosts")
         names += map("".join, itertools.product(*parts))
     return tuple(names)
 
@@ -108,12 +110,12 @@ def _numbers(bracket: str, text: str) -> Sequence[str]:
     for part in bracket[1:-1].split(","):
         match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InputError(f"{_shown(text)}: {part!r} is not a range of numbers such as 01-16")
+            raise InputError(f"{cut(repr(text))}: {part!r} is not a range of numbers such as 01-16")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
         widths.append(len(match[1]))
     n_numbers = sum(len(numbers) for numbers in ranges)
     if n_numbers > MAX_NAMES:
-        raise InputError(f"{_shown(text)} names more than {MAX_NAMES} hosts")
+        raise InputError(f"{cut(repr(text))} names more than {MAX_NAMES} hosts")
     return [f"{i:0{width}d}" for numbers, width in zip(ranges, widths, strict=True) for i in numbers]
 
 
@@ -125,7 +127,3 @@ def _written(prefix: str, ranges: list[list[str]]) -> str:
     if not ranges or ranges == [[ranges[0][0]] * 2]:
         return prefix + (ranges[0][0] if ranges else "")
     return f"{prefix}[{','.join(a if a == b else f'{a}-{b}' for a, b in ranges)}]"
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")

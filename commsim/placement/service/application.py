@@ -12,7 +12,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 from commsim import __version__
-from commsim.core.errors import InputError, printable
+from commsim.core.errors import InputError, cut, printable
 
 from .guard import FAULT, Limits, Refusal
 from .models import (
@@ -106,7 +106,7 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, f"{request.method} {printable(request.url.path)}: {error.detail}")
+        return refused(error.status_code, f"{request.method} {cut(printable(request.url.path))}: {error.detail}")
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:

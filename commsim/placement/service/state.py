@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, cut
 from commsim.core.network_queries import locality_levels
 from commsim.core.units import counted
 from commsim.files.fields import Fields, Keys
@@ -116,7 +116,9 @@ class ClusterState:
         for node in wanted:
             if node not in self.host_of:
                 first = next(iter(self.host_of))
-                raise Refusal(400, f"job {name} is placed on {node!r}, which has no GPUs here; the first is {first}")
+                raise Refusal(
+                    400, f"job {name} is placed on {cut(repr(node))}, which has no GPUs here; the first is {first}"
+                )
         taken = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
         have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
@@ -135,7 +137,7 @@ class ClusterState:
             If it is not known.
         """
         if name not in self.jobs:
-            raise Refusal(404, f"job {name!r} is not known")
+            raise Refusal(404, f"job {cut(repr(name))} is not known")
         self.jobs = {key: known for key, known in self.jobs.items() if key != name}
         self.use = {key: use for key, use in self.use.items() if key != name}
         self.version += 1

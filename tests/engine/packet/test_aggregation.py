@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.engine.packet.aggregated import traffic_state
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.finished_run import PacketRun
 from commsim.engine.packet.links.fabric import Fabric
@@ -111,6 +112,26 @@ def test_floats_send_one_window_more_than_integers(n_chunks: int) -> None:
     packets = floats.link_bytes[up] / system.message_bytes, integers.link_bytes[up] / system.message_bytes
     assert packets == (n_chunks + min(16, n_chunks), n_chunks)
     assert floats.counters["exact"]
+
+
+@pytest.mark.parametrize("names", [("switchml_udp",), ("atp", "panama"), ("sharp",)])
+def test_sums_are_the_same_however_often_the_log_is_full(monkeypatch: pytest.MonkeyPatch, names: tuple[str]) -> None:
+    """The whole log of `nvls` at 256000KiB took 425 MB."""
+    network = with_loss(load_network(RACKS), 0.02, 0.02) if names != ("sharp",) else load_network(RACKS)
+    jobs = []
+    for name, workers in zip(names, job_workers(network, len(names), 4, 1), strict=True):
+        system = dataclasses.replace(SYSTEMS[name].build(), rto=2e-5)
+        server = int(network.endpoints[-1]) if system.server else None
+        jobs.append(aggregation_job(system, network, workers, 40_000, server=server))
+    whole = simulate_aggregation(network, jobs)
+    monkeypatch.setattr(traffic_state, "LOG_RECORDS", 64)
+    pieces = simulate_aggregation(network, jobs)
+    assert len(pieces.tables.jobs.log) == 64
+    for once, often in zip(whole.results, pieces.results, strict=True):
+        assert once.time == often.time
+        for name in ("exact", "wrong_elements", "missing_elements", "elements_added"):
+            assert once.counters[name] == often.counters[name]
+        assert once.counters["exact"]
 
 
 def test_between_racks_one_stream_goes_up_whatever_the_number_of_workers() -> None:

@@ -134,11 +134,10 @@ def test_paths_are_the_equal_cost_sets_of_the_network():
     assert ways.n_hops == 6
     edges = np.unique(ways.edge_switch)
     counts = np.diff(ways.way).reshape(len(ways.switches), len(edges))
-    same_pod = np.arange(len(edges)) // 2
     for i, switch in enumerate(edges):
         expected = np.where(np.arange(len(edges)) == i, 0, 2)
         np.testing.assert_array_equal(counts[switch], expected)
-    assert same_pod.max() == 3
+    assert len(edges) == 8
 
 
 def test_one_path_for_each_message_collides_and_spraying_does_not():
@@ -243,14 +242,11 @@ def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
 @pytest.mark.deep
 @pytest.mark.sample(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("balancing", "entropies", "ecn", "target"),
-    [("oblivious", 128, None, 220), ("mixed", 128, (12 * MTU, 25 * MTU), 220)],
-)
-def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target):
+@pytest.mark.parametrize(("balancing", "ecn"), [("oblivious", None), ("mixed", (12 * MTU, 25 * MTU))])
+def test_eqds_meets_the_targets_of_1024_hosts(balancing, ecn):
     network = fat_tree(16, bandwidth=12.5e9, latency=HOP)
-    run = run_messages(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, entropies, ecn=ecn))
-    assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
+    run = run_messages(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, 128, ecn=ecn))
+    assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < 220e-6
 
 
 @pytest.mark.deep

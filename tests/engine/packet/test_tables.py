@@ -13,7 +13,7 @@ from commsim.engine.packet import messages
 from commsim.engine.packet.finished_run import times_of
 from commsim.engine.packet.links import link_tables
 from commsim.engine.packet.links.fabric import Fabric
-from switch_model.slot_sequence import LOG_ROW
+from commsim.engine.packet.packet_state import TAP_ROW
 from topologies.star import star
 
 
@@ -50,14 +50,13 @@ def test_times_of_many_messages_take_the_place_of_what_the_kernels_counted(monke
 
 
 def test_a_full_table_grows_where_it_is_and_by_a_32nd_where_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy of twice the size held the log of `nvls` at 256000KiB twice, 620 MB."""
-    log = link_tables.more_records("log", np.zeros(0, LOG_ROW), 0, 8, 0)
-    log["chunk"] = np.arange(len(log))
-    assert link_tables.more_records("log", log, len(log) - 8, 8, 0) is log
-    n = len(log)
-    doubled = link_tables.more_records("log", log, n - 7, 8, 0)
-    assert doubled is log
-    assert len(log) == 2 * n
+    tap = link_tables.more_records("tap", np.zeros(0, TAP_ROW), 0, 8, 0)
+    tap["number"] = np.arange(len(tap))
+    assert link_tables.more_records("tap", tap, len(tap) - 8, 8, 0) is tap
+    n = len(tap)
+    doubled = link_tables.more_records("tap", tap, n - 7, 8, 0)
+    assert doubled is tap
+    assert len(tap) == 2 * n
     monkeypatch.setattr(link_tables, "LARGE", 1000)
-    assert len(link_tables.more_records("log", log, 2 * n, 8, 0)) == 2 * n + n // 16
-    assert log["chunk"].tolist() == [*range(n), *[0] * (n + n // 16)]
+    assert len(link_tables.more_records("tap", tap, 2 * n, 8, 0)) == 2 * n + n // 16
+    assert tap["number"].tolist() == [*range(n), *[0] * (n + n // 16)]

@@ -257,6 +257,16 @@ def test_jobs_are_added_all_or_none_and_listed(service):
     assert service.ask("DELETE", "/jobs/b") == (404, {"error": "job 'b' is not known"})
 
 
+def test_what_is_refused_is_quoted_with_its_first_letters(service):
+    long, there = "a" * 5000, row("b", 1, placement=["a" * 5000])
+    asked = (("DELETE", f"/jobs/{long}", None), ("GET", f"/{long}", None), ("POST", "/jobs", {"jobs": [there]}))
+    for method, path, tree in asked:
+        status, answer = service.ask(method, path, tree)
+        assert 400 <= status < 500
+        assert len(answer["error"]) < 300
+        assert "aaa" in answer["error"]
+
+
 def test_place_answers_with_candidates_best_first(service):
     service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)]})
     status, answer = service.ask("POST", "/place", {"jobs": [row(gpus=8, up=200.0)], "candidates": 6})

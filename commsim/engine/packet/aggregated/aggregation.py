@@ -1,8 +1,8 @@
 """All-reduce through aggregating switches, packet by packet: first the times, then the values.
 
-The timing pass moves packets that carry no values and writes what switches did to their registers to a log. The value
-pass replays that log on real tensors and compares what every worker received with the exact sum. So `exact` says that
-the rules, with the losses of this run, sum every element exactly once.
+The timing pass moves packets that carry no values and writes what switches did to their registers to a log. Whenever
+that is full, the value pass replays it on real tensors and compares what every worker received with the exact sum. So
+`exact` says that the rules, with the losses of this run, sum every element exactly once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.result import Result
+from commsim.engine.packet.aggregated import traffic_state as m
 from commsim.engine.packet.aggregated.packet_job import AggregationJob
 from commsim.engine.packet.aggregated.traffic_state import Jobs
+from commsim.engine.packet.kinds import CONTRIBUTION
 from commsim.engine.packet.links.link_tables import COUNTERS
+from commsim.engine.packet.links.posting_kernel import mark_free
 from commsim.engine.packet.packet_state import Row
+from commsim.engine.packet.run_state import Fabric
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
 if TYPE_CHECKING:
+    from commsim.engine.packet.tables import Tables
     from switch_model.payload import Payload
-    from switch_model.replay import Replay
+    from switch_model.replay import Replay, ValuePass
 
 
 class Ran(NamedTuple):
@@ -50,10 +55,10 @@ class Ran(NamedTuple):
 
 
 def aggregation_results(
-    ran: Ran, jobs: Sequence[AggregationJob], cpu: float, payload: Payload | None = None, seed: int | None = 0
+    ran: Ran, jobs: Sequence[AggregationJob], cpu: float, values: Values | None = None
 ) -> tuple[Result, ...]:
-    """Return the results of a run that is over; real tensors are summed unless `seed` is None."""
-    sums: list[dict[str, float]] = [{}] * len(jobs) if seed is None else _sums(ran, jobs, payload, seed)
+    """Return the results of a run that is over, with what came of its values where these were summed."""
+    sums: list[dict[str, float]] = [{}] * len(jobs) if values is None else values.counted()
     return tuple(_result(ran, job, j, cpu, sums[j]) for j, job in enumerate(jobs))
 
 
@@ -63,42 +68,81 @@ def packets_at_once(tables: Jobs, jobs: Sequence[AggregationJob]) -> int:
     return widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
 
 
-def _sums(ran: Ran, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> list[dict[str, float]]:
-    """Replay the log on the jobs' tensors; return the counters of each job's values.
+class Values:
+    """The value passes of a run: jobs whose packets or sums are of one kind have one, as they may share slots.
 
-    Jobs whose packets or sums are of one kind are replayed together, as they may share slots.
+    Parameters
+    ----------
+    tables : Jobs
+        Tables of the jobs.
+    jobs : sequence of AggregationJob
+        The jobs.
+    payload : Payload, optional
+        Their tensors; drawn by default.
+    seed : int
+        Seed of tensors that are drawn.
+
+    Raises
+    ------
+    InputError
+        If tensors are given for jobs of several kinds, or jobs cannot be summed.
     """
-    kinds: dict[Any, list[int]] = defaultdict(list)
-    for j, job in enumerate(jobs):
-        kinds[job.system.elements, job.system.arithmetic, job.system.element_bytes, job.rounds is None].append(j)
-    if payload is not None and len(kinds) > 1:
-        raise InputError("jobs whose packets or sums differ cannot share tensors that are given")
-    counted: list[dict[str, float]] = [{}] * len(jobs)
-    for numbers in kinds.values():
-        these = [jobs[j] for j in numbers]
-        sums = _sum(ran, these, _log_of(ran, jobs, numbers), payload, seed)
-        first = 0
-        for j in numbers:
-            counted[j] = _counted(sums, slice(first, first + len(jobs[j].workers)))
-            first += len(jobs[j].workers)
-    return counted
+
+    def __init__(self, tables: Jobs, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> None:
+        kinds: dict[Any, list[int]] = defaultdict(list)
+        for j, job in enumerate(jobs):
+            kinds[job.system.elements, job.system.arithmetic, job.system.element_bytes, job.rounds is None].append(j)
+        if payload is not None and len(kinds) > 1:
+            raise InputError("jobs whose packets or sums differ cannot share tensors that are given")
+        self._jobs, self._kinds = jobs, list(kinds.values())
+        self._n_messages, self._n_registers = 0, _n_registers(tables)
+        self._passes = [_pass([jobs[j] for j in these], self._n_registers, payload, seed) for these in self._kinds]
+
+    def take(self, tables: Tables) -> None:
+        """Carry out what the log has; the kernels may overwrite it then."""
+        fabric, self._n_messages = tables.fabric, int(tables.fabric.state["n_messages"])
+        held = _under_way(fabric)
+        for numbers, values in zip(self._kinds, self._passes, strict=True):
+            values.carry_out(_log_of(tables, self._jobs, numbers), self._n_messages, held)
+
+    def counted(self) -> list[dict[str, float]]:
+        """Return the counters of each job's values, after the whole run."""
+        counted: list[dict[str, float]] = [{}] * len(self._jobs)
+        for numbers, values in zip(self._kinds, self._passes, strict=True):
+            these = [self._jobs[j] for j in numbers]
+            if these[0].rounds is not None:
+                _receive_zeros(values, these, self._n_registers, self._n_messages)
+            outcome, first = values.outcome(), 0
+            for j in numbers:
+                counted[j] = _counted(outcome, slice(first, first + len(self._jobs[j].workers)))
+                first += len(self._jobs[j].workers)
+        return counted
 
 
-def _log_of(ran: Ran, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDArray[Any]:
+def _under_way(fabric: Fabric) -> NDArray[np.int32]:
+    """Messages whose values packets carry, in rising order."""
+    free = np.zeros(len(fabric.packet), np.bool_)
+    mark_free(fabric.packet, int(fabric.state["first_free"]), free)
+    of_jobs = ~free & (fabric.packet["kind"] >= CONTRIBUTION)
+    message = fabric.packet["message"][of_jobs]
+    return np.unique(message[message >= 0])
+
+
+def _log_of(tables: Tables, jobs: Sequence[AggregationJob], numbers: list[int]) -> NDArray[Any]:
     """Return what some jobs did, with their workers numbered from 0; the registers keep their numbers."""
-    log: NDArray[Any] = ran.jobs.log[: ran.state["n_log"]]
+    rows = tables.jobs
+    log: NDArray[Any] = rows.log[: tables.fabric.state["n_log"]]
     if len(numbers) == len(jobs):
         return log
-    tables = ran.jobs
-    ours = np.zeros(_n_registers(tables), np.bool_)
-    for row in tables.aggregator:
+    ours = np.zeros(_n_registers(rows), np.bool_)
+    for row in rows.aggregator:
         if row["job"] in numbers:
             system = jobs[row["job"]].system
             ours[row["slots"] :][: system.pool_size if system.shared else system.versions * system.window] = True
-    for row in tables.server:
+    for row in rows.server:
         if row["job"] in numbers:
             ours[row["register"] :][: row["n_registers"]] = True
-    is_mine = np.isin(tables.worker["job"], numbers)
+    is_mine = np.isin(rows.worker["job"], numbers)
     renumbered = np.where(is_mine, np.cumsum(is_mine) - 1, -1)
     kept = np.where(log["worker"] >= 0, is_mine[log["worker"]], ours[log["register"]])
     mine: NDArray[Any] = log[kept].copy()
@@ -110,19 +154,17 @@ def _n_registers(tables: Jobs) -> int:
     return len(tables.slot) + int(tables.server["n_registers"].sum())
 
 
-def _sum(ran: Ran, jobs: Sequence[AggregationJob], log: NDArray[Any], payload: Payload | None, seed: int) -> Replay:
-    """Replay the log of jobs of one kind on their tensors."""
+def _pass(jobs: Sequence[AggregationJob], n_registers: int, payload: Payload | None, seed: int) -> ValuePass:
+    """Return the value pass of jobs of one kind; where they skip blocks of zeros, a register more stays zero."""
     from switch_model.payload import drawn_payload
-    from switch_model.replay import replay
+    from switch_model.replay import ValuePass
 
-    system, n_registers, n_messages = jobs[0].system, _n_registers(ran.jobs), int(ran.state["n_messages"])
-    if any(job.rounds is not None for job in jobs):
-        payload = _sparse_payload(jobs, seed) if payload is None else payload
-        log = _with_implied_zeros(log, jobs, n_registers, n_messages)
-        return replay(log, payload, system, n_registers + 1, n_messages + 1)
-    if payload is None:
-        payload = drawn_payload([(len(j.workers), j.n_elements) for j in jobs], system, seed)
-    return replay(log, payload, system, n_registers, n_messages)
+    skips = any(job.rounds is not None for job in jobs)
+    if payload is None and skips:
+        payload = _sparse_payload(jobs, seed)
+    elif payload is None:
+        payload = drawn_payload([(len(j.workers), j.n_elements) for j in jobs], jobs[0].system, seed)
+    return ValuePass(payload, jobs[0].system, n_registers + skips)
 
 
 def _sparse_payload(jobs: Sequence[AggregationJob], seed: int) -> Payload:
@@ -144,38 +186,36 @@ def _sparse_payload(jobs: Sequence[AggregationJob], seed: int) -> Payload:
     return given_payload(tensors, jobs[0].system)
 
 
-def _with_implied_zeros(
-    log: NDArray[np.void], jobs: Sequence[AggregationJob], n_registers: int, n_messages: int
-) -> NDArray[Any]:
-    """Return the log with one more message, read from a register that is never written: a skipped block.
+def _receive_zeros(values: ValuePass, jobs: Sequence[AggregationJob], n_registers: int, n_messages: int) -> None:
+    """Let workers receive one more message for each block that their job skips, read from a register of zeros.
 
-    Every worker receives it for every block that its job skips. So the replay compares zeros with the exact sum, and a
-    block that was skipped although a worker has it comes out wrong.
+    So the pass compares zeros with the exact sum, and a block that was skipped although a worker has it comes out
+    wrong.
 
     Parameters
     ----------
-    log : LOG_ROW[n]
-        What happened.
+    values : ValuePass
+        Pass that has carried out the whole log.
     jobs : sequence of AggregationJob
-        Jobs in the order of their workers.
+        Its jobs in the order of their workers.
     n_registers, n_messages : int
-        Counts of the log; its replay needs one more of each.
+        Counts of the log.
     """
-    received, first_worker = [np.zeros(0, LOG_ROW)], 0
+    zero, message, first_worker = np.full(1, -1, LOG_ROW), np.array([n_messages], np.int32), 0
+    zero["action"], zero["register"], zero["out_message"] = READ, n_registers, n_messages
+    values.carry_out(zero, n_messages + 1, message)
     for job in jobs:
         n = len(job.workers)
         if job.rounds is not None:
-            skipped = job.rounds.skipped()
-            rows = np.zeros(n * len(skipped), LOG_ROW)
-            rows["action"], rows["register"], rows["in_message"], rows["out_message"] = RECEIVE, -1, n_messages, -1
-            rows["chunk"] = np.repeat(skipped, n)
-            rows["worker"] = first_worker + np.tile(np.arange(n), len(skipped))
-            received.append(rows)
+            skipped, at_once = job.rounds.skipped(), m.LOG_RECORDS // n + 1
+            for at in range(0, len(skipped), at_once):
+                chunks = skipped[at : at + at_once]
+                rows = np.full(n * len(chunks), -1, LOG_ROW)
+                rows["action"], rows["in_message"] = RECEIVE, n_messages
+                rows["chunk"] = np.repeat(chunks, n)
+                rows["worker"] = first_worker + np.tile(np.arange(n), len(chunks))
+                values.carry_out(rows, n_messages + 1, message)
         first_worker += n
-    zero = np.zeros(1, LOG_ROW)
-    zero["action"], zero["register"], zero["out_message"] = READ, n_registers, n_messages
-    zero["worker"] = zero["in_message"] = -1
-    return np.concatenate((log, zero, *received))
 
 
 def _counted(sums: Replay, workers: slice) -> dict[str, float]:

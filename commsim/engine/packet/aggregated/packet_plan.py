@@ -303,7 +303,7 @@ def _tables(draft: Draft) -> AggregationRows:
         "fragment": fragment,
         "slot": np.zeros(max(1, draft.n_slots), SLOT_ROW),
         "order": np.zeros(max(1, draft.n_order), np.int16),
-        "log": np.zeros(0, LOG_ROW),
+        "log": s.zeros_on_lines(m.LOG_RECORDS, LOG_ROW),
         "round_first": np.concatenate([np.zeros(0, np.int64), *(r.first + before for r, before in rows)]),
         "round_block": np.concatenate([np.zeros(0, np.int32), *(r.block for r in draft.rounds)]),
         "occupancy": np.concatenate([np.zeros(0, np.uint64), *(r.occupancy.words.ravel() for r in draft.rounds)]),

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from commsim.engine.packet.packet_state import Rows
 
+LOG_RECORDS = 1 << 18  # that wait to be carried out on values, 6 MB
+
 JOB_ROW = np.dtype(
     [
         ("worker", np.int32),  # the first, and
@@ -151,8 +153,8 @@ class Jobs(NamedTuple):
         Switches, their slots, and the position that is expected next per child and message slot.
     server, fragment : SERVER_ROW[n], FRAGMENT_ROW[n]
         Parameter servers, and the messages that they put together.
-    log : LOG_ROW[n]
-        What happened to values.
+    log : LOG_ROW[LOG_RECORDS]
+        What happened to values, as far as it has not been carried out.
     round_first, round_block : int64[n_slots + 1], int32[n_rounds]
         The first round of each slot, and the block of each round, where blocks of zeros are skipped.
     occupancy : uint64[n_words]

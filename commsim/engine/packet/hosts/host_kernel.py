@@ -53,7 +53,7 @@ def run(fabric: Fabric, jobs: Jobs) -> int:
     Parameters
     ----------
     fabric, jobs : Fabric, Jobs
-        All state; a run that returned FULL goes on, when the packets' table or the log has grown if it was.
+        All state; a run that returned FULL goes on, when the packets' table has grown, or the log is empty, if it was.
 
     Returns
     -------

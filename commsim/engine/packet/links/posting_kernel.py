@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from commsim.core.jit import njit_norefcount
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel, njit_norefcount
+from commsim.engine.packet.packet_state import Rows
 from commsim.engine.packet.run_state import Fabric
 
 
@@ -21,6 +25,15 @@ def free_packet(fabric: Fabric, p: int) -> None:
     fabric.packet[p]["next"] = fabric.state["first_free"]
     fabric.state["first_free"] = p
     fabric.state["n_free"] += 1
+
+
+@kernel
+def mark_free(packet: Rows, first: int, free: NDArray[np.bool_]) -> None:
+    """Mark the packets of the list of free ones, which begins with the one of number `first`, or is empty with -1."""
+    p = first
+    while p >= 0:
+        free[p] = True
+        p = packet[p]["next"]
 
 
 @njit_norefcount
