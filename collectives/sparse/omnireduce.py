@@ -83,8 +83,7 @@ def streamed(schedule: Schedule, occupancy: AnyOccupancy, parameters: Mapping[st
             place[-1] = k * a  # it may be short, and stays the last one
         return turn, place
 
-    ranges = list(ranges_of(n_blocks, occupancy.n_ranks))
-    sizes = sum(np.bincount(order(*piece)[1], minlength=k * a + 1) for piece in ranges)
+    sizes = sum(np.bincount(order(*piece)[1], minlength=k * a + 1) for piece in ranges_of(n_blocks))
     following = np.cumsum(sizes) - sizes
     expect_bytes(occupancy.n_ranks * n_blocks / 8, f"{n_blocks:.2g} blocks of a stream at each of {occupancy.n_ranks} "
                  "ranks", "a smaller size, larger blocks or fewer ranks")  # fmt: skip

@@ -16,12 +16,10 @@ from commsim.core.errors import InputError
 from .bitmap import WORD
 from .occupancy import Occupancy, unpacked
 
-# Bits of all ranks that are looked at together; and blocks, which are worth a look at all transfers.
-PIECE_BITS, LEAST_PIECE = 2**24, 2**20
+# Blocks that are looked at together, and elements that are regrouped at once.
+PIECE = 2**20
 # Words that are held, bytes: of more none are.
 HELD = 2**26
-# Elements that are regrouped at once.
-PIECE = 2**20
 
 # From the first block and the end of some, both of whole words if not of the tensor, to their words.
 Make: TypeAlias = Callable[[int, int], NDArray[np.uint64]]
@@ -82,24 +80,30 @@ def made(n_ranks: int, n_elements: int, block: int, make: Make) -> AnyOccupancy:
     if n_ranks * n_blocks <= 8 * HELD:
         return Occupancy(n_elements, block, make(0, n_blocks))
     counts, n_union = np.zeros(n_ranks, np.int64), 0
-    for first, stop in ranges_of(n_blocks, n_ranks):
+    for first, stop in ranges_of(n_blocks):
         words = make(first, stop)
         counts += np.bitwise_count(words).sum(axis=1, dtype=np.int64)
         n_union += int(np.bitwise_count(np.bitwise_or.reduce(words, axis=0)).sum(dtype=np.int64))
     return LongOccupancy(n_elements, block, make, counts, n_union)
 
 
-def ranges_of(n_blocks: int, n_ranks: int) -> Iterator[tuple[int, int]]:
+def ranges_of(n_blocks: int) -> Iterator[tuple[int, int]]:
     """Yield the first block and the end of each piece in which a tensor is looked at."""
-    length = max(1, PIECE_BITS // n_ranks // LEAST_PIECE) * LEAST_PIECE
-    for first in range(0, n_blocks, length):
-        yield first, min(first + length, n_blocks)
+    for first in range(0, n_blocks, PIECE):
+        yield first, min(first + PIECE, n_blocks)
 
 
 def pieces(occupancy: AnyOccupancy) -> Iterator[tuple[int, int, NDArray[np.uint64]]]:
     """Yield the first block, the end, and the words of each piece."""
-    for first, stop in ranges_of(occupancy.n_blocks, occupancy.n_ranks):
+    for first, stop in ranges_of(occupancy.n_blocks):
         yield first, stop, occupancy.piece(first, stop)
+
+
+def held(occupancy: AnyOccupancy) -> Occupancy:
+    """Return the occupancy with all of its words."""
+    if isinstance(occupancy, Occupancy):
+        return occupancy
+    return Occupancy(occupancy.n_elements, occupancy.block, occupancy.piece(0, occupancy.n_blocks))
 
 
 def regrouped(occupancy: AnyOccupancy, block: int) -> AnyOccupancy:

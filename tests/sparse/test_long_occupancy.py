@@ -51,12 +51,10 @@ def test_regrouping_takes_little_more_than_what_it_returns(monkeypatch, old, new
     np.testing.assert_array_equal(regrouped(occupancy, new).words, found.words)
 
 
-def as_long(monkeypatch, least=64):
+def as_long(monkeypatch):
     """Have no words held, and tensors looked at in pieces of a few blocks."""
     monkeypatch.setattr(long_occupancy, "HELD", 0)
-    monkeypatch.setattr(long_occupancy, "LEAST_PIECE", least)
-    monkeypatch.setattr(long_occupancy, "PIECE_BITS", 0)
-    monkeypatch.setattr(long_occupancy, "PIECE", 500)
+    monkeypatch.setattr(long_occupancy, "PIECE", 64)
 
 
 @pytest.mark.parametrize("block", [1, 3, 64, 100])

@@ -105,8 +105,7 @@ def test_a_long_tensor_is_looked_at_in_pieces_that_add_up(monkeypatch, hashed, n
     occupancy = drawn_occupancy(4, n_elements, density=0.2, block=3)
     schedule = gathered_at_owners(4)
     whole = transfer_contents(schedule, occupancy, hashed=hashed)
-    monkeypatch.setattr(long_occupancy, "PIECE_BITS", 300)
-    monkeypatch.setattr(long_occupancy, "LEAST_PIECE", 64)
+    monkeypatch.setattr(long_occupancy, "PIECE", 64)
     assert len(list(long_occupancy.pieces(occupancy))) == -(-occupancy.n_blocks // 64)
     pieces = transfer_contents(schedule, occupancy, hashed=hashed)
     for field in ("blocks", "elements", "all_blocks", "all_elements"):
@@ -122,12 +121,11 @@ def test_truncated_sums_are_looked_at_in_pieces_too(monkeypatch, name):
     occupancy, entry = drawn_occupancy(8, 3999, density=0.1, block=2), COLLECTIVES[name]
     form, schedule, pieces = entry.metadata["sparse"], entry.build(8), []
     whole = form.transfer_bytes(schedule, occupancy, {})
-    monkeypatch.setattr(long_occupancy, "PIECE_BITS", 300)
-    monkeypatch.setattr(long_occupancy, "LEAST_PIECE", 64)
+    monkeypatch.setattr(long_occupancy, "PIECE", 64)
     pack = propagate.first_rows
     monkeypatch.setattr(propagate, "first_rows", lambda *args: (pieces.append(args[3:]), pack(*args))[1])
     np.testing.assert_array_equal(form.transfer_bytes(schedule, occupancy, {}), whole)
-    assert pieces == list(long_occupancy.ranges_of(occupancy.n_blocks, 8))
+    assert pieces == list(long_occupancy.ranges_of(occupancy.n_blocks))
     assert len(pieces) > 20
 
 

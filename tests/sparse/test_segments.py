@@ -5,7 +5,7 @@ from commsim.core.errors import InputError
 from commsim.limits import EXPECTED
 from commsim.sparse import long_occupancy, segments
 from commsim.sparse.generate import PATTERNS, drawn_occupancy, zipf_keys
-from commsim.sparse.long_occupancy import LongOccupancy, pieces, regrouped
+from commsim.sparse.long_occupancy import LongOccupancy, held, regrouped
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.segments import drawn
@@ -19,14 +19,7 @@ def short(monkeypatch):
     monkeypatch.setattr(segments, "WHOLE", 1000)
     monkeypatch.setattr(segments, "SEGMENT", 2**10)
     monkeypatch.setattr(long_occupancy, "HELD", 0)
-    monkeypatch.setattr(long_occupancy, "LEAST_PIECE", 2**11)
-    monkeypatch.setattr(long_occupancy, "PIECE_BITS", 0)
-
-
-def held(occupancy):
-    """The same with its words."""
-    words = np.concatenate([words for *_, words in pieces(occupancy)], axis=1)
-    return Occupancy(occupancy.n_elements, occupancy.block, words)
+    monkeypatch.setattr(long_occupancy, "PIECE", 2**11)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
