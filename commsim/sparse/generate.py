@@ -68,7 +68,7 @@ def drawn_occupancy(
     ----------
     sands-lab/omnireduce-experiments, benchmark/benchmark.py: random by seed = rank, overlapping, disjoint.
     """
-    n_blocks, count = counted(n_ranks, n_elements, density, block, pattern, seed, exponent)
+    n_blocks, count = checked_counts(n_ranks, n_elements, density, block, pattern, seed, exponent)
     permuted = pattern == "zipf" or count * FEW > n_blocks
     n_draws = 1 if pattern in ("disjoint", "overlapping") else n_ranks
     expect(n_draws * (n_blocks * PER_BLOCK if permuted else count * PER_DRAW),
@@ -95,7 +95,7 @@ def drawn_occupancy(
     return Occupancy(n_elements, block, words)
 
 
-def counted(
+def checked_counts(
     n_ranks: int, n_elements: int, density: float, block: int, pattern: str, seed: int, exponent: float
 ) -> tuple[int, int]:
     """Return the blocks of a tensor, and how many of them are drawn for each rank.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.limits import expect
 
 from .bitmap import WORD
-from .generate import bytes_of_draw, counted, drawn_occupancy, set_bits, zipf_keys
+from .generate import bytes_of_draw, checked_counts, drawn_occupancy, set_bits, zipf_keys
 from .long_occupancy import AnyOccupancy, made
 from .occupancy import packed
 
@@ -53,7 +53,7 @@ def drawn(
     InputError
         As :func:`.generate.drawn_occupancy`.
     """
-    n_blocks, count = counted(n_ranks, n_elements, density, block, pattern, seed, exponent)
+    n_blocks, count = checked_counts(n_ranks, n_elements, density, block, pattern, seed, exponent)
     if bytes_of_draw(n_ranks, n_blocks, count, pattern) <= WHOLE:
         return drawn_occupancy(
             n_ranks, n_elements, density=density, block=block, pattern=pattern, seed=seed, exponent=exponent

@@ -85,3 +85,17 @@ def test_messages_of_what_is_not_held_are_as_long(monkeypatch, name):
     found = regrouped(drawn, form.block)
     assert isinstance(found, LongOccupancy)
     np.testing.assert_array_equal(form.transfer_bytes(schedule, found, {}), whole)
+
+
+def test_messages_of_a_long_tensor_take_less_than_its_words(monkeypatch):
+    n, entry = 2**24, COLLECTIVES["ok_topk"]
+    form, schedule, drawn = entry.metadata["sparse"], entry.build(8), drawn_occupancy(8, n, density=0.01, block=256)
+    form.transfer_bytes(schedule, drawn_occupancy(8, 64, density=0.5), {})  # compiles
+    monkeypatch.setattr(long_occupancy, "HELD", 2**20)
+    tracemalloc.start()
+    try:
+        form.transfer_bytes(schedule, regrouped(drawn, 1), {})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * n / 8
