@@ -83,11 +83,12 @@ def streamed(schedule: Schedule, occupancy: AnyOccupancy, parameters: Mapping[st
             place[-1] = k * a  # it may be short, and stays the last one
         return turn, place
 
-    sizes = sum(np.bincount(order(*piece)[1], minlength=k * a + 1) for piece in ranges_of(n_blocks))
-    following = np.cumsum(sizes) - sizes
+    sizes = np.zeros(k * a + 1, np.int64)
+    for first, stop in ranges_of(n_blocks):
+        sizes += np.bincount(order(first, stop)[1], minlength=len(sizes))
     expect_bytes(occupancy.n_ranks * n_blocks / 8, f"{n_blocks:.2g} blocks of a stream at each of {occupancy.n_ranks} "
                  "ranks", "a smaller size, larger blocks or fewer ranks")  # fmt: skip
-    words = np.zeros((occupancy.n_ranks, -(-n_blocks // WORD)), np.uint64)
+    words, following = np.zeros((occupancy.n_ranks, -(-n_blocks // WORD)), np.uint64), np.cumsum(sizes) - sizes
     for first, stop, own in pieces(occupancy):
         turn, place = order(first, stop)
         burst = packed((turn < parameters.get("slots", SLOTS) * a)[np.newaxis])

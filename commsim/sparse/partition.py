@@ -148,5 +148,5 @@ def balanced_bounds(occupancy: AnyOccupancy, n_chunks: int) -> tuple[int, ...]:
             inside = (here >= 0) & (here < len(index))
             total[inside] += first + index[here[inside]]
             passed[rank] += len(index)
-    inner = np.rint(total / max(1, np.count_nonzero(counts))).astype(np.int64)
+    inner = np.rint(total / max(1, int((counts > 0).sum()))).astype(np.int64)
     return (0, *inner.tolist(), occupancy.n_blocks)
