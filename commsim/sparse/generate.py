@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -134,55 +133,6 @@ def bytes_of_draw(n_ranks: int, n_blocks: int, count: int, pattern: str) -> floa
     """Memory that it takes to draw the words of all ranks, bytes."""
     each = n_blocks * PERMUTED_BYTES if count * FEW > n_blocks else count * DRAWN_BYTES
     return n_ranks * n_blocks / 8 + (n_blocks * ZIPF_BYTES if pattern == "zipf" else each)
-
-
-def drawn_parts(
-    n_ranks: int,
-    parts: Sequence[tuple[float, float]],
-    *,
-    block: int = 1,
-    pattern: str = "random",
-    seed: int = 0,
-    exponent: float = 1.0,
-) -> Occupancy:
-    """Draw the occupancy of an array of several tensors, each with a density of its own.
-
-    Parameters
-    ----------
-    n_ranks : int
-        Ranks.
-    parts : sequence of (float, float)
-        Elements and density of each tensor, in the order of the array. A block that two share counts to the one that
-        has more of it.
-    block, pattern, exponent
-        Same as in :func:`drawn_occupancy`.
-    seed : int
-        Seed of the first tensor's draws; the next has the next one.
-
-    Raises
-    ------
-    InputError
-        If a density is not in 0..1, or as :func:`drawn_occupancy`.
-    """
-    elements, densities = np.array(parts, np.float64).reshape(-1, 2).T
-    if not ((densities >= 0) & (densities <= 1)).all():
-        raise InputError(f"a density is 0..1, got {densities.min():g}..{densities.max():g}")
-    n_elements = max(1, round(float(elements.sum())))
-    ends = np.rint(np.cumsum(elements) / block).astype(np.int64)
-    ends[-1] = -(-n_elements // block)
-    n_blocks = np.diff(np.minimum(ends, ends[-1]), prepend=0)
-    # A tensor may be smaller than half a block, and have none; one may be all zeros.
-    drawn = [
-        (n, drawn_occupancy(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent) if d else None)
-        for i, (n, d) in enumerate(zip(n_blocks.tolist(), densities.tolist(), strict=True))
-        if n
-    ]
-    rows = (
-        np.concatenate([np.zeros(n, np.bool_) if part is None else part.bitmap_of(rank) for n, part in drawn])
-        for rank in range(n_ranks)
-    )
-    words = np.concatenate([Occupancy.from_bitmap(row[np.newaxis], n_elements, block).words for row in rows])
-    return Occupancy(n_elements, block, words)
 
 
 def drawn_gradients(

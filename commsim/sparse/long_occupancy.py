@@ -78,7 +78,11 @@ def made(n_ranks: int, n_elements: int, block: int, make: Make) -> AnyOccupancy:
     """
     n_blocks = -(-n_elements // block)
     if n_ranks * n_blocks <= 8 * HELD:
-        return Occupancy(n_elements, block, make(0, n_blocks))
+        words = np.empty((n_ranks, -(-n_blocks // WORD)), np.uint64)
+        for first, stop in ranges_of(n_blocks):
+            words[:, first // WORD : -(-stop // WORD)] = make(first, stop)
+        words.setflags(write=False)
+        return Occupancy(n_elements, block, words)
     counts, n_union = np.zeros(n_ranks, np.int64), 0
     for first, stop in ranges_of(n_blocks):
         words = make(first, stop)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.limits import expect
 
 from .bitmap import WORD
 from .generate import bytes_of_draw, checked_counts, drawn_occupancy, set_bits, zipf_keys
 from .long_occupancy import AnyOccupancy, made
-from .occupancy import packed
+from .occupancy import packed, unpacked
 
 # Memory that the draw of a whole tensor may take, bytes, and blocks of a segment.
 WHOLE, SEGMENT = 2.0**27, 2**20
@@ -68,6 +69,65 @@ def drawn(
     )
     kept = functools.lru_cache(maxsize=2)(draw)  # blocks of another size may begin inside a segment
     return made(n_ranks, n_elements, block, functools.partial(_piece, kept))
+
+
+def drawn_parts(
+    n_ranks: int,
+    parts: Sequence[tuple[float, float]],
+    *,
+    block: int = 1,
+    pattern: str = "random",
+    seed: int = 0,
+    exponent: float = 1.0,
+) -> AnyOccupancy:
+    """Draw the occupancy of an array of several tensors, each with a density of its own.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks.
+    parts : sequence of (float, float)
+        Elements and density of each tensor, in the order of the array. A block that two share counts to the one that
+        has more of it.
+    block, pattern, exponent
+        Same as in :func:`.generate.drawn_occupancy`.
+    seed : int
+        Seed of the first tensor's draws; the next has the next one.
+
+    Raises
+    ------
+    InputError
+        If a density is not in 0..1, or as :func:`.generate.drawn_occupancy`.
+    """
+    elements, densities = np.array(parts, np.float64).reshape(-1, 2).T
+    if not ((densities >= 0) & (densities <= 1)).all():
+        raise InputError(f"a density is 0..1, got {densities.min():g}..{densities.max():g}")
+    n_elements = max(1, round(float(elements.sum())))
+    ends = np.rint(np.cumsum(elements) / block).astype(np.int64)
+    ends[-1] = -(-n_elements // block)
+    n_blocks = np.diff(np.minimum(ends, ends[-1]), prepend=0)
+    # A tensor may be smaller than half a block, and have none; one may be all zeros.
+    own = [
+        (begin, drawn(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent))
+        for i, (begin, n, d) in enumerate(
+            zip(np.cumsum(n_blocks) - n_blocks, n_blocks.tolist(), densities, strict=True)
+        )
+        if n and d
+    ]
+
+    def make(first: int, stop: int) -> NDArray[np.uint64]:
+        bits = np.zeros((n_ranks, stop - first), np.bool_)
+        for begin, part in own:
+            low, high = max(first - begin, 0), min(stop - begin, part.n_blocks)
+            if low >= high:
+                continue
+            at = low // WORD * WORD
+            words = part.piece(at, min(-(-high // WORD) * WORD, part.n_blocks))
+            for row, of_rank in zip(bits, words, strict=True):
+                row[low + begin - first : high + begin - first] = unpacked(of_rank, high - at)[low - at :]
+        return packed(bits)
+
+    return made(n_ranks, n_elements, block, make)
 
 
 def _shares(n_ranks: int, n_blocks: int, count: int, pattern: str, seed: int) -> Draw:

@@ -8,7 +8,7 @@ from commsim.sparse.generate import PATTERNS, drawn_occupancy, zipf_keys
 from commsim.sparse.long_occupancy import LongOccupancy, held, regrouped
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.segments import drawn
+from commsim.sparse.segments import drawn, drawn_parts
 
 N = 50_000
 
@@ -83,3 +83,27 @@ def test_a_long_draw_of_hours_is_refused(short, monkeypatch):
     assert EXPECTED.what == "drawing 0.1 of 5e+04 blocks for each of 4 ranks"
     with pytest.raises(InputError, match="would take about"):
         drawn(64, 2**30, density=0.5, pattern="zipf")
+
+
+def test_tensors_of_an_array_have_densities_of_their_own():
+    parts = ((64_000, 0.1), (10, 1.0), (640, 0.0), (6_390, 1.0))  # the second is smaller than half a block
+    drawn = drawn_parts(3, parts, block=64)
+    bitmap = drawn.bitmap
+    assert drawn.n_elements == 71_040
+    assert bitmap[:, :1000].sum(axis=1).tolist() == [100] * 3
+    assert not bitmap[:, 1000:1010].any()
+    assert bitmap[:, 1010:].all()
+    assert not np.array_equal(bitmap[0], bitmap[1])
+    assert drawn_parts(3, ((6400, 0.25),), block=64) == drawn_occupancy(3, 6400, density=0.25, block=64)
+    with pytest.raises(InputError, match=r"a density is 0\.\.1"):
+        drawn_parts(3, ((64, 0.5), (64, 1.5)))
+
+
+def test_tensors_of_an_array_that_is_not_held_are_those_of_one_that_is(monkeypatch):
+    parts = ((64_000, 0.1), (10, 1.0), (640, 0.0), (6_390, 0.5))
+    whole = drawn_parts(3, parts, block=3)
+    monkeypatch.setattr(long_occupancy, "HELD", 0)
+    monkeypatch.setattr(long_occupancy, "PIECE", 320)
+    found = drawn_parts(3, parts, block=3)
+    assert isinstance(found, LongOccupancy)
+    assert held(found) == whole

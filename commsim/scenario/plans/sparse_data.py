@@ -18,11 +18,11 @@ from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.files.gradients_file import read_gradients
 from commsim.sparse.form import SparseForm
-from commsim.sparse.generate import PATTERNS, drawn_parts
+from commsim.sparse.generate import PATTERNS
 from commsim.sparse.long_occupancy import AnyOccupancy, regrouped
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
-from commsim.sparse.segments import drawn
+from commsim.sparse.segments import drawn, drawn_parts
 from commsim.sparse.sparse_vector import SparseVector
 
 # Bytes of an element that is drawn.
