@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.layouts import chunk_bounds
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
+from commsim.limits import expect_bytes
+from commsim.sparse.bitmap import WORD
 from commsim.sparse.encodings import blocks
 from commsim.sparse.form import SparseForm
-from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.long_occupancy import AnyOccupancy, pieces, ranges_of
+from commsim.sparse.occupancy import Occupancy, packed
 
 from .. import collective
 from ..servers.parameter_server import count_partitions, served_cost
@@ -53,28 +57,46 @@ def omnireduce_cost(
     return served_cost("omnireduce", "aggregators", n_ranks, a, k, size, link, colocated, pool)
 
 
-def streamed(schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, Any]) -> Occupancy:
+def streamed(schedule: Schedule, occupancy: AnyOccupancy, parameters: Mapping[str, Any]) -> AnyOccupancy:
     """Return the blocks that ranks send, in the order of the stream.
 
     Threads own equal runs of messages, and send them side by side, to the aggregators in turn: a partition is what all
     threads send to one aggregator in a stretch of time. Each thread starts with a message for every slot of every
     aggregator, before it is known what is not zero.
     """
+    from commsim.sparse.bitmap_kernel import pack_classes
+
     if schedule.n_ranks == 1:
         return occupancy
     fusion, n_threads = parameters.get("fusion", 1), parameters.get("n_threads", THREADS)
     a, k = _counts(schedule.n_ranks, *(parameters.get(key) for key in ("n_aggregators", "colocated", "n_partitions")))
-    message = np.arange(occupancy.n_blocks) // fusion
-    bounds = chunk_bounds(int(message[-1]) + 1, n_threads)
-    thread = np.searchsorted(bounds, message, side="right") - 1
-    turn = message - bounds[thread]  # of a message among those of its thread
-    stretch = turn * k // np.diff(bounds)[thread]
-    order = np.lexsort((turn % a, stretch))
-    last = np.flatnonzero(order == occupancy.n_blocks - 1)[0]
-    order[last:] = np.roll(order[last:], -1)  # it may be short, and stays the last one
-    first = turn < parameters.get("slots", SLOTS) * a
-    sent = [(occupancy.bitmap_of(rank) | first)[order] for rank in range(occupancy.n_ranks)]
-    return Occupancy.from_bitmap(np.stack(sent), occupancy.n_elements, occupancy.block)
+    n_blocks = occupancy.n_blocks
+    bounds = chunk_bounds(-(-n_blocks // fusion), n_threads)
+
+    def order(first: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the turn of each block among those of its thread, and its stretch and aggregator as one number."""
+        message = np.arange(first, stop) // fusion
+        thread = np.searchsorted(bounds, message, side="right") - 1
+        turn = message - bounds[thread]
+        place = turn * k // np.diff(bounds)[thread] * a + turn % a
+        if stop == n_blocks:
+            place[-1] = k * a  # it may be short, and stays the last one
+        return turn, place
+
+    sizes = np.zeros(k * a + 1, np.int64)
+    for first, stop in ranges_of(n_blocks):
+        sizes += np.bincount(order(first, stop)[1], minlength=len(sizes))
+    expect_bytes(occupancy.n_ranks * n_blocks / 8, f"{n_blocks:.2g} blocks of a stream at each of {occupancy.n_ranks} "
+                 "ranks", "a smaller size, larger blocks or fewer ranks")  # fmt: skip
+    words, following = np.zeros((occupancy.n_ranks, -(-n_blocks // WORD)), np.uint64), np.cumsum(sizes) - sizes
+    for first, stop, own in pieces(occupancy):
+        turn, place = order(first, stop)
+        burst = packed((turn < parameters.get("slots", SLOTS) * a)[np.newaxis])
+        sent = own | burst
+        sent.setflags(write=False)  # as pieces of other data, for which the kernel is compiled
+        pack_classes(sent, place.astype(np.int32), following, words)
+    words.setflags(write=False)
+    return Occupancy(occupancy.n_elements, occupancy.block, words)
 
 
 @collective(

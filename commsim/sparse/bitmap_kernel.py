@@ -130,26 +130,25 @@ def pack_ranges(words: NDArray[np.uint64], bounds: NDArray[np.int64], out: NDArr
 
 @kernel
 def pack_classes(
-    words: NDArray[np.uint64], chunk_of: NDArray[np.int32], n_chunks: int, out: NDArray[np.uint64]
+    words: NDArray[np.uint64], class_of: NDArray[np.int32], following: NDArray[np.int64], out: NDArray[np.uint64]
 ) -> None:
-    """Cut every rank's bitmap into the classes of a hash; the blocks of a class keep their order.
+    """Put every rank's bits in the order of classes; those of a class keep their order.
 
     Parameters
     ----------
     words : uint64[n_ranks, n]
         Bitmaps.
-    chunk_of : int32[n_blocks]
+    class_of : int32[n_blocks]
         Class of each block.
-    n_chunks : int
-        Classes.
-    out : uint64[n_ranks * n_chunks, m]
-        Written here: row ``rank * n_chunks + class``. Zeros at the start.
+    following : int64[n_classes]
+        Bit at which a class goes on in `out`, which is moved on.
+    out : uint64[n_ranks, m]
+        Written here. Zeros at the start.
     """
-    place = np.empty(chunk_of.shape[0], np.int32)
-    filled = np.zeros(n_chunks, np.int32)
-    for b in range(chunk_of.shape[0]):
-        place[b] = filled[chunk_of[b]]
-        filled[chunk_of[b]] += 1
+    place = np.empty(class_of.shape[0], np.int64)
+    for b in range(class_of.shape[0]):
+        place[b] = following[class_of[b]]
+        following[class_of[b]] += 1
     for rank in range(words.shape[0]):
         for w in range(words.shape[1]):
             word = words[rank, w]
@@ -159,7 +158,6 @@ def pack_classes(
                     word >>= np.uint64(8)
                     b += 8
                 if word & np.uint64(1):
-                    row = out[rank * n_chunks + chunk_of[b]]
-                    row[place[b] // 64] |= np.uint64(1) << np.uint64(place[b] % 64)
+                    out[rank, place[b] // 64] |= np.uint64(1) << np.uint64(place[b] % 64)
                 word >>= np.uint64(1)
                 b += 1

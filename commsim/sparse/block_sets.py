@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,15 +12,10 @@ from commsim.core.schedule import Schedule
 from commsim.limits import expect_bytes
 
 from .bitmap import WORD
-from .occupancy import Occupancy
 from .partition import Partition
 
-# Bits of the sets of all ranks that are looked at together; and blocks, which are worth a look at all transfers.
-PIECE_BITS, LEAST_PIECE = 2**24, 2**20
 # No truncation.
 UNLIMITED = int(np.iinfo(np.int64).max)
-# Function that writes sets into rows of words.
-Fill: TypeAlias = Callable[[NDArray[np.uint64]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,79 +40,55 @@ class Rows:
     row_of: NDArray[np.int32]
 
 
-def n_pieces(occupancy: Occupancy) -> int:
-    """Pieces in which a tensor is looked at one after the other, so that sets take little memory."""
-    return -(-occupancy.n_blocks // max(LEAST_PIECE, PIECE_BITS // occupancy.n_ranks))
-
-
-def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition, piece: int = 0, n: int = 1) -> Rows:
+def first_rows(schedule: Schedule, partition: Partition, words: NDArray[np.uint64], first: int, stop: int) -> Rows:
     """Return what is held before the first hop: each rank's own blocks in every chunk of its input.
+
+    Of a piece of the tensor most chunks may have nothing. Their sets are all empty: one row for all ranks.
 
     Parameters
     ----------
-    schedule, occupancy, partition
-        What is executed, on which blocks, and what their chunks are.
-    piece, n : int
-        Which of so many pieces of every chunk is looked at.
+    schedule, partition
+        What is executed, and what its chunks are.
+    words : uint64[n_ranks, ceil((stop - first) / 64)]
+        Blocks of each rank in a piece of the tensor.
+    first, stop : int
+        First block of the piece, and its end.
 
     Raises
     ------
     InputError
         If the sets would take too much memory; see :func:`commsim.limits.expect_bytes`.
     """
-    n_chunks, n_ranks = schedule.n_chunks, schedule.n_ranks
-    _check_memory(schedule, occupancy, 1)  # before anything is as long as the chunks are many
-    pack = _classes if partition.hashed else _ranges
-    sizes, fill = pack(occupancy, partition, piece, n)
-    n_words = max(1, -(-int(sizes.max()) // WORD))
-    _check_memory(schedule, occupancy, n_words)
-    words = np.zeros((2 * n_ranks * n_chunks, n_words), np.uint64)
-    fill(words[: n_ranks * n_chunks])
+    from .bitmap_kernel import pack_classes, pack_ranges
+
+    n_ranks, n_chunks = schedule.n_ranks, schedule.n_chunks
+    _check_memory(schedule, partition, n_ranks * n_chunks)  # before anything is as long as the chunks are many
+    if partition.hashed:
+        chunk_of = partition.chunk_of_blocks(range(first, stop))
+        sizes, here = np.bincount(chunk_of, minlength=n_chunks), range(n_chunks)
+    else:
+        bounds = np.clip(partition.ranges(), first, stop) - first
+        sizes = np.diff(bounds)
+        here = range(int(np.argmax(bounds > 0)) - 1, int(np.argmax(bounds == stop - first)))
+    n_own, n_words = n_ranks * len(here), max(1, -(-int(sizes.max()) // WORD))
+    elsewhere = np.delete(np.arange(n_chunks, dtype=np.int32), here)
+    n_rows = n_own + len(elsewhere)
+    _check_memory(schedule, partition, n_rows * n_words)
+    own = np.zeros((2 * n_rows, n_words), np.uint64)
+    if partition.hashed:
+        pack_classes(words, chunk_of, np.arange(n_chunks) * (n_words * WORD), own[:n_own].reshape(n_ranks, -1))
+    else:
+        pack_ranges(words, bounds[here.start : here.stop + 1], own[:n_own])
     row_of = np.full((schedule.n_participants, schedule.n_addresses), -1, np.int32)
-    row_of[:n_ranks, :n_chunks] = np.arange(n_ranks * n_chunks).reshape(n_ranks, n_chunks)
-    return Rows(words, sizes, np.tile(np.arange(n_chunks, dtype=np.int32), n_ranks), row_of.ravel())
+    row_of[:n_ranks, elsewhere] = np.arange(n_own, n_rows)
+    row_of[:n_ranks, here.start : here.stop] = np.arange(n_own).reshape(n_ranks, -1)
+    chunks = np.concatenate([np.tile(np.array(here, np.int32), n_ranks), elsewhere])
+    return Rows(own, sizes, chunks, row_of.ravel())
 
 
-def _classes(occupancy: Occupancy, partition: Partition, piece: int, n: int) -> tuple[NDArray[np.int64], Fill]:
-    """Blocks of a piece of each class of the hash, and what packs them."""
-    from .bitmap_kernel import pack_classes
-
-    first, stop = (
-        occupancy.n_blocks * k // n // WORD * WORD if k < n else occupancy.n_blocks for k in (piece, piece + 1)
-    )
-    chunk_of = partition.chunk_of_blocks(range(first, stop))
-    held = occupancy.words
-    if n > 1:
-        held = held[:, first // WORD : -(-stop // WORD)].copy()
-        held.setflags(write=False)  # as those of all blocks
-    sizes = np.bincount(chunk_of, minlength=partition.n_chunks)
-    return sizes, lambda words: pack_classes(held, chunk_of, partition.n_chunks, words)
-
-
-def _ranges(occupancy: Occupancy, partition: Partition, piece: int, n: int) -> tuple[NDArray[np.int64], Fill]:
-    """Blocks of a piece of each range, and what packs them."""
-    from .bitmap_kernel import pack_ranges
-
-    bounds = partition.ranges()
-    if n == 1:
-        return np.diff(bounds), lambda words: pack_ranges(occupancy.words, bounds, words)
-    first, stop = (bounds[:-1] + np.diff(bounds) * k // n for k in (piece, piece + 1))
-
-    def fill(words: NDArray[np.uint64]) -> None:
-        of_ranks = words.reshape(occupancy.n_ranks, partition.n_chunks, -1)
-        for chunk in range(partition.n_chunks):
-            whole = partition.n_chunks == 1  # and in the order of the sets
-            part = words if whole else np.zeros((occupancy.n_ranks, words.shape[1]), np.uint64)
-            pack_ranges(occupancy.words, np.array((first[chunk], stop[chunk])), part)
-            if not whole:
-                of_ranks[:, chunk] = part
-
-    return stop - first, fill
-
-
-def _check_memory(schedule: Schedule, occupancy: Occupancy, n_words: int) -> None:
-    n_bytes = 16 * schedule.n_ranks * schedule.n_chunks * n_words + 12 * schedule.n_participants * schedule.n_addresses
-    what = f"{schedule.name}: {schedule.n_chunks} chunks of {occupancy.n_blocks} blocks at {schedule.n_ranks} ranks"
+def _check_memory(schedule: Schedule, partition: Partition, n_words: int) -> None:
+    n_bytes = 16 * n_words + 12 * schedule.n_participants * schedule.n_addresses
+    what = f"{schedule.name}: {schedule.n_chunks} chunks of {partition.n_blocks} blocks at {schedule.n_ranks} ranks"
     expect_bytes(n_bytes, what, "fewer chunks or larger blocks")
 
 

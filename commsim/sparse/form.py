@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 from .encodings import Encoding, by_phase, dense
-from .occupancy import Occupancy
-from .partition import balanced_bounds, places
+from .long_occupancy import AnyOccupancy
+from .partition import balanced_bounds
 from .propagate import transfer_contents
 
 # From the schedule and k to int64[n_transfers], the limits that ``keep`` of :mod:`.propagate` takes.
@@ -24,7 +24,7 @@ Choice: TypeAlias = Callable[[Schedule, Transfers], NDArray[np.bool_]]
 
 # From the blocks that ranks have, and the parameters of the collective, to those that they send, in the order in which
 # these are cut into chunks.
-Sending: TypeAlias = Callable[[Schedule, Occupancy, Mapping[str, Any]], Occupancy]
+Sending: TypeAlias = Callable[[Schedule, AnyOccupancy, Mapping[str, Any]], AnyOccupancy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class SparseForm:
         return chosen
 
     def transfer_bytes(
-        self, schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, Any], value_bytes: int = 4
+        self, schedule: Schedule, occupancy: AnyOccupancy, parameters: Mapping[str, Any], value_bytes: int = 4
     ) -> NDArray[np.float64]:
         """Return the payload of each transfer.
 
@@ -86,7 +86,7 @@ class SparseForm:
         ----------
         schedule : Schedule
             Schedule of the collective.
-        occupancy : Occupancy
+        occupancy : Occupancy or LongOccupancy
             Blocks that the ranks have.
         parameters : mapping of str to value
             Parameters with which the schedule was built.
@@ -99,7 +99,7 @@ class SparseForm:
         """
         keep = None if self.truncate is None else self.truncate(schedule, int(occupancy.counts.max()))
         sent = occupancy if self.sends is None else self.sends(schedule, occupancy, parameters)
-        bounds = balanced_bounds(places(sent), sent.n_blocks, schedule.n_chunks) if self.balanced else None
+        bounds = balanced_bounds(sent, schedule.n_chunks) if self.balanced else None
         whole = None if self.always_dense is None else self.always_dense(schedule, schedule.expand())
         contents = transfer_contents(
             schedule, sent, value_bytes=value_bytes, keep=keep, hashed=self.hashed, bounds=bounds, whole=whole

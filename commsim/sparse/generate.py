@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,10 +19,11 @@ PATTERNS: tuple[str, ...] = get_args(Pattern)
 MOST_BLOCKS, MOST_BITS = 2**32, 2**36
 # Seconds to draw and sort in a block: of a permutation of all blocks, and one by one, as NumPy draws up to one in 50.
 PER_BLOCK, PER_DRAW, FEW = 70e-9, 150e-9, 50
-# Draws whose bits are set at once.
+# Draws whose bits are set at once, and blocks whose keys are computed at once.
 PIECE = 2**16
-# Bytes meanwhile: of a permutation a number for each block, of single draws one for each and the table to find it.
-PERMUTED_BYTES, DRAWN_BYTES = 8, 24
+# Bytes meanwhile: of a permutation a number for each block, of single draws one for each and the table to find it; of
+# zipf a key and a place for each block.
+PERMUTED_BYTES, DRAWN_BYTES, ZIPF_BYTES = 8, 24, 16
 
 
 def drawn_occupancy(
@@ -67,6 +67,48 @@ def drawn_occupancy(
     ----------
     sands-lab/omnireduce-experiments, benchmark/benchmark.py: random by seed = rank, overlapping, disjoint.
     """
+    n_blocks, count = checked_counts(n_ranks, n_elements, density, block, pattern, seed, exponent)
+    permuted = pattern == "zipf" or count * FEW > n_blocks
+    n_draws = 1 if pattern in ("disjoint", "overlapping") else n_ranks
+    expect(n_draws * (n_blocks * PER_BLOCK if permuted else count * PER_DRAW),
+           f"drawing {density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
+           "a smaller size, a smaller density or fewer ranks")  # fmt: skip
+    expect_bytes(bytes_of_draw(n_ranks, n_blocks, count, pattern),
+                 f"{density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
+                 "a smaller size, larger blocks or fewer ranks")  # fmt: skip
+    words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
+    if pattern == "disjoint":
+        order = np.random.default_rng([0, seed]).permutation(n_blocks)
+        for rank in range(n_ranks):
+            set_bits(words[rank], order[rank * count : (rank + 1) * count])
+    elif pattern == "zipf":
+        for rank in range(n_ranks):
+            keys = zipf_keys(np.random.default_rng([rank, seed]), 0, n_blocks, exponent)
+            set_bits(words[rank], np.argpartition(keys, count - 1)[:count])
+    else:
+        for rank in range(n_draws):
+            drawn = np.random.default_rng([rank, seed]).choice(n_blocks, count, replace=False, shuffle=False)
+            set_bits(words[rank], drawn)
+        words[n_draws:] = words[0]
+    words.setflags(write=False)
+    return Occupancy(n_elements, block, words)
+
+
+def checked_counts(
+    n_ranks: int, n_elements: int, density: float, block: int, pattern: str, seed: int, exponent: float
+) -> tuple[int, int]:
+    """Return the blocks of a tensor, and how many of them are drawn for each rank.
+
+    Parameters
+    ----------
+    n_ranks, n_elements, density, block, pattern, seed, exponent
+        Same as in :func:`drawn_occupancy`.
+
+    Raises
+    ------
+    InputError
+        If these are none that can be drawn.
+    """
     if n_ranks < 1 or n_elements < 1 or block < 1 or seed < 0:
         raise InputError(
             "a drawn occupancy needs n_ranks, n_elements and block of at least 1 and seed of at least 0, got "
@@ -75,83 +117,22 @@ def drawn_occupancy(
     n_blocks = -(-n_elements // block)
     if n_blocks > MOST_BLOCKS or n_ranks * n_blocks > MOST_BITS:
         raise InputError(f"{n_ranks} ranks with {n_blocks} blocks each of drawn data do not fit into memory")
-    count = _count(density, n_blocks)
-    permuted = pattern == "zipf" or count * FEW > n_blocks
-    n_draws = 1 if pattern in ("disjoint", "overlapping") else n_ranks
-    expect(n_draws * (n_blocks * PER_BLOCK if permuted else count * PER_DRAW),
-           f"drawing {density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
-           "a smaller size, a smaller density or fewer ranks")  # fmt: skip
-    expect_bytes(n_ranks * n_blocks / 8 + (n_blocks * PERMUTED_BYTES if permuted else count * DRAWN_BYTES),
-                 f"{density:.3g} of {n_blocks:.2g} blocks for each of {n_ranks} ranks",
-                 "a smaller size, larger blocks or fewer ranks")  # fmt: skip
-    words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
-    if pattern == "disjoint":
-        if n_ranks * count > n_blocks:
-            raise InputError(f"{n_ranks} ranks cannot have {count} of {n_blocks} blocks each without sharing any")
-        order = np.random.default_rng([0, seed]).permutation(n_blocks)
-        for rank in range(n_ranks):
-            _set(words[rank], order[rank * count : (rank + 1) * count])
-    elif pattern == "overlapping":
-        _set(words[0], _random(0, seed, n_blocks, count))
-        words[1:] = words[0]
-    elif pattern in PATTERNS:
-        for rank in range(n_ranks):
-            zipf = pattern == "zipf"
-            drawn = _zipf(rank, seed, n_blocks, count, exponent) if zipf else _random(rank, seed, n_blocks, count)
-            _set(words[rank], drawn)
-    else:
+    if not 0 < density <= 1:
+        raise InputError(f"density must be above 0 and at most 1, got {density}")
+    if pattern not in PATTERNS:
         raise InputError(f"unknown pattern {pattern!r}; known: {', '.join(PATTERNS)}")
-    words.setflags(write=False)
-    return Occupancy(n_elements, block, words)
+    if pattern == "zipf" and not 0 <= exponent < 100:
+        raise InputError(f"the exponent of zipf must be at least 0 and below 100, got {exponent}")
+    count = round(density * n_blocks)
+    if pattern == "disjoint" and n_ranks * count > n_blocks:
+        raise InputError(f"{n_ranks} ranks cannot have {count} of {n_blocks} blocks each without sharing any")
+    return n_blocks, count
 
 
-def drawn_parts(
-    n_ranks: int,
-    parts: Sequence[tuple[float, float]],
-    *,
-    block: int = 1,
-    pattern: str = "random",
-    seed: int = 0,
-    exponent: float = 1.0,
-) -> Occupancy:
-    """Draw the occupancy of an array of several tensors, each with a density of its own.
-
-    Parameters
-    ----------
-    n_ranks : int
-        Ranks.
-    parts : sequence of (float, float)
-        Elements and density of each tensor, in the order of the array. A block that two share counts to the one that
-        has more of it.
-    block, pattern, exponent
-        Same as in :func:`drawn_occupancy`.
-    seed : int
-        Seed of the first tensor's draws; the next has the next one.
-
-    Raises
-    ------
-    InputError
-        If a density is not in 0..1, or as :func:`drawn_occupancy`.
-    """
-    elements, densities = np.array(parts, np.float64).reshape(-1, 2).T
-    if not ((densities >= 0) & (densities <= 1)).all():
-        raise InputError(f"a density is 0..1, got {densities.min():g}..{densities.max():g}")
-    n_elements = max(1, round(float(elements.sum())))
-    ends = np.rint(np.cumsum(elements) / block).astype(np.int64)
-    ends[-1] = -(-n_elements // block)
-    n_blocks = np.diff(np.minimum(ends, ends[-1]), prepend=0)
-    # A tensor may be smaller than half a block, and have none; one may be all zeros.
-    drawn = [
-        (n, drawn_occupancy(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent) if d else None)
-        for i, (n, d) in enumerate(zip(n_blocks.tolist(), densities.tolist(), strict=True))
-        if n
-    ]
-    rows = (
-        np.concatenate([np.zeros(n, np.bool_) if part is None else part.bitmap_of(rank) for n, part in drawn])
-        for rank in range(n_ranks)
-    )
-    words = np.concatenate([Occupancy.from_bitmap(row[np.newaxis], n_elements, block).words for row in rows])
-    return Occupancy(n_elements, block, words)
+def bytes_of_draw(n_ranks: int, n_blocks: int, count: int, pattern: str) -> float:
+    """Memory that it takes to draw the words of all ranks, bytes."""
+    each = n_blocks * PERMUTED_BYTES if count * FEW > n_blocks else count * DRAWN_BYTES
+    return n_ranks * n_blocks / 8 + (n_blocks * ZIPF_BYTES if pattern == "zipf" else each)
 
 
 def drawn_gradients(
@@ -191,26 +172,20 @@ def drawn_gradients(
     return out
 
 
-def _count(density: float, n_blocks: int) -> int:
-    if not 0 < density <= 1:
-        raise InputError(f"density must be above 0 and at most 1, got {density}")
-    return round(density * n_blocks)
+def zipf_keys(rng: np.random.Generator, first: int, n: int, exponent: float) -> NDArray[np.float64]:
+    """Draw a number for each of n blocks: the k smallest are k blocks drawn without replacement by their weights.
+
+    It is the logarithm of an exponential number over the block's weight.
+    """
+    keys = rng.standard_exponential(n)
+    for at in range(0, n, PIECE):
+        part = keys[at : at + PIECE]
+        part[:] = np.log(part) + exponent * np.log(np.arange(first + at + 1, first + at + len(part) + 1))
+    return keys
 
 
-def _random(rank: int, seed: int, n_blocks: int, count: int) -> NDArray[np.int64]:
-    return np.random.default_rng([rank, seed]).choice(n_blocks, count, replace=False, shuffle=False)
-
-
-def _zipf(rank: int, seed: int, n_blocks: int, count: int, exponent: float) -> NDArray[np.int64]:
-    """Draw without replacement by weight: the smallest of exponential numbers, each over its block's weight."""
-    if not 0 <= exponent < 100:
-        raise InputError(f"the exponent of zipf must be at least 0 and below 100, got {exponent}")
-    waits = np.random.default_rng([rank, seed]).standard_exponential(n_blocks)
-    keys = np.log(waits) + exponent * np.log(np.arange(1, n_blocks + 1))
-    return np.argpartition(keys, count - 1)[:count]
-
-
-def _set(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
+def set_bits(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
+    """Set the bits of some blocks in the words of a rank."""
     if len(drawn) * 8 < len(row) * WORD:  # then one byte for each block would be more than the draws
         for at in range(0, len(drawn), PIECE):
             some = drawn[at : at + PIECE]

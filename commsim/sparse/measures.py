@@ -8,24 +8,17 @@ ratio.
 
 from __future__ import annotations
 
-import numpy as np
-
 from commsim.core.errors import InputError
 
-from .occupancy import Occupancy
-
-# Words of each rank that are united at once.
-PIECE = 2**16
+from .long_occupancy import AnyOccupancy
 
 
-def union_density(occupancy: Occupancy) -> float:
+def union_density(occupancy: AnyOccupancy) -> float:
     """Share U of blocks that some rank has: what comes back down from a sparse sum."""
-    words = occupancy.words
-    pieces = (np.bitwise_or.reduce(words[:, at : at + PIECE], axis=0) for at in range(0, words.shape[1], PIECE))
-    return sum(int(np.bitwise_count(piece).sum(dtype=np.int64)) for piece in pieces) / occupancy.n_blocks
+    return occupancy.n_union / occupancy.n_blocks
 
 
-def densification(occupancy: Occupancy) -> float:
+def densification(occupancy: AnyOccupancy) -> float:
     """Union density over the mean density of a rank, gamma: 1 when all have the same blocks, n when none is shared.
 
     Raises

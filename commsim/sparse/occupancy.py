@@ -1,8 +1,7 @@
-"""The occupancy: which blocks of a tensor are not all zero at each rank, also regrouped into blocks of another size."""
+"""The occupancy: which blocks of a tensor are not all zero at each rank."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,8 @@ from commsim.core.value import Value, freeze
 
 from .bitmap import WORD, bitmap_words
 
-# Elements that are regrouped at once.
-PIECE = 2**20
+# Words of each rank that are united at once.
+PIECE = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +82,7 @@ class Occupancy(Value):
             )
         if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
             raise InputError("a bitmap holds truth values, or only 0 and 1")
-        return cls(n_elements, block, _packed(given.astype(np.bool_)))
+        return cls(n_elements, block, packed(given.astype(np.bool_)))
 
     @property
     def n_ranks(self) -> int:
@@ -102,8 +101,18 @@ class Occupancy(Value):
 
     def bitmap_of(self, rank: int) -> NDArray[np.bool_]:
         """Return the truth values of one rank, bool[n_blocks]."""
-        octets = self.words[rank].astype("<u8", copy=False).view(np.uint8)
-        return np.unpackbits(octets, bitorder="little", count=self.n_blocks).view(np.bool_)
+        return unpacked(self.words[rank], self.n_blocks)
+
+    def piece(self, first: int, stop: int) -> NDArray[np.uint64]:
+        """Return the words of some blocks, of which the first is that of a word, and the last that of a word or of all.
+
+        Returns
+        -------
+        uint64[n_ranks, ceil((stop - first) / 64)]
+        """
+        words = np.ascontiguousarray(self.words[:, first // WORD : -(-stop // WORD)])
+        words.setflags(write=False)
+        return words
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -114,6 +123,13 @@ class Occupancy(Value):
     def density(self) -> NDArray[np.float64]:
         """Share of blocks that are not zero, float64[n_ranks]."""
         return self.counts / self.n_blocks
+
+    @property
+    def n_union(self) -> int:
+        """Blocks that some rank has."""
+        steps = range(0, self.words.shape[1], PIECE)
+        united = (np.bitwise_or.reduce(self.words[:, at : at + PIECE], axis=0) for at in steps)
+        return sum(int(np.bitwise_count(words).sum(dtype=np.int64)) for words in united)
 
     def union(self) -> Occupancy:
         """Return the occupancy of one rank that has every block that any rank has."""
@@ -174,7 +190,14 @@ def occupancy_of(gradients: ArrayLike | Iterable[ArrayLike], block: int = 1, thr
     return Occupancy(kind[0], block, words)
 
 
-def _packed(bitmap: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def unpacked(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+    """Return the first n bits of some words, bool[n]."""
+    octets = words.astype("<u8", copy=False).view(np.uint8)
+    return np.unpackbits(octets, bitorder="little", count=n).view(np.bool_)
+
+
+def packed(bitmap: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return the words of some rows of truth values, read-only."""
     octets = np.packbits(bitmap, axis=1, bitorder="little")
     padded = np.zeros((len(bitmap), -(-bitmap.shape[1] // WORD) * 8), np.uint8)
     padded[:, : octets.shape[1]] = octets
@@ -186,56 +209,3 @@ def _packed(bitmap: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def _is_frozen(words: Any) -> bool:
     """Whether these words are read-only for good, so that they need no copy: they may be hundreds of megabytes."""
     return isinstance(words, np.ndarray) and words.dtype == np.uint64 and not words.flags.writeable
-
-
-def regrouped(occupancy: Occupancy, block: int) -> Occupancy:
-    """Return what is not zero in blocks of another size, where every element of a non-zero block is not zero.
-
-    Parameters
-    ----------
-    occupancy : Occupancy
-        Occupancy whose non-zero blocks hold no zero element.
-    block : int
-        Elements of a block, at least 1. One that any non-zero element lies in is not zero.
-
-    Returns
-    -------
-    Occupancy
-        Of the same elements.
-
-    Raises
-    ------
-    InputError
-        If `block` is not positive.
-    """
-    if block == occupancy.block:
-        return occupancy
-    if block < 1:
-        raise InputError(f"a block has at least 1 element, got block={block}")
-    n_blocks = -(-occupancy.n_elements // block)
-    octets = np.zeros((occupancy.n_ranks, -(-n_blocks // WORD) * 8), np.uint8)
-    for rank in range(occupancy.n_ranks):
-        _regroup_one(occupancy, rank, block, octets[rank])
-    if n_blocks % 8:
-        octets[:, n_blocks // 8] &= (1 << n_blocks % 8) - 1  # the last octet may reach beyond the last block
-    words = octets.view("<u8").astype(np.uint64, copy=False)
-    words.setflags(write=False)
-    return Occupancy(occupancy.n_elements, block, words)
-
-
-def _regroup_one(occupancy: Occupancy, rank: int, block: int, octets: NDArray[np.uint8]) -> None:
-    """Write the bits of one rank's blocks of the other size, eight to an octet; elements are looked at in pieces."""
-    n_elements, present = occupancy.n_elements, occupancy.bitmap_of(rank)
-    both = math.lcm(occupancy.block, 8 * block)  # a piece is whole blocks of the old size, and whole octets
-    length = both * max(1, PIECE // both)
-    for at in range(0, n_elements, length):
-        blocks = present[at // occupancy.block : -(-min(at + length, n_elements) // occupancy.block)]
-        if both == occupancy.block:  # all bits of an octet are alike
-            packed = np.repeat(blocks.view(np.uint8) * np.uint8(255), both // (8 * block))
-            packed = packed[: -(-(n_elements - at) // (8 * block))]
-        else:
-            elements = np.repeat(blocks, occupancy.block)[: n_elements - at]
-            if block > 1:
-                elements = np.logical_or.reduceat(elements, np.arange(0, len(elements), block))
-            packed = np.packbits(elements, bitorder="little")
-        octets[at // (8 * block) :][: len(packed)] = packed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,8 @@ from commsim.core.errors import InputError
 from commsim.core.layouts import chunk_bounds
 from commsim.core.value import Value
 
-from .occupancy import Occupancy
+from .long_occupancy import AnyOccupancy, pieces
+from .occupancy import unpacked
 
 # Blocks that are hashed at once.
 PIECE = 2**20
@@ -108,15 +108,15 @@ def _mixed(n: int, first: int = 0) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def balanced_bounds(indices: Iterable[NDArray[np.int64]], n_blocks: int, n_chunks: int) -> tuple[int, ...]:
+def balanced_bounds(occupancy: AnyOccupancy, n_chunks: int) -> tuple[int, ...]:
     """Cut a tensor where the ranks, on average, cut it to have equal numbers of their own blocks in every range.
 
     Parameters
     ----------
-    indices : iterable of int64[k]
-        Non-zero blocks of each rank, rising. A rank without any has no say.
-    n_blocks, n_chunks : int
-        Blocks of the tensor, and ranges.
+    occupancy : Occupancy or LongOccupancy
+        Non-zero blocks of each rank. A rank without any has no say.
+    n_chunks : int
+        Ranges.
 
     Returns
     -------
@@ -128,25 +128,25 @@ def balanced_bounds(indices: Iterable[NDArray[np.int64]], n_blocks: int, n_chunk
     Raises
     ------
     InputError
-        Without a block or chunk.
+        Without a chunk.
 
     References
     ----------
     Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (Ok-Topk), PPoPP 2022: every worker
     finds the bounds that split its own list evenly, and all take the mean of these.
     """
-    if n_blocks < 1 or n_chunks < 1:
-        raise InputError(f"ranges need at least 1 block and 1 chunk, got n_blocks={n_blocks}, n_chunks={n_chunks}")
-    total, n_ranks = np.zeros(n_chunks - 1, np.int64), 0
-    for index in indices:
-        if len(index):
-            total += index[np.arange(1, n_chunks) * len(index) // n_chunks]
-            n_ranks += 1
-    inner = np.rint(total / max(1, n_ranks)).astype(np.int64)
-    return (0, *inner.tolist(), n_blocks)
-
-
-def places(occupancy: Occupancy) -> Iterator[NDArray[np.int64]]:
-    """Yield the non-zero blocks of each rank, rising."""
-    for rank in range(occupancy.n_ranks):
-        yield np.flatnonzero(occupancy.bitmap_of(rank))
+    if n_chunks < 1:
+        raise InputError(f"ranges need at least 1 chunk, got n_chunks={n_chunks}")
+    counts = occupancy.counts
+    # A bound is the block after so many of a rank's own.
+    before = np.arange(1, n_chunks) * counts[:, np.newaxis] // n_chunks
+    total, passed = np.zeros(n_chunks - 1, np.int64), np.zeros(len(counts), np.int64)
+    for first, stop, words in pieces(occupancy):
+        for rank, own in enumerate(words):
+            index = np.flatnonzero(unpacked(own, stop - first))
+            here = before[rank] - passed[rank]
+            inside = (here >= 0) & (here < len(index))
+            total[inside] += first + index[here[inside]]
+            passed[rank] += len(index)
+    inner = np.rint(total / max(1, int((counts > 0).sum()))).astype(np.int64)
+    return (0, *inner.tolist(), occupancy.n_blocks)

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
-from .block_sets import first_rows, limits_of, n_pieces
+from .block_sets import first_rows, limits_of
 from .encodings import Contents
-from .occupancy import Occupancy
+from .long_occupancy import AnyOccupancy, pieces
 from .partition import Partition
 
 AMBIGUOUS = -1
@@ -18,7 +18,7 @@ AMBIGUOUS = -1
 
 def transfer_contents(
     schedule: Schedule,
-    occupancy: Occupancy,
+    occupancy: AnyOccupancy,
     *,
     value_bytes: int = 4,
     keep: ArrayLike | None = None,
@@ -35,7 +35,7 @@ def transfer_contents(
     ----------
     schedule : Schedule
         Any that runs on equal chunks; ranks start with their own blocks in every chunk of the input.
-    occupancy : Occupancy
+    occupancy : Occupancy or LongOccupancy
         Occupancy of as many ranks as the schedule has.
     value_bytes : int
         Bytes of one element's value.
@@ -80,11 +80,10 @@ def transfer_contents(
     n_sets = int(transfers["count"].sum()) if keep is not None else 0
     seen, is_held = np.zeros((n_sets, 3), np.int64), np.zeros(0, np.bool_)
     (blocks, covers), n_last = np.zeros((2, len(transfers)), np.int64), np.zeros((len(transfers), 2), np.int64)
-    n = n_pieces(occupancy)
-    for piece in range(n):
-        rows = first_rows(schedule, occupancy, partition, piece, n)
+    for first, stop, words in pieces(occupancy):
+        rows = first_rows(schedule, partition, words, first, stop)
         is_held = rows.row_of >= 0
-        last = partition.chunk_of_last() if piece == n - 1 else -1
+        last = partition.chunk_of_last() if stop == occupancy.n_blocks else -1
         found = propagate_sets(transfers, read, write, rows.sizes, rows.words, (rows.row_of, rows.chunk_of), last, seen)
         if fault := found[3]:
             _refuse(schedule, transfers, int(fault), int(found[4]))

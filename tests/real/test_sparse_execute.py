@@ -19,6 +19,7 @@ from commsim.real.sparse_execute import SparseExecution
 from commsim.sparse.encodings import ENCODINGS, coo
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
+from commsim.sparse.occupancy import occupancy_of
 from commsim.sparse.partition import balanced_bounds
 from commsim.sparse.sparse_vector import SparseVector
 
@@ -113,7 +114,7 @@ def test_what_is_truncated_is_what_the_numeric_reference_truncates(name, n_ranks
     schedule = COLLECTIVES[name].build(n_ranks)
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n_elements, density=k / n_elements, seed=seed), seed=seed)
     vectors = [SparseVector.from_dense(row) for row in gradients]
-    bounds = balanced_bounds([v.index for v in vectors], n_elements, schedule.n_chunks) if form.balanced else None
+    bounds = balanced_bounds(occupancy_of(gradients), schedule.n_chunks) if form.balanced else None
     wanted = run_sparse(schedule, vectors, keep=form.truncate(schedule, k), bounds=bounds)
     ran = execute(schedule, form, gradients, 1, k=k, bounds=bounds)
     for rank in range(n_ranks):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from benchmarks.sparse_measures import expected_union_density, overlap, skewness
 from commsim.core.errors import InputError
 from commsim.limits import EXPECTED
-from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy, drawn_parts
+from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import occupancy_of
 
@@ -130,17 +130,3 @@ def test_gradients_of_other_kinds_are_refused():
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_tiny_tensor_may_have_no_block_at_all(pattern):
     assert not drawn_occupancy(2, 100, density=1e-6, pattern=pattern).counts.any()
-
-
-def test_tensors_of_an_array_have_densities_of_their_own():
-    parts = ((64_000, 0.1), (10, 1.0), (640, 0.0), (6_390, 1.0))  # the second is smaller than half a block
-    drawn = drawn_parts(3, parts, block=64)
-    bitmap = drawn.bitmap
-    assert drawn.n_elements == 71_040
-    assert bitmap[:, :1000].sum(axis=1).tolist() == [100] * 3
-    assert not bitmap[:, 1000:1010].any()
-    assert bitmap[:, 1010:].all()
-    assert not np.array_equal(bitmap[0], bitmap[1])
-    assert drawn_parts(3, ((6400, 0.25),), block=64) == drawn_occupancy(3, 6400, density=0.25, block=64)
-    with pytest.raises(InputError, match=r"a density is 0\.\.1"):
-        drawn_parts(3, ((64, 0.5), (64, 1.5)))

@@ -1,15 +1,13 @@
 import copy
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import commsim.sparse.occupancy
 from commsim.core.errors import InputError
-from commsim.sparse.occupancy import Occupancy, occupancy_of, regrouped
+from commsim.sparse.occupancy import Occupancy, occupancy_of
 
 
 @st.composite
@@ -29,6 +27,7 @@ def test_bits_and_counts_are_those_of_the_truth_values(drawn):
     assert np.array_equal(occupancy.counts, bitmap.sum(axis=1))
     np.testing.assert_allclose(occupancy.density, bitmap.mean(axis=1), rtol=1e-15)
     assert np.array_equal(occupancy.union().bitmap, bitmap.any(axis=0, keepdims=True))
+    assert occupancy.n_union == bitmap.any(axis=0).sum()
     lengths = np.array([min(block, n_elements - b * block) for b in range(bitmap.shape[1])])
     assert np.array_equal(occupancy.elements(), bitmap @ lengths)
 
@@ -91,40 +90,3 @@ def test_the_first_ranks_are_an_occupancy_too():
 def test_what_is_no_occupancy_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
-
-
-@given(
-    st.integers(1, 700), st.sampled_from([1, 2, 3, 8, 16, 24, 64, 256]), st.integers(1, 300), st.integers(0, 2**32 - 1)
-)
-def test_a_block_of_the_other_size_is_there_where_any_of_its_elements_is(n_elements, block, other, seed):
-    n_blocks = -(-n_elements // block)
-    bitmap = np.random.default_rng(seed).random((3, n_blocks)) < 0.3
-    found = regrouped(Occupancy.from_bitmap(bitmap, n_elements, block), other)
-    assert (found.n_elements, found.block) == (n_elements, other)
-    for rank in range(3):
-        there = [bitmap[rank, i // block] for i in range(n_elements)]
-        wanted = [any(there[i : i + other]) for i in range(0, n_elements, other)]
-        assert found.bitmap[rank].tolist() == wanted
-
-
-def test_the_same_size_gives_the_same_value_and_none_is_refused():
-    occupancy = Occupancy.from_bitmap([[1, 0, 1]], 10, 4)
-    assert regrouped(occupancy, 4) is occupancy
-    with pytest.raises(InputError, match="a block has at least 1 element, got block=0"):
-        regrouped(occupancy, 0)
-
-
-@pytest.mark.parametrize(("old", "new"), [(256, 1), (1, 256), (3, 7), (64, 3)])
-def test_regrouping_takes_little_more_than_what_it_returns(monkeypatch, old, new):
-    n = 2**24
-    bitmap = np.random.default_rng(1).random((1, -(-n // old))) < 0.1
-    occupancy = Occupancy.from_bitmap(bitmap, n, old)
-    tracemalloc.start()
-    try:
-        found = regrouped(occupancy, new)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < found.words.nbytes + bitmap.nbytes + 8e6  # 16.8 MB of elements are never there at once
-    monkeypatch.setattr(commsim.sparse.occupancy, "PIECE", n)
-    np.testing.assert_array_equal(regrouped(occupancy, new).words, found.words)

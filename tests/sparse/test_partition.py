@@ -11,11 +11,11 @@ from sparse_run import run_sparse
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.program import Program
-from commsim.sparse import block_sets, propagate
+from commsim.sparse import long_occupancy, propagate
 from commsim.sparse import partition as partitions
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.partition import Partition, balanced_bounds, places
+from commsim.sparse.partition import Partition, balanced_bounds
 from commsim.sparse.propagate import transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
@@ -56,14 +56,13 @@ def bitmaps(draw):
 @given(bitmap=bitmaps(), n_chunks=st.integers(1, 9))
 def test_bounds_are_where_the_lists_of_the_ranks_split_evenly_on_average(bitmap, n_chunks):
     n = bitmap.shape[1]
-    found = balanced_bounds(places(Occupancy.from_bitmap(bitmap, n)), n, n_chunks)
+    found = balanced_bounds(Occupancy.from_bitmap(bitmap, n), n_chunks)
     assert list(found) == mean_bounds([np.flatnonzero(row).tolist() for row in bitmap], n, n_chunks)
 
 
 def test_ranks_that_have_the_same_blocks_get_equal_parts_of_them():
     occupancy = drawn_occupancy(4, 10_000, density=0.08, pattern="zipf")
-    same = places(Occupancy(10_000, 1, np.repeat(occupancy.words[:1], 4, axis=0)))
-    bounds = balanced_bounds(same, 10_000, 8)
+    bounds = balanced_bounds(Occupancy(10_000, 1, np.repeat(occupancy.words[:1], 4, axis=0)), 8)
     assert np.diff(np.searchsorted(np.flatnonzero(occupancy.bitmap_of(0)), bounds)).tolist() == [100] * 8
     assert max(np.diff(bounds)) > 3 * min(np.diff(bounds))
 
@@ -94,10 +93,9 @@ def test_a_hash_has_no_bounds():
         Partition(10, 1, 2, hashed=True, bounds=(0, 5, 10))
 
 
-@pytest.mark.parametrize(("n_blocks", "n_chunks"), [(0, 1), (1, 0)])
-def test_nothing_cannot_be_cut(n_blocks, n_chunks):
-    with pytest.raises(InputError, match="at least 1 block and 1 chunk"):
-        balanced_bounds([], n_blocks, n_chunks)
+def test_nothing_is_cut_into_no_ranges():
+    with pytest.raises(InputError, match="at least 1 chunk, got n_chunks=0"):
+        balanced_bounds(Occupancy.from_bitmap([[1]], 1), 0)
 
 
 @pytest.mark.parametrize("hashed", [False, True])
@@ -107,9 +105,8 @@ def test_a_long_tensor_is_looked_at_in_pieces_that_add_up(monkeypatch, hashed, n
     occupancy = drawn_occupancy(4, n_elements, density=0.2, block=3)
     schedule = gathered_at_owners(4)
     whole = transfer_contents(schedule, occupancy, hashed=hashed)
-    monkeypatch.setattr(block_sets, "PIECE_BITS", 300)
-    monkeypatch.setattr(block_sets, "LEAST_PIECE", 64)
-    assert block_sets.n_pieces(occupancy) == -(-occupancy.n_blocks // 75)
+    monkeypatch.setattr(long_occupancy, "PIECE", 64)
+    assert len(list(long_occupancy.pieces(occupancy))) == -(-occupancy.n_blocks // 64)
     pieces = transfer_contents(schedule, occupancy, hashed=hashed)
     for field in ("blocks", "elements", "all_blocks", "all_elements"):
         np.testing.assert_array_equal(getattr(pieces, field), getattr(whole, field))
@@ -124,12 +121,11 @@ def test_truncated_sums_are_looked_at_in_pieces_too(monkeypatch, name):
     occupancy, entry = drawn_occupancy(8, 3999, density=0.1, block=2), COLLECTIVES[name]
     form, schedule, pieces = entry.metadata["sparse"], entry.build(8), []
     whole = form.transfer_bytes(schedule, occupancy, {})
-    monkeypatch.setattr(block_sets, "PIECE_BITS", 300)
-    monkeypatch.setattr(block_sets, "LEAST_PIECE", 64)
-    pack = block_sets.first_rows
-    monkeypatch.setattr(propagate, "first_rows", lambda *args: (pieces.append(args[3]), pack(*args))[1])
+    monkeypatch.setattr(long_occupancy, "PIECE", 64)
+    pack = propagate.first_rows
+    monkeypatch.setattr(propagate, "first_rows", lambda *args: (pieces.append(args[3:]), pack(*args))[1])
     np.testing.assert_array_equal(form.transfer_bytes(schedule, occupancy, {}), whole)
-    assert pieces == list(range(block_sets.n_pieces(occupancy)))
+    assert pieces == list(long_occupancy.ranges_of(occupancy.n_blocks))
     assert len(pieces) > 20
 
 

@@ -18,6 +18,7 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.scenario import Plan
 from commsim.sparse.generate import drawn_gradients
+from commsim.sparse.long_occupancy import held
 from switch_model.bpf.commands import output_of
 
 from .cable_shape import BURST, FRAME
@@ -124,7 +125,7 @@ def measure(ranks: Ranks, prepared: Plan, size: int, *, warmup: int = 1, iterati
     more: dict[str, Any] = {}
     prepared = prepared.at(size)
     if prepared.data is not None:
-        values = drawn_gradients(prepared.data.occupancy(size), whole=True)
+        values = drawn_gradients(held(prepared.data.occupancy(size)), whole=True)
         more = {"gradients": ranks.write(values), "block": prepared.data.block}
     ranks.prepare(native or prepared.schedule, size, warmup=warmup, iterations=iterations, **more)
     before = read_counts(ranks.place, ranks.layout)

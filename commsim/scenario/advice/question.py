@@ -16,7 +16,7 @@ from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.sparse_data import FLOAT, drawn_once
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS
-from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.long_occupancy import AnyOccupancy
 
 # Elements that are not zero together unless something else is said: as in a row of an embedding.
 BLOCK = 256
@@ -88,7 +88,7 @@ class Question:
         block = f"block={self.run}" if lists or form.block == self.run else f"block={form.block},run={self.run}"
         return {share: f"{share},{block},pattern={self.pattern},seed={self.seed}" for share in shares}
 
-    def draw(self, density: float) -> Occupancy:
+    def draw(self, density: float) -> AnyOccupancy:
         """Draw the data, in runs."""
         n_elements = int(self.size) // FLOAT
         drawn = drawn_once(

@@ -18,15 +18,17 @@ from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.files.gradients_file import read_gradients
 from commsim.sparse.form import SparseForm
-from commsim.sparse.generate import PATTERNS, drawn_occupancy, drawn_parts
+from commsim.sparse.generate import PATTERNS
+from commsim.sparse.long_occupancy import AnyOccupancy, regrouped
 from commsim.sparse.measures import densification, union_density
-from commsim.sparse.occupancy import Occupancy, occupancy_of, regrouped
+from commsim.sparse.occupancy import occupancy_of
+from commsim.sparse.segments import drawn, drawn_parts
 from commsim.sparse.sparse_vector import SparseVector
 
 # Bytes of an element that is drawn.
 FLOAT = 4
 # The same, kept until something else is drawn: several collectives are asked about the same data.
-drawn_once = functools.lru_cache(maxsize=1)(drawn_occupancy)
+drawn_once = functools.lru_cache(maxsize=1)(drawn)
 
 
 def data(
@@ -135,7 +137,7 @@ class SparseData:
         pattern, density, seed = (self.given[key] for key in ("pattern", "density", "seed"))
         return f"non-zero {units} are drawn{runs}: pattern {pattern}{skew}, density {density:g}, seed {seed}"
 
-    def occupancy(self, size: float) -> Occupancy:
+    def occupancy(self, size: float) -> AnyOccupancy:
         """Return the blocks that each rank has.
 
         Parameters

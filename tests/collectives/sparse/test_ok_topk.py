@@ -10,6 +10,7 @@ from collectives import COLLECTIVES
 from collectives.sparse.ok_topk import equal_shares, ok_topk
 from commsim.core.schedule import REDUCE
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
+from commsim.sparse.occupancy import occupancy_of
 from commsim.sparse.partition import balanced_bounds
 from commsim.sparse.sparse_vector import SparseVector
 
@@ -22,7 +23,7 @@ def test_it_is_what_the_owners_keep_and_loses_nothing(n_ranks, n, whole, by_thre
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n, density=1.0), seed=seed, whole=whole)
     vectors = [SparseVector.from_dense(gradient).top_k(k) for gradient in gradients]
     lists = [selected(gradient, k) for gradient in gradients]
-    bounds = balanced_bounds([vector.index for vector in vectors], n, n_ranks)
+    bounds = balanced_bounds(occupancy_of([vector.to_dense() for vector in vectors]), n_ranks)
     assert list(bounds) == mean_bounds(lists, n, n_ranks)
     schedule, threshold = ok_topk(n_ranks), data.draw(st.floats(0, 9))
     if by_threshold:

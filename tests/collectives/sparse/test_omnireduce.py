@@ -11,7 +11,9 @@ from collectives import COLLECTIVES
 from collectives.sparse.omnireduce import omnireduce, streamed
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
+from commsim.core.layouts import chunk_bounds
 from commsim.scenario import prepare
+from commsim.sparse import long_occupancy
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import union_density
 from commsim.sparse.occupancy import Occupancy
@@ -98,6 +100,32 @@ def test_the_stream_is_another_order_of_the_same_blocks_with_the_short_one_last(
     burst = first_burst(n_blocks, parameters["n_threads"], 1, n_aggregators, 1)
     assert sent.counts.tolist() == [(np.array(bitmap) | burst).sum()] * 2
     assert sent.bitmap_of(0)[-1] == bool(bitmap[-1] or burst[-1])
+
+
+def sorted_stream(n_blocks, n_threads, slots, a, k, fusion):
+    """Return the order of all blocks by a sort of them, and which are in the first burst."""
+    message = np.arange(n_blocks) // fusion
+    bounds = chunk_bounds(int(message[-1]) + 1, n_threads)
+    thread = np.searchsorted(bounds, message, side="right") - 1
+    turn = message - bounds[thread]
+    order = np.lexsort((turn % a, turn * k // np.diff(bounds)[thread]))
+    order = np.append(order[order != n_blocks - 1], n_blocks - 1)
+    return order, (turn < slots * a)[order]
+
+
+@given(
+    n_blocks=st.integers(1, 700), a=st.integers(1, 5), k=st.integers(1, 9), n_threads=st.integers(1, 5),
+    fusion=st.integers(1, 4), piece=st.sampled_from([64, 192, 2**20]),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_a_stream_that_is_written_in_pieces_is_the_sorted_one(n_blocks, a, k, n_threads, fusion, piece):
+    occupancy = drawn_occupancy(3, 4 * n_blocks - 1, density=0.3, block=4)
+    parameters = {"n_aggregators": a, "n_partitions": k, "n_threads": n_threads, "fusion": fusion, "slots": 2}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_occupancy, "PIECE", piece)
+        sent = streamed(omnireduce(3, **parameters), occupancy, parameters)
+    order, burst = sorted_stream(n_blocks, n_threads, 2, a, k, fusion)
+    assert np.array_equal(sent.bitmap, occupancy.bitmap[:, order] | burst)
 
 
 @pytest.mark.parametrize("density", [0.01, 0.02, 0.04, 0.08, 0.1, 0.2, 0.4, 0.8])
