@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.units import counted
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED, MAX_MESSAGES = 20, 100_000
 TASK = ("collective", "operation", "n_ranks", "size_B")
+# Flag that the configuration of a run has, which can be simulated again.
+RUN = "collective"
 
 
 class Config(WithJson):
@@ -63,7 +66,7 @@ def run(config: Config) -> Answer:
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
-    if not config.no_detail and config_a and config_b:
+    if not config.no_detail and RUN in config_a and RUN in config_b:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
         (run_a, why_a), (run_b, why_b) = (
@@ -74,7 +77,8 @@ def run(config: Config) -> Answer:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
             parts.append(_sides(path, "cause", f"critical path, us: {what}"))
-            parts.append(_sides(links, "link", "busy time of the links that differ most, us"))
+            if apart := [one for one in links if one["a_s"] != one["b_s"]]:
+                parts.append(_sides(apart, "link", "busy time of the links that differ most, us"))
             if config.timeline is not None:
                 parts.append(Remarks([_write_timeline(run_a, run_b, config.timeline)]))
                 written = True
@@ -132,7 +136,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
-    table = Table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
+    table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} of the same configuration", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
         said.append(f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all")

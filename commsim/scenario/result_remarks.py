@@ -53,8 +53,8 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
             return [
-                f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; --routing "
-                "spray gives the time without collisions"
+                f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the "
+                "routing spray gives the time without collisions"
             ]
     return []
 

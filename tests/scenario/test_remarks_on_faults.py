@@ -120,7 +120,7 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
     solution = cs.solve(cs.scenario_of("direct_all_to_all", two), ["1MB"])
     (line,) = [line for line in solution.remarks if "hash of ECMP" in line]
-    assert line.endswith("--routing spray gives the time without collisions")
+    assert line.endswith("the routing spray gives the time without collisions")
     even = cs.predict("direct_all_to_all", two, "1MB", routing="spray")
     assert even.time < solution.results[0].time
     star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
