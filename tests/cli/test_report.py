@@ -318,6 +318,18 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
     assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
     printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
     assert "only in A: collective=ring_all_reduce" in printed
+    assert "links that differ most" in printed
+    same = commsim("diff", tmp_path / "a.json", tmp_path / "a.json").out
+    assert "critical path" in same
+    assert "links that differ most" not in same
+
+
+def test_results_that_are_no_runs_are_not_simulated_again(commsim, tmp_path):
+    line = ("switch", "simulate", "--workers", "2", "--size", "64KiB", "--json", tmp_path / "a.json")
+    assert commsim(*line).code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json")
+    assert "# 1 row of the same configuration" in commsim.out
+    assert not any("no details" in line for line in answer["remarks"])
 
 
 def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path):
