@@ -37,7 +37,7 @@ def topology(
 def topology(
     build: Callable[P, Network] | None = None, *, sized_by: tuple[str, ...] = ("n_hosts",), holds_machines: bool = False
 ) -> Callable[P, Network] | Callable[[Callable[P, Network]], Callable[P, Network]]:
-    """Register a topology under its own name; the network that it returns records the arguments in its name.
+    """Register a topology under its own name, the network's family; its arguments are recorded in the network's name.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def _register(build: Callable[P, Network], **metadata: Any) -> Callable[P, Netwo
         network: object = build(*args, **kwargs)
         if not isinstance(network, Network):
             raise InputError(f"{build.__name__} must return a Network, got {type(network).__name__}")
-        return dataclasses.replace(network, name=write_spec(build, bound.arguments))
+        return dataclasses.replace(network, name=write_spec(build, bound.arguments), family=build.__name__)
 
     TOPOLOGIES.add(named, **metadata)
     return named

@@ -16,6 +16,8 @@ from commsim.core.network import NIC, Network
 from commsim.core.spec import read_arguments, split_spec
 
 from . import TOPOLOGIES
+from .hosts import HOST_TYPES
+from .presets import PRESETS
 
 KEY = "machines"
 
@@ -41,7 +43,7 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     Raises
     ------
     InputError
-        If ``n_hosts`` is ambiguous, or so many machines do not fit the fabric.
+        If ``n_hosts`` is ambiguous, a parameter is one of the machine, or so many machines do not fit the fabric.
     """
     name, raw = split_spec(text)
     nics = np.flatnonzero(machine.kind == NIC)
@@ -50,6 +52,14 @@ def fabric_of(text: str, machine: Network, called: str) -> str:
     parameters = TOPOLOGIES[name].parameters
     if "n_hosts" in raw and len(nics) > 1 and not holds_machines(name):
         raise InputError(_two_spellings(f"{called}@{name}", raw["n_hosts"], len(nics)))
+    host = called.partition(":")[0].strip()
+    host = PRESETS[host].builder if host in PRESETS else host
+    inside = HOST_TYPES[host].parameters if host in HOST_TYPES else {}
+    if misplaced := [key for key in raw if key != KEY and key not in parameters and key in inside]:
+        moved = ",".join(f"{key}={raw[key]}" for key in misplaced)
+        joint = "," if ":" in called else ":"
+        of = "is a parameter" if len(misplaced) == 1 else "are parameters"
+        raise InputError(f"{', '.join(misplaced)} {of} of the machine: write {called}{joint}{moved}@{name}")
     raw = with_count(name, raw, len(nics))
     if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
         # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.

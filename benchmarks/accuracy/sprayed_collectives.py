@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.accuracy.sprayed_collectives --json FILE --size 1MiB`` plays every algorithm over every fabric on
 128 hosts, 1:1 and 4:1, with whole, slow and dead cables, and goes on where the file ends; ``--table FILE`` prints what
-stands in docs/fabrics.md. A slow cable has a quarter of its rate; a dead one is known to all switches.
+stands in docs/fabrics.md, for each size in the file. A slow cable has a quarter of its rate; a dead one is known to all
+switches.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 import commsim as cs
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
-from commsim.core.units import parse_size
+from commsim.core.units import format_size, parse_size
 from commsim.files.whole_files import replacing
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.solve import plan_of
@@ -30,6 +31,8 @@ from commsim.scenario.solve import plan_of
 NETWORK = "leaf_spine:n_leaves=8,n_spines={spines},hosts_per_leaf=16,bandwidth=400Gbps,latency=1us"
 SPINES = {"1:1": 16, "4:1": 4}
 RANKS, PAYLOAD, HEADER = 128, 4096, 64
+# Size of a rank where none is given, bytes.
+USUAL = 2.0**20
 
 
 class Faults(TypedDict, total=False):
@@ -121,7 +124,8 @@ def table(rows: list[dict[str, Any]], size: float) -> None:
             cells.append(f"{over_flow:.2f}, {over_bound:.1f}, {worst:.1f}, {again}")
         print(f"| {ratio} {collective} | {fabric} | " + " | ".join(cells) + " |")
     for fabric, cables in itertools.product(FABRICS, ("whole", "slow", "dead")):
-        gaps = [r["flow_s"] / r["time_s"] - 1 for r in rows if r["case"][2] == fabric and cables in r["case"][3]]
+        of_size = [r for r in rows if r["case"][4] == size]
+        gaps = [r["flow_s"] / r["time_s"] - 1 for r in of_size if r["case"][2] == fabric and cables in r["case"][3]]
         if gaps:
             low, middle, high = np.quantile(gaps, (0.0, 0.5, 1.0))
             print(f"flows for {fabric}, {cables}: median {middle:+.0%}, {low:+.0%} to {high:+.0%}, {len(gaps)} cases")
@@ -130,7 +134,10 @@ def table(rows: list[dict[str, Any]], size: float) -> None:
 def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.sprayed_collectives")
-    parser.add_argument("--size", type=lambda text: parse_size(text, "--size"), default=2.0**20, help="of a rank")
+    parser.add_argument(
+        "--size", type=lambda text: parse_size(text, "--size"),
+        help="of a rank (default: 1MiB; of a table all sizes in the file)",
+    )  # fmt: skip
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--json", type=Path, help="file of the rows; what it has is not played again")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of a file")
@@ -140,17 +147,19 @@ def main() -> int:
     path = args.json or args.table
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
     if args.table is not None:
-        table(rows, args.size)
+        for size in sorted({row["case"][4] for row in rows}) if args.size is None else [args.size]:
+            print(f"{format_size(size)}:")
+            table(rows, size)
         return 0
-    known = {tuple(row["case"]) for row in rows}
+    size, known = args.size or USUAL, {tuple(row["case"]) for row in rows}
     for cables, ratio, collective, fabric, seed in itertools.product(
         CABLES, SPINES, COLLECTIVES, FABRICS, range(args.seeds)
     ):
-        case = (collective, ratio, fabric, cables, args.size, seed)
+        case = (collective, ratio, fabric, cables, size, seed)
         if case in known:
             continue
         try:
-            row = play(collective, ratio, fabric, cables, args.size, seed)
+            row = play(collective, ratio, fabric, cables, size, seed)
         except CommsimError as error:
             print(f"{' '.join(map(str, case))}: {error}", file=sys.stderr)
             continue

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.units import counted
 from commsim.report.answer import Answer, Part, Remarks, Table, remarks
 
 from .flags import Verb, WithJson, flag, switched
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
     from commsim.report.simulated_run import SimulatedRun
 
 MAX_LISTED, MAX_MESSAGES = 20, 100_000
+# Relative difference of times up to which they are called equal.
+EQUAL = 1e-6
 TASK = ("collective", "operation", "n_ranks", "size_B")
+# Flag that the configuration of a run has, which can be simulated again.
+RUN = "collective"
 
 
 class Config(WithJson):
@@ -63,18 +69,20 @@ def run(config: Config) -> Answer:
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
-    if not config.no_detail and config_a and config_b:
+    if not config.no_detail and RUN in config_a and RUN in config_b:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
         (run_a, why_a), (run_b, why_b) = (
-            _largest(*one) for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
+            _largest(*one, _most_changed(found, sizes))
+            for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
         parts += remarks([*why_a, *why_b])
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
             parts.append(_sides(path, "cause", f"critical path, us: {what}"))
-            parts.append(_sides(links, "link", "busy time of the links that differ most, us"))
+            if apart := [one for one in links if one["a_s"] != one["b_s"]]:
+                parts.append(_sides(apart, "link", "busy time of the links that differ most, us"))
             if config.timeline is not None:
                 parts.append(Remarks([_write_timeline(run_a, run_b, config.timeline)]))
                 written = True
@@ -132,7 +140,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
-    table = Table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
+    table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} of the same configuration", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
         said.append(f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all")
@@ -141,7 +149,29 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [*remarks(files), table, *remarks(said)]
+    return [*remarks(files), table, *remarks([*_changed(found), *said])]
+
+
+def _changed(found: Difference) -> list[str]:
+    """Say which collectives are faster, slower or as fast in B, over all their sizes; nothing for a single one."""
+    ratios: dict[str, list[float]] = {}
+    for one in found.pairs:
+        if one.get("collective") and one["time_ratio"]:
+            ratios.setdefault(str(one["collective"]), []).append(one["time_ratio"])
+    if len(ratios) < 2:
+        return []
+    kinds: dict[str, list[str]] = {"faster in B": [], "slower in B": [], "equal": [], "faster or slower by size": []}
+    for name, of in ratios.items():
+        low, high = min(of), max(of)
+        times = f"{low:.4g}" if f"{low:.4g}" == f"{high:.4g}" else f"{low:.4g} to {high:.4g}"
+        if max(1 - low, high - 1) < EQUAL:
+            kinds["equal"].append(name)
+        elif high < 1 + EQUAL:
+            kinds["faster in B"].append(f"{name} (B/A {times})")
+        else:
+            kind = "slower in B" if low > 1 - EQUAL else "faster or slower by size"
+            kinds[kind].append(f"{name} (B/A {times})")
+    return [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
 
 
 def _sides(rows: Sequence[Mapping[str, Any]], name: str, title: str) -> Table:
@@ -157,8 +187,20 @@ def _word(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -> tuple[SimulatedRun | None, list[str]]:
-    """Simulate the first collective of a result again at its largest size, or say why that cannot be."""
+def _most_changed(found: Difference, sizes: set[Any]) -> str:
+    """Return the collective whose time at the largest common size differs most between both."""
+    largest = max((size for size in sizes if size is not None), default=0)
+    ratios = {
+        str(one["collective"]): abs(math.log(one["time_ratio"]))
+        for one in reversed(found.pairs) if one.get("size_B") == largest and one["time_ratio"]
+    }  # fmt: skip
+    return max(reversed(ratios), key=lambda name: ratios[name], default="")
+
+
+def _largest(
+    config: Mapping[str, Any], rows: list[dict[str, Any]], path: str, wanted: str
+) -> tuple[SimulatedRun | None, list[str]]:
+    """Simulate a collective of a result again at its largest size, the wanted one or the first; or say why not."""
     from .run.config import config_of
     from .run.replay import replay
 
@@ -167,7 +209,7 @@ def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -
     except CommsimError as error:
         runs, left_out = [], {path: str(error)}
     if runs:
-        return runs[0], []
+        return next((run for run in runs if run.result.collective == wanted), runs[0]), []
     return None, [f"{path}: {spec}: no details: {why}" for spec, why in left_out.items()]
 
 

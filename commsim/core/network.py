@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,9 @@ class Network(Value):
     curves : Curves, optional
         What messages between ranks were measured to cost, in place of overhead, bytes over bandwidth, latency and
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
+    family : str
+        Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
+        slower. Two networks that differ in nothing else are equal.
 
     Raises
     ------
@@ -107,6 +111,7 @@ class Network(Value):
     coordinates: NDArray[np.int32] = None  # type: ignore[assignment]
     hardware: str = ""
     curves: Curves | None = None
+    family: str = dataclasses.field(default="", compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -132,6 +137,7 @@ class Network(Value):
             coordinates: ArrayLike | None = ...,
             hardware: str = ...,
             curves: Curves | None = ...,
+            family: str = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -22,6 +22,8 @@ MIN_WORDS = 20
 # Longest value of a hidden column that is told beside its name.
 MAX_TOLD = 60
 GAP = "  "
+# Place at which a word that no line holds may be broken: white space for ``textwrap``, which no text that is shown has.
+BREAK = "\x0b"
 
 
 def print_table(
@@ -77,16 +79,13 @@ def print_table(
 
 
 def print_comment(text: str) -> None:
-    """Print a line that begins with ``#``; a terminal's next lines begin with it too, and no word is cut."""
+    """Print a line that begins with ``#``; a terminal's next lines begin with it too, and no number is cut."""
     text = printable(text)
     if not sys.stdout.isatty():
         print(f"# {text}", flush=True)
         return
     room = max(MIN_WORDS, shutil.get_terminal_size().columns - 2)
-    lines = textwrap.wrap(
-        text, room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False, drop_whitespace=True
-    )
-    for line in lines or [""]:
+    for line in _wrapped(text, room, "  ") or [""]:
         print(f"# {line}")
 
 
@@ -102,8 +101,18 @@ def print_line(text: str, is_broken: bool = True) -> None:
         return
     indent = "#   " if text.startswith("# ") else " " * (len(text) - len(words) + (begin or 2))
     room = shutil.get_terminal_size().columns
-    wrapped = textwrap.wrap(text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    print("\n".join(wrapped) if len(text) > room else text)
+    print("\n".join(_wrapped(text, room, indent)) if len(text) > room else text)
+
+
+def _wrapped(text: str, room: int, indent: str = "") -> list[str]:
+    """Break a text into lines at spaces; a word that no line holds, such as a long topology, after its commas too."""
+    longest = max(MIN_WORDS, room - len(indent))
+    may_break = re.sub(rf"\S{{{longest + 1},}}", lambda word: word[0].replace(",", f",{BREAK}"), text)
+    lines = textwrap.wrap(
+        may_break, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        replace_whitespace=False,
+    )  # fmt: skip
+    return [line.replace(BREAK, "") for line in lines]
 
 
 def _fitting(columns: list[str], rows: list[list[str]], least: Sequence[str], width: int) -> list[int]:

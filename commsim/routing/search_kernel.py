@@ -97,6 +97,37 @@ def distance_from(source: int, target: int, graph: Graph, rule: int, search: Sea
 
 
 @kernel
+def nodes_found(flows: NDArray[np.int64], graph: Graph, n_nodes: int, rule: int) -> int:
+    """Count the nodes that the searches of some flows find, until they know how far their sources are.
+
+    Parameters
+    ----------
+    flows : int64[n, 4]
+        As of :func:`commsim.routing.routing_kernel.walk_routes`.
+    graph : Graph
+        The network.
+    n_nodes : int
+        Nodes of the network.
+    rule : int
+        Links that may be taken.
+    """
+    largest = 1
+    for metric in graph[4]:
+        largest = max(largest, metric)
+    search = new_search(n_nodes, graph[3].shape[0], largest)
+    found, searched = 0, -1
+    for i in range(flows.shape[0]):
+        source, target, shared = flows[i, 0], flows[i, 1], flows[i, 3]
+        if source != target:
+            if shared != searched:
+                found += search[0][N_ENTRIES]
+                start_search(source, target, graph, rule, search)
+                searched = shared
+            distance_from(source, target, graph, rule, search)
+    return int(found + search[0][N_ENTRIES])
+
+
+@kernel
 def nearest_over_links(
     node: int, source: int, target: int, graph: Graph, rule: int, distance: NDArray[np.int32]
 ) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,16 @@ from .dmodk import destination_order
 from .forest_routes import LEAST, walk_known
 from .link_rows import forwarding_rows, links_in_rows, shared_searches
 
+if TYPE_CHECKING:
+    from .search_kernel import Graph
+
 # What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
 NO_SHARES = np.empty(0)
 # Seconds in which a search looks at a link, one way: 2e-8 to 4e-8 were measured. Seconds that are worth an estimate.
 PER_LOOK, WORTH_SAYING = 2.5e-8, 1.0
+# Searches that tell how far the others go.
+SAMPLE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +149,24 @@ def _search(
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
     searches = 2 * len(np.unique(shared)) * network.n_links
     if PER_LOOK * searches >= WORTH_SAYING:
-        expect(PER_LOOK * searches, f"finding the paths between {len(src)} pairs of nodes", "fewer ranks")
+        seconds = PER_LOOK * searches * _part_searched(network, pairs, tables, rule)
+        if seconds >= WORTH_SAYING:
+            expect(seconds, f"finding the paths between {len(src)} pairs of nodes", "fewer ranks")
     with expected_work(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
         first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
     if lost >= 0:
         return Routes(first, link, share, latency), int(by_search[lost])
     return _in_given_order(first, link, share, latency, by_search), -1
+
+
+def _part_searched(network: Network, pairs: NDArray[np.int64], tables: Graph, rule: int) -> float:
+    """Return the part of the network that a search goes through, from a few of them: one ends at its source."""
+    from .search_kernel import nodes_found
+
+    every = np.unique(pairs[:, 3])
+    few = every[np.linspace(0, len(every) - 1, min(SAMPLE, len(every))).astype(np.int64)]
+    found = nodes_found(pairs[np.isin(pairs[:, 3], few)], tables, network.n_nodes, rule)
+    return min(1.0, found / len(few) / max(1, np.count_nonzero(network.forwards)))
 
 
 def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # Fields of Scenario and Wish that every kind honours.
 COMMON = frozenset(
-    {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower", "engine",
-     "iterations", "framing", "transport"}
+    {"network", "placement", "routing", "seed", "assume_programmable", "wish", "remarks", "slower", "whole", "failed",
+     "engine", "iterations", "framing", "transport"}
 )  # fmt: skip
 __all__ = ["COMMON", "CollectivePlan", "Kind", "Outcome", "WorkPlan"]
 

@@ -27,7 +27,7 @@ from commsim.scenario.contenders import (
     with_assumed_overhead,
 )
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.result_remarks import of_slower_links
+from commsim.scenario.plans.unused_faults import of_unused_faults
 from commsim.scenario.solve import Solution, solve, without_effect
 
 from .collective_names import require_operation, spelled_out
@@ -180,7 +180,7 @@ def rank(
     )
     said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
-    missed = [f"{line}; commsim bound tells what faults cost" for line in of_slower_links(scenario, of_plans)]
+    missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
     remarks = (*sentences(found), *missed, *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 

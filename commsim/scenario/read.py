@@ -28,6 +28,8 @@ from commsim.software.presets import software as software_named
 if TYPE_CHECKING:
     from commsim.scenario.together.job_entries import Composition
 
+# Options that set what messages cost.
+COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
 JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
 __all__ = ["JOBS_ONLY", "changed_network", "scenario_of", "with_costs"]
 
@@ -149,11 +151,8 @@ def scenario_of(
     traffic, whole = options.get("traffic"), loaded(network)
     placement, n_ranks = options.get("placement"), options.get("n_ranks")
     placement, n_ranks = placement_of(placement, whole, n_ranks)
-    where, notes = changed_network(
-        whole, fail=fail, scale=scale, seed=seed or 0, overhead=options.get("overhead"),
-        recv_overhead=options.get("recv_overhead"), reduce_rate=options.get("reduce_rate"),
-        software=options.get("software"),
-    )  # fmt: skip
+    costs: dict[str, Any] = {name: options.get(name) for name in COSTS}
+    where, notes = changed_network(whole, fail=fail, scale=scale, seed=seed or 0, **costs)
     wish, about_packets = _wish_of(options, where)
     each = _ranks_of_each(groups) if callable(collective) else 0
     spec = "" if collective is None else collective_of(collective, each or n_ranks or len(whole.endpoints))
@@ -174,7 +173,15 @@ def scenario_of(
         where, spec, n_ranks, placement, routing, seed or 0, compressor, groups, jobs, traffic,
         options.get("assume_programmable", True), wish, tuple(notes),
         _slower_links(whole, fail, scale, seed or 0) if scale else (),
+        changed_network(whole, **costs)[0] if fail else None, _failed_links(whole, fail, seed or 0) if fail else (),
     )  # fmt: skip
+
+
+def _failed_links(whole: Network, fail: Sequence[str], seed: int) -> tuple[int, ...]:
+    """Return the links that failures take away."""
+    numbered = dataclasses.replace(whole, buffer=np.arange(1.0, whole.n_links + 1))  # what tells parallel cables apart
+    left = with_faults(numbered, fail, (), seed)[0].buffer.astype(np.int64) - 1
+    return tuple(np.setdiff1d(np.arange(whole.n_links), left).tolist())
 
 
 def _slower_links(whole: Network, fail: Sequence[str], scale: Sequence[str], seed: int) -> tuple[int, ...]:

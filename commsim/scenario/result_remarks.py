@@ -16,7 +16,6 @@ from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
-    from commsim.scenario.scenario import Scenario
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -53,39 +52,25 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
             continue
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
-            return [f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change"]
+            return [
+                f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the "
+                "routing spray gives the time without collisions"
+            ]
     return []
 
 
-def of_slower_links(scenario: Scenario, results: Mapping[str, Sequence[Result]]) -> list[str]:
-    """Name the collectives that send nothing over a link whose rate a fault lowers; the fault costs them nothing.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Network with its faults.
-    results : mapping of str to sequence of Result
-        Predictions, by name of the collective.
-    """
-    slower = list(scenario.slower)
-    if not slower:
-        return []
-    missed = [
-        name for name, some in results.items()
-        if all(one.link_bytes.size > slower[-1] and not one.link_bytes[slower].any() for one in some)
-    ]  # fmt: skip
-    draw = " by this --seed" if is_hashed(scenario.routing or scenario.network.routing) else ""
-    return [f"no message crosses a slower link{draw}: {', '.join(missed)}"] if missed else []
-
-
 def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:
-    """Describe when switches know of a flap, and that no message met one."""
-    flapped = [result.counters for result in results if "flap_lost_s" in result.counters]
-    late = flaps.detection
-    if not flapped or not late:
+    """Describe when switches know of a flap, and that no message met one, or none ever crosses what flaps."""
+    flapped = [result for result in results if "flap_lost_s" in result.counters]
+    if not flapped:
         return []
-    told = f"switches route around a cable {format_time(late)} after it goes down (--detection)"
-    is_met = any(one.get("stalled") or one.get("drops_loss") for one in flapped)
+    links = [link for flap in flaps.flaps for link in flap.links]
+    is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
+    if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
+        return ["no message crosses a cable that flaps"]
+    told = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
+    if not flaps.detection:
+        return []
     return [told if is_met else f"no message met a cable that was down; {told}"]
 
 
@@ -96,7 +81,10 @@ def _alone(results: Sequence[Result]) -> list[str]:
 
 def _intervals(results: Sequence[Result]) -> list[str]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
-    told = "low to high: the prediction times the errors of 80 % of the public tables of such machines, none fitted on"
+    told = (
+        "low to high: the prediction times the errors of 80 % of the public tables of one machine, or of several, of "
+        "any operation and GPU, none fitted on"
+    )
     return [told] if of_tables else []
 
 

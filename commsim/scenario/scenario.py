@@ -152,6 +152,10 @@ class Scenario:
         What was drawn, chosen or assumed when the scenario was made.
     slower : tuple of int
         Links whose rate a fault lowers.
+    whole : Network, optional
+        Network without its failures, where there are some.
+    failed : tuple of int
+        Links of that network that failed.
     """
 
     network: Network
@@ -168,6 +172,8 @@ class Scenario:
     wish: Wish = field(default_factory=Wish)
     remarks: tuple[str, ...] = ()
     slower: tuple[int, ...] = ()
+    whole: Network | None = None
+    failed: tuple[int, ...] = ()
 
     @property
     def placing(self) -> dict[str, Any]:

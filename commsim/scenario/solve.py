@@ -18,7 +18,8 @@ from commsim.scenario.plans.compressed import COMPRESSED
 from commsim.scenario.plans.groups import GROUPS
 from commsim.scenario.plans.host_traffic import TRAFFIC
 from commsim.scenario.plans.several_jobs import JOBS
-from commsim.scenario.result_remarks import of_detection, of_slower_links
+from commsim.scenario.plans.unused_faults import of_unused_faults
+from commsim.scenario.result_remarks import of_detection
 from commsim.scenario.scenario import Scenario
 
 # Kinds of work: the first one that a scenario asks for is planned.
@@ -147,7 +148,10 @@ def solve(
         said += outcomes[-1].said
     results = tuple(result for outcome in outcomes for result in outcome.results)
     derived = dict.fromkeys((*scenario.remarks, *without_effect(scenario), *said, *plan.notes))
-    remarks = dict.fromkeys(of_slower_links(scenario, {scenario.name: results}) if scenario.slower else ())
+    remarks = dict.fromkeys(
+        of_unused_faults(scenario, {scenario.name: plan}, {scenario.name: results})
+        if scenario.slower or scenario.failed else ()
+    )  # fmt: skip
     remarks |= dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
     if scenario.wish.flaps is not None:
         remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, results))

@@ -71,7 +71,7 @@ def step_row(
     built = network_of(network_for(gpu(own["gpu"]), own["ranks"])) if network is None else network
     setting, _ = setting_of(
         own["model"], own["gpu"], own.get("ranks", len(built.endpoints)), overlap=hidden_kinds(own.get("expose")),
-        **({"micro_batch": 1, "sequence": 8192} | given),
+        **({"micro_batch": 1} | given),
     )  # fmt: skip
     strategy, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
     traffic = traffic_on(built, setting.layout.n_ranks, strategy, seed, engine, damaged=damaged)

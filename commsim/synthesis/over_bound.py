@@ -16,8 +16,8 @@ from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
 from commsim.scenario.contenders import legal_sizes, prepare_all, require_blocks, without_overhead
 from commsim.scenario.inputs import placement_of_ranks
+from commsim.scenario.plans.unused_faults import of_unused_faults
 from commsim.scenario.ranking import contenders
-from commsim.scenario.result_remarks import of_slower_links
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import solve
 
@@ -163,13 +163,13 @@ def over_bound(
     sizes, about_sizes = legal_sizes(operation, sizes)
     # For schedules that put the same kinds of nodes to use on the same data there is one bound.
     known: dict[Any, LowerBound] = {}
-    found: dict[str, tuple[LowerBound, Sequence[Result]]] = {}
+    found: dict[str, tuple[LowerBound, Plan, Sequence[Result]]] = {}
 
     def predict(spec: str, plan: Plan) -> None:
         ranks = plan.placement.nodes[: plan.schedule.n_ranks]
         key = (uses_more_than_ranks(plan), plan.schedule.layout, plan.schedule.root, ranks.tobytes(), plan.data is None)
         bound = known.get(key) or bound_for(plan)
-        found[spec] = bound, _results(scenario, spec, plan, sizes)
+        found[spec] = bound, plan, _results(scenario, spec, plan, sizes)
         known[key] = bound
         plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
@@ -177,13 +177,14 @@ def over_bound(
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
         Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
-        for spec, (bound, results) in found.items()
+        for spec, (bound, _, results) in found.items()
         for size, result in zip(sizes, results, strict=True)
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
     bounds = _with_both_kinds(next(iter(plans.values())), list(known.values()))
-    of_plans = {spec: results for spec, (_, results) in found.items()}
-    remarks = [*of_slower_links(scenario, of_plans), *without_overhead(scenario.network, sizes)]
+    of_plans = {spec: results for spec, (_, _, results) in found.items()}
+    unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans)
+    remarks = [*unused, *without_overhead(scenario.network, sizes)]
     return OverBound(
         tuple(bounds),
         tuple(ratios),
@@ -214,7 +215,8 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[s
 
 
 def _results(scenario: Scenario, spec: str, plan: Plan, sizes: Sequence[int]) -> Sequence[Result]:
-    return solve(dataclasses.replace(scenario, collective=spec, remarks=()), sizes, plan=plan).results
+    asked = dataclasses.replace(scenario, collective=spec, remarks=(), slower=(), whole=None, failed=())
+    return solve(asked, sizes, plan=plan).results
 
 
 def _times_on(

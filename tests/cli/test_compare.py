@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,12 @@ def test_of_a_file_with_several_algorithms_one_is_chosen(commsim, predicted, tmp
     assert [row["error"] for row in tree["results"]] == [0.0, 0.0, 0.0]
     assert commsim("compare", predicted, both).code == 0
     assert "# measured times of all_reduce are medians over several algorithms: double_tree" in commsim.out
+
+
+def test_an_algorithm_without_a_name_is_said_to_have_none(commsim):
+    inputs = Path(__file__).parents[1] / "answers" / "inputs"
+    assert commsim("compare", inputs / "osu_p2p.txt", "--topology", "star:n_hosts=2").code == 0
+    assert "# measured times of send_recv are medians over several algorithms: unnamed, stream" in commsim.out
 
 
 def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):

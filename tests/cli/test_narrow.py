@@ -1,4 +1,4 @@
-"""Sixty command lines on a terminal of 80 columns: what answers is shown, no number is cut, no table in pieces."""
+"""Seventy command lines on a terminal of 80 columns: what answers is shown, no number is cut, no table in pieces."""
 
 import contextlib
 import io
@@ -15,8 +15,8 @@ HERE = Path(__file__).parent
 INPUTS = HERE.parent / "answers"
 WIDTH = 80
 LINES = [line for line in (HERE / "narrow_lines.txt").read_text().splitlines() if not line.startswith("#")]
-# A word that is too long for a line by itself, such as the name of a network, is not cut.
-WORDS = re.compile(r"\S+")
+# A word that is too long for a line by itself is not cut; in titles and remarks the name of a network is, after commas.
+WORDS, PIECES = re.compile(r"\S+"), re.compile(r"[^\s,]+,?")
 
 
 class Terminal(io.StringIO):
@@ -25,16 +25,21 @@ class Terminal(io.StringIO):
 
 
 def shown(command, monkeypatch, tmp_path):
-    """Return the lines that a command prints on a terminal, the tables among them, and tables that are in pieces."""
-    tables, pieces = [], []
+    """Return the lines that a command prints on a terminal, tables and titles among them, and tables in pieces."""
+    tables, titles, pieces = [], [], []
 
-    print_columns = terminal._print_columns
+    print_columns, print_comment = terminal._print_columns, terminal.print_comment
+
+    def told(text):
+        titles.append(text)
+        print_comment(text)
 
     def kept(columns, rows, kept, width):
         tables.append(([columns[i] for i in kept], [[row[i] for i in kept] for row in rows]))
         print_columns(columns, rows, kept, width)
 
     monkeypatch.setattr(terminal, "_print_columns", kept)
+    monkeypatch.setattr(terminal, "print_comment", told)
     monkeypatch.setattr(terminal, "_print_lists", lambda columns, rows: pieces.append(columns))  # noqa: ARG005
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
@@ -44,11 +49,11 @@ def shown(command, monkeypatch, tmp_path):
     out = Terminal()
     with contextlib.redirect_stdout(out):
         assert main(shlex.split(command)) == 0
-    return out.getvalue().splitlines(), tables, pieces
+    return out.getvalue().splitlines(), tables, titles, pieces
 
 
 def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
-    lines, _, _ = shown("place score --capacity 50Gbps inputs/jobs.json --check", monkeypatch, tmp_path)
+    lines, *_ = shown("place score --capacity 50Gbps inputs/jobs.json --check", monkeypatch, tmp_path)
     assert any(line.split()[:1] == ["score"] for line in lines)
 
 
@@ -57,11 +62,15 @@ def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_at_80_columns(line, monkeypatch, tmp_path):
     command, _, wanted = line.partition(" |")
-    lines, tables, pieces = shown(command, monkeypatch, tmp_path)
+    lines, tables, titles, pieces = shown(command, monkeypatch, tmp_path)
     heads = {name for columns, _ in tables for name in columns}
     assert set(wanted.split()) <= heads, "a column that answers the question is hidden"
     wide = [text for text in lines if len(text) > WIDTH and max(map(len, WORDS.findall(text))) < WIDTH // 2]
+    wide += [text for text in lines if text.startswith("# ") and len(text) > WIDTH]
     assert not wide, "a line is cut by the terminal"
+    for title in titles:
+        cut = [piece for piece in PIECES.findall(title) if not any(piece in text for text in lines)]
+        assert not cut, "a number of a title is cut"
     words = set(WORDS.findall("\n".join(lines)))
     numbers = {cell for _, rows in tables for row in rows for cell in row if re.fullmatch(r"[-+.\d]+x?", cell)}
     assert numbers <= words, "a number is cut"

@@ -306,34 +306,6 @@ def test_a_page_and_a_plot_of_a_sweep_say_what_run_says(commsim, tmp_path):
     assert said[0].removeprefix("point 0: ") in (tmp_path / "e.html").read_text()
 
 
-def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
-    line = ("run", "ring_all_reduce", "--topology")
-    for name, spec, end in (("a", "star:n_hosts=4", "4M"), ("b", "star:n_hosts=4,bandwidth=200Gbps", "2M")):
-        assert commsim(*line, spec, "-b", "1M", "-e", end, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
-    assert [one["size_B"] for one in answer["results"]] == [2**20, 2**21]
-    assert [one["size_B"] for one in answer["only_a"]] == [2**22]
-    assert answer["differs"]["topology"] == {"a": "star:n_hosts=4", "b": "star:n_hosts=4,bandwidth=200Gbps"}
-    bandwidth = next(one for one in answer["critical_path"] if one["cause"] == "bandwidth")
-    assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
-    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
-    assert "only in A: collective=ring_all_reduce" in printed
-
-
-def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path):
-    """Without any overhead `diff` named store and forward so."""
-    for name, more in (("a", ()), ("b", ("--engine", "packet"))):
-        line = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M", *more)
-        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
-    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
-    path = {one["cause"]: (one["a_s"], one["b_s"]) for one in answer["critical_path"]}
-    assert path["overhead"] == pytest.approx((0.0, 0.0), abs=1e-15)
-    assert path["store and forward, queues"][0] is None
-    assert path["store and forward, queues"][1] > 1e-6
-    times = [answer["results"][0][side]["time_s"] for side in ("a", "b")]
-    assert [sum(row[side] or 0.0 for row in path.values()) for side in (0, 1)] == pytest.approx(times)
-
-
 def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(commsim, tmp_path):
     path, saved = tmp_path / "page.html", tmp_path / "r.json"
     star = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
@@ -362,39 +334,6 @@ def test_ranks_of_timelines_are_those_of_the_run(commsim, tmp_path, ranks, said)
     assert said in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", ranks, "-o", tmp_path / "p.html")
     nothing = ("--no-detail", "-o", tmp_path / "p.html")
     assert "needs runs in detail" in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", "1", *nothing)
-
-
-def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
-    a, b, path = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "both.json"
-    commsim(*RUN, "--json", a)
-    commsim(*(word.replace("100Gbps", "50Gbps") for word in RUN), "--json", b)
-    assert commsim("diff", a, b, "--timeline", path).code == 0, commsim.err
-    assert "24 of 24 messages of A, 24 of 24 of B" in commsim.out
-    events = json.loads(path.read_text())["traceEvents"]
-    process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    for side, source in (("A: ", a), ("B: ", b)):
-        assert {f"{side}rank {i} on h{i}" for i in range(4)} <= set(process.values())
-        slices = [e for e in events if e["ph"] == "X" and process[e["pid"]].startswith(side)]
-        sends = {e["args"]["transfer"]: e for e in slices if e["cat"].startswith("send")}
-        assert len(sends) == 24
-        time = max(row["time_s"] for row in json.loads(source.read_text())["results"])
-        assert max(e["ts"] + e["dur"] for e in slices) == pytest.approx(time * 1e6)
-    begins, ends = ([e["id"] for e in events if e["ph"] == kind] for kind in "sf")
-    assert sorted(begins) == sorted(ends) == list(range(48))  # no arrow leads from one run to the other
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("B.json", "--timeline", "t.pftrace"), "--timeline writes .json or .json.gz"),
-        (("B.json", "--timeline", "t.json", "--no-detail"), "--timeline needs a run in detail of both results"),
-    ],
-)
-def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said):
-    commsim(*RUN, "--json", tmp_path / "A.json")
-    (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
-    paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
-    assert said in commsim.refuses("diff", tmp_path / "A.json", *paths)
 
 
 def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):

@@ -148,3 +148,24 @@ def test_a_comment_that_is_wrapped_goes_on_as_a_comment(monkeypatch):
     lines = terminal.sys.stdout.getvalue().splitlines()
     assert len(lines) > 2
     assert all(line.startswith("#") for line in lines)
+
+
+def test_a_title_with_a_topology_that_no_line_holds_is_broken_after_commas(shown):
+    spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=12500000000.0,latency=1.0000001e-06"
+    title = f"ring_all_reduce on {spec}, 8 ranks, engine flow"
+    lines = [line for line in shown(80, COLUMNS, ROWS, title=title) if line.startswith("#")]
+    assert max(map(len, lines)) <= 80
+    assert "".join(line.removeprefix("#").strip() for line in lines).replace(" ", "") == title.replace(" ", "")
+    assert all(number in " ".join(lines) for number in ("12500000000.0", "1.0000001e-06"))
+    short = "ring_all_reduce on star:n_hosts=4,latency=1us, 8 ranks"
+    assert shown(80, COLUMNS, ROWS, title=short)[0] == f"# {short}"
+
+
+def test_a_sentence_with_a_word_that_no_line_holds_is_broken_after_commas(monkeypatch):
+    spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=12500000000.0,latency=1.0000001e-06"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    terminal.print_line(f"  8 ranks on {spec}")
+    lines = terminal.sys.stdout.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(number in " ".join(lines) for number in ("12500000000.0", "1.0000001e-06"))

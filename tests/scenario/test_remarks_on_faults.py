@@ -54,6 +54,55 @@ def test_what_meets_no_slower_link_is_named():
     assert line.endswith("by this --seed: ring_all_reduce; commsim bound tells what faults cost")
 
 
+CABLE = "link:leaf2:spine0"
+UNUSED = {"crosses a slower link": {"scale": [f"{CABLE}=0.25"]}, "would cross a link that failed": {"fail": [CABLE]},
+          "crosses a cable that flaps": {"flap": [f"{CABLE}@1us+1ms"]}}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNUSED)
+@pytest.mark.parametrize(
+    ("collective", "network", "given"),
+    [("ring_all_reduce", LEAF, {"engine": "flow"}), ("ring_all_reduce", LEAF, {"engine": "packet"}),
+     ("ring_all_reduce", LEAF, {"engine": "packet", "packets": {"preset": "uec"}}),
+     ("ring_all_reduce", LEAF, {"engine": "alpha-beta"}), ("ring_all_reduce", LEAF, {"engine": "closed-form"}),
+     ("switchml", LEAF, {"engine": "flow"}), ("switchml", LEAF, {"engine": "packet"}),
+     ("ring_all_reduce", LEAF, {"groups": [[0, 1], [2, 3]]}),
+     ("ring_all_gather", LEAF, {"compressor": "top_k:density=0.01"}),
+     (None, "dgx-h100@leaf_spine:n_leaves=4,n_spines=8,hosts_per_leaf=8,bandwidth=400Gbps", {"n_ranks": 8}),
+     (None, "dgx-h100@leaf_spine:n_leaves=4,n_spines=8,hosts_per_leaf=8,bandwidth=400Gbps",
+      {"n_ranks": 16, "engine": "closed-form"})],
+)  # fmt: skip
+def test_every_engine_says_that_no_message_crosses_what_a_fault_touches(collective, network, given, what):
+    ranks = {} if "groups" in given else {"n_ranks": 4}
+    if what.endswith("flaps") and (given.get("engine") in ("alpha-beta", "closed-form") or "compressor" in given
+                                   or (collective, given.get("engine")) == ("switchml", "packet")):  # fmt: skip
+        pytest.skip("flaps are refused")
+    said = cs.solve(cs.scenario_of(collective, network, **{**ranks, **given, **UNUSED[what]}), ["1MB"]).remarks
+    assert [line for line in said if line.startswith(f"no message {what}")]
+    assert len([line for line in said if line.startswith("no message")]) == 1
+    if network == LEAF:
+        crossing = {"placement": "spread", "n_ranks": 16} if "groups" not in given else {"groups": [[0, 15], [1, 14]]}
+        used = UNUSED[what]
+        used = {key: [text.replace("leaf2:spine0", "leaf*:spine*") for text in used[key]] for key in used}
+        if what.startswith("crosses a slower"):
+            said = cs.solve(cs.scenario_of(collective, network, **{**given, **crossing, **used}), ["1MB"]).remarks
+            assert not [line for line in said if line.startswith("no message")]
+
+
+def test_a_failure_that_messages_would_meet_is_not_called_unused():
+    """All cables of a leaf but one: whatever the hash, messages would have crossed one of them."""
+    failed = {"fail": [f"link:leaf0:spine{i}" for i in (0, 1, 2)], "placement": "spread"}
+    for collective, more in (("direct_all_to_all", {}), ("switchml", {}), ("direct_all_to_all", {"engine": "packet"})):
+        solution = cs.solve(cs.scenario_of(collective, LEAF, **failed, **more), ["64KiB"])
+        assert not any("no message" in line for line in solution.remarks)
+    ranked = cs.rank("all_to_all", LEAF, ["64KiB"], **failed)
+    assert not any("no message" in line for line in ranked.remarks)
+    near = cs.rank("all_to_all", LEAF, ["64KiB"], n_ranks=4, fail=[CABLE])
+    (line,) = [line for line in near.remarks if "no message" in line]
+    assert line.startswith("no message would cross a link that failed by this --seed: ")
+    assert set(near.plans) <= set(line.partition(": ")[2].partition(";")[0].split(", "))
+
+
 def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
     spread = {"placement": "spread", "flap": ["link:leaf0:spine0@100us+1ms"]}
     missed = cs.solve(cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **spread), ["4MB"]).remarks
@@ -70,7 +119,10 @@ def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
 def test_a_hash_that_decides_the_busiest_link_is_named():
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
     solution = cs.solve(cs.scenario_of("direct_all_to_all", two), ["1MB"])
-    assert any("hash of ECMP" in line for line in solution.remarks)
+    (line,) = [line for line in solution.remarks if "hash of ECMP" in line]
+    assert line.endswith("the routing spray gives the time without collisions")
+    even = cs.predict("direct_all_to_all", two, "1MB", routing="spray")
+    assert even.time < solution.results[0].time
     star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
     assert not any("hash of ECMP" in line for line in star.remarks)
 

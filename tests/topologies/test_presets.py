@@ -94,6 +94,14 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
     [
         ("dgx-h100:rates=best", "preset dgx-h100: rates must be effective or spec, got 'best'"),
         ("dgx-h100:n_gpu=4", r"nvswitch_host has no parameter 'n_gpu'; did you mean n_gpus\?"),
+        (
+            "pcie_host:n_nics=2@star:n_gpus=4,machines=6",
+            "n_gpus is a parameter of the machine: write pcie_host:n_nics=2,n_gpus=4@star",
+        ),
+        (
+            "dgx-h100@star:n_gpus=4,n_nics=2,machines=6",
+            "n_gpus, n_nics are parameters of the machine: write dgx-h100:n_gpus=4,n_nics=2@star",
+        ),
         ("dgx-h100@", "expected name:key=value"),
         ("@star:n_hosts=8", "expected name:key=value"),
         ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: .*dgx-h100, .*pcie_host, or a file"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
-from commsim.core.units import microseconds
+from commsim.core.units import format_time, microseconds
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 from commsim.scenario.read import JOBS_ONLY
@@ -147,7 +147,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
-    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions)]))
+    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions), *_free(solutions)]))
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -162,6 +162,22 @@ def _unlike(solutions: Sequence[Solution]) -> list[str]:
     return [
         f"compared with different numbers of ranks, {', '.join(map(str, dict.fromkeys(n_ranks)))}: --ranks "
         f"{min(n_ranks)} gives all the same"
+    ]
+
+
+def _free(solutions: Sequence[Solution]) -> list[str]:
+    """Describe that collectives of one operation are compared without an overhead, which a ranking of them assumes."""
+    from commsim.scenario.contenders import ASSUMED_OVERHEAD, with_assumed_overhead
+
+    network, operations = solutions[0].scenario.network, {one.results[0].operation for one in solutions}
+    if len(solutions) < 2 or len(operations) > 1 or any(one.plan.has_own_costs for one in solutions):
+        return []
+    if with_assumed_overhead(network) is network:
+        return []
+    usual = format_time(ASSUMED_OVERHEAD)
+    return [
+        f"compared without an overhead per message, and --operation {operations.pop()} ranks with {usual}: --overhead "
+        f"{usual.replace(' ', '')} gives both the same"
     ]
 
 

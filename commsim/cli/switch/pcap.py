@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_SLOTS = 10  # rows of the printed table; the JSON has all
 COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
            "wrong", "chunks resent", "time(ms)", "M elem/s")  # fmt: skip
-LEAST = ("dup. results", "M elem/s", "protocol", "delivered", "switch")
+LEAST = ("dup. results", "M elem/s", "protocol", "delivered", "chunks resent", "switch")
 LOST = (
     "chunks resent: a contribution to them came again; each message of these (RDMA: of several chunks) lost a packet "
     "at least, which leaves none here, unless a timeout was too short"

@@ -15,7 +15,7 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
-from .simulated_rows import about_slots, cells, row, table_of, why_above, why_slow
+from .simulated_rows import about_pools, about_slots, cells, row, table_of, why_above, why_slow
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -93,7 +93,7 @@ def run(config: Config) -> Answer:
         raise InputError(f"--seed must be 0 or more, got {config.seed}")
     if (config.pcap or config.sample_every) and len(points) > 1:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
-    results, rows, series = [], [], None
+    results, rows, series, unfilled = [], [], None, set[int]()
     for point in progress(points, "simulating"):
         system, network, of_jobs, series = _simulate(config, point)
         for job, result in enumerate(of_jobs):
@@ -101,6 +101,7 @@ def run(config: Config) -> Answer:
             results.append(row(result, point) | {"network": network.name, "rto_s": rto})
             rows.append(cells(result, point, system.pool_size, job if config.jobs > 1 else None))
         slots = about_slots(system, config.jobs)
+        unfilled |= {pool for pool in (point["pool_size"],) if pool is not None and pool > system.window}
     if config.draw:
         from commsim.report.fabric.aggregation_picture import draw_aggregation
         from commsim.report.pictures.paint import write_picture
@@ -108,7 +109,14 @@ def run(config: Config) -> Answer:
         write_picture(draw_aggregation(results, series), config.draw)
     parts = [
         table_of(rows, results, config.size),
-        *remarks((*slots, *why_above(results), *why_slow(config.rto, results, system))),
+        *remarks(
+            (
+                *slots,
+                *about_pools(unfilled, system, config.jobs),
+                *why_above(results),
+                *why_slow(config.rto, results, system),
+            )
+        ),
     ]
     return Answer(parts, results, more={} if series is None else {"series": series})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.units import format_size, format_time
@@ -104,6 +104,18 @@ def about_slots(system: System, n_jobs: int) -> list[str]:
             "which it adds itself"
         )
     return said
+
+
+def about_pools(unfilled: Collection[int], system: System, n_jobs: int) -> list[str]:
+    """Say that pools of more slots than a worker's window are not the limit; several jobs may fill them together."""
+    if not unfilled or n_jobs > 1:
+        return []
+    least, most = min(unfilled), max(unfilled)
+    pools = f"{least}" if least == most else f"{least} to {most}"
+    return [
+        f"{system.name}: not limited by a pool of {pools} slots: a worker has at most {system.window} packets under "
+        "way (--window)"
+    ]
 
 
 def why_slow(rto: str | None, rows: list[dict[str, Any]], system: System) -> list[str]:

@@ -44,7 +44,9 @@ class StepConfig(OnNetwork):
     )
     micro_batch: int = flag(default=1, metavar="N", help="sequences of a micro-batch")
     global_batch: int = flag(required=True, metavar="N", help="sequences of a step")
-    sequence: int = flag(default=8192, metavar="N", help="tokens of a sequence")
+    sequence: int | None = flag(
+        metavar="N", help="tokens of a sequence (default: the model's own in its pre-training, else 8192)"
+    )
     precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: fp8 where the GPU has it, else bf16)")
     factor: float | None = flag(
         metavar="X", help="compute time divided by that of the roofline (default: the nearest calibration)"

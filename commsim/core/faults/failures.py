@@ -148,4 +148,4 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
 
 def _without(network: Network, remaining: NDArray[np.bool_], names: str) -> Network:
     columns: dict[str, Any] = {field: getattr(network, field)[remaining] for field in _PER_LINK}
-    return dataclasses.replace(network, name=f"{network.name} without {names}", **columns)
+    return dataclasses.replace(network, name=f"{network.name} without {names}", family="", **columns)

@@ -53,4 +53,5 @@ def scale_links(
     scaled = np.zeros(network.n_links, np.bool_)
     scaled[links] = scaled[partners(network)[links]] = True
     name = f"{network.name} with {np.count_nonzero(scaled)} links at {factor:g} of their rate"
-    return dataclasses.replace(network, name=name, bandwidth=np.where(scaled, factor, 1.0) * network.bandwidth)
+    rates = np.where(scaled, factor, 1.0) * network.bandwidth
+    return dataclasses.replace(network, name=name, bandwidth=rates, family="")

@@ -168,9 +168,10 @@ def unfilled(outcomes: Sequence[Outcome]) -> list[str]:
             why.append("jobs wait until enough GPUs are free at once" if waited else "the cluster still fills up")
         if used < _FILLED * early:
             why.append("then only the last jobs run, which is a smaller fraction of a longer trace")
+        above = " (above 1: its jobs take more GPU time than there is until the last one arrives)" if load > 1 else ""
         return [
-            f"gpus_used is {used:.0%} ({one.label}), the load of the trace {load:.2f}: {early:.0%} are used while jobs "
-            f"arrive, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
+            f"gpus_used is {used:.0%} ({one.label}), the load of the trace {load:.2f}{above}: {early:.0%} are used "
+            f"while jobs arrive, for {span / 3600:.1f} of {one.makespan / 3600:.1f} h; {'; '.join(why)}"
         ]
     return []
 

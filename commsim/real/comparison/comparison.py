@@ -206,8 +206,9 @@ def _measured(
     """Read measurements, one of each size, and what was left out or merged."""
     notes: list[str] = []
     rows = read_measured(path, operation=operation or "", n_ranks=n_ranks, notes=notes)
-    notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
-              for operation, names in several_algorithms(rows).items()]  # fmt: skip
+    for named, names in several_algorithms(rows).items():
+        every = ", ".join(name or "unnamed" for name in names)
+        notes.append(f"measured times of {named} are medians over several algorithms: {every}")
     return one_per_size(rows, True if in_place else None), notes
 
 

@@ -19,6 +19,8 @@ from commsim.scenario.plans.cut_by_size import CutBySize
 
 # Ranks that hang on one switch by one link each are a star, whatever else the network has.
 ONE_SWITCH = "star"
+# Family of networks that no topology made as they are.
+OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Case:
         What runs; the algorithm with those of its parameters that were given, such as
         ``double_tree_all_reduce:n_chunks=4``.
     network : str
-        Family of the network, such as ``leaf_spine``.
+        Family of the network, such as ``leaf_spine``; ``own`` for a network that no topology made as it is.
     routing, placement : str
         How paths were chosen, and where ranks sit.
     oversubscription : float
@@ -112,16 +114,12 @@ def case_of(prepared: Plan, size: float) -> Case:
 
 
 def family(prepared: Plan) -> str:
-    """Family of the network by its name, ``leaf_spine`` of ``leaf_spine:n_leaves=4,...``; a star where it is one.
-
-    What a topology's function returned and somebody changed has another name, and is no member.
-    """
+    """Family of the network: a star where ranks see one, else the topology that made it, if nobody changed it."""
     network, nodes = prepared.network, prepared.placement.nodes[: prepared.schedule.n_ranks]
     out, into = np.isin(network.src, nodes), np.isin(network.dst, nodes)
     if out.sum() == into.sum() == len(nodes) and np.unique((*network.dst[out], *network.src[into])).size == 1:
         return ONE_SWITCH
-    name, _, rest = network.name.partition(":")
-    return f"{name}, changed" if " " in rest else name.replace("-", "_")
+    return network.family or OWN
 
 
 def _spec(prepared: Plan) -> str:

@@ -128,7 +128,7 @@ class Aggregation:
             parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
         packets = n_packets / parameters["n_chunks"]
         units = _unit_times(system, trees[0])
-        bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
+        bandwidth = float(min(network.bandwidth[link] for link in links_of_trees(trees)))
         chunk = float(system.framing.on_wire(packets * system.payload))
         cap = _rate(system, network, trees, units, windowed="pool" not in chosen)
         whole = packets == 1 == per_message  # of parts of messages, a pool would slide on before the message is back
@@ -183,7 +183,7 @@ def _rate(
         return cap
     hop = network.latency + packet / network.bandwidth
     one_way = [float(hop[_path(tree, i)].sum()) for tree in trees for i in range(len(tree.leaf))]
-    links = _links(trees)
+    links = links_of_trees(trees)
     following = (system.packets_per_message - 1) * packet / float(min(network.bandwidth[link] for link in links))
     return min(cap, float(system.window * packet / (2 * max(one_way) + units + following)))
 
@@ -196,7 +196,7 @@ def _window_in_chunks(
     chunk = float(system.framing.on_wire(packets * system.payload))
     hop = network.latency + chunk / network.bandwidth
     round_trip = 2 * max(float(hop[_path(tree, i)].sum()) for tree in trees for i in range(len(tree.leaf)))
-    return pool if pool * chunk >= round_trip * float(network.bandwidth[_links(trees)].max()) else None
+    return pool if pool * chunk >= round_trip * float(network.bandwidth[links_of_trees(trees)].max()) else None
 
 
 def _path(tree: AggregationTree, worker: int) -> list[int]:
@@ -225,7 +225,8 @@ def _levels(tree: AggregationTree) -> int:
     return max(depth)
 
 
-def _links(trees: tuple[AggregationTree, ...]) -> list[int]:
+def links_of_trees(trees: tuple[AggregationTree, ...]) -> list[int]:
+    """Return the links of trees, from workers up to the root and to the server."""
     return [link for tree in trees for path in (*tree.worker_up, *tree.up, tree.to_server) for link in path]
 
 

@@ -24,6 +24,7 @@ from commsim.engine.packet.transports.spraying import in_packets, over_path
 from commsim.engine.traffic.host_messages import plan_messages
 from commsim.engine.traffic.patterns import Messages, is_file, messages_of
 from commsim.engine.traffic.slowdown import alone, alone_on_path, busiest_host, busiest_port
+from commsim.routing.routing import Routes
 from commsim.scenario.kind import COMMON, Kind, Outcome
 from commsim.scenario.packet_work import expect_packets
 from commsim.scenario.scenario import Scenario, Wish
@@ -156,6 +157,11 @@ class TrafficPlan:
         """Return the bytes of the busiest port, with the headers of an engine, over its rate, in seconds."""
         messages = self.messages(size)
         return _bound(self._plan(messages), messages, wish)
+
+    def routes(self, size: float, routing: str | None = None) -> Routes:
+        """Return the route of each message, by the plan's routing or another one."""
+        plan = self if routing is None else dataclasses.replace(self, routing=routing)
+        return plan._plan(self.messages(size)).routes
 
     def outcome(self, size: float, wish: Wish) -> Outcome:
         """Predict one size.

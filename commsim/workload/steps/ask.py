@@ -23,6 +23,8 @@ from .transformer import transformer
 
 # Machines of racks with 72 GPUs, of which layouts of powers of two use 64.
 RACK, USED = 72, 64
+# Tokens of a sequence where neither the user nor the model tells them.
+SEQUENCE = 8192
 
 
 def training_step(
@@ -39,7 +41,7 @@ def training_step(
     vp: int = 1,
     replicas: int = 1,
     micro_batch: int = 1,
-    sequence: int = 8192,
+    sequence: int | None = None,
     precision: str | None = None,
     factor: float | None = None,
     sharding: str = "optimizer",
@@ -72,8 +74,10 @@ def training_step(
         Parts of the model on each stage, of the interleaved schedule.
     replicas : int
         Groups of data parallel ranks that each divide all parameters, and add up their gradients.
-    micro_batch, sequence : int
-        Sequences of a micro-batch, and tokens of a sequence.
+    micro_batch : int
+        Sequences of a micro-batch.
+    sequence : int, optional
+        Tokens of a sequence. Default: those of the model's pre-training, or 8192 where they are not known.
     precision : str, optional
         Precision of matrix products. Default: fp8 where the GPU has it, else bf16.
     factor : float, optional
@@ -134,6 +138,7 @@ def setting_of(
     replicas: int = 1,
     precision: str | None = None,
     factor: float | None = None,
+    sequence: int | None = None,
     **options: Any,
 ) -> tuple[StepSetting, tuple[str, ...]]:
     """Read names and sizes, and find the calibration; parameters as of :func:`training_step`.
@@ -163,9 +168,12 @@ def setting_of(
     found = calibration_for(model, gpu, chosen) if factor is None else None
     layout = Layout(tp, pp, cp, ranks // (tp * pp * cp), ep, vp, replicas)
     used = found.factor if found else float(factor or 0.0)
-    return StepSetting(shape, accelerator, layout, precision=chosen, factor=used, **options), (
-        found.told,
-    ) if found else ()
+    tokens = shape.sequence or SEQUENCE if sequence is None else sequence
+    told = (found.told,) if found else ()
+    if sequence is None:
+        whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
+        told = (*told, f"sequences of {tokens} tokens: {whose}")
+    return StepSetting(shape, accelerator, layout, precision=chosen, factor=used, sequence=tokens, **options), told
 
 
 def traffic_on(

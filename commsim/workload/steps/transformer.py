@@ -42,6 +42,8 @@ class Transformer:
         Tokens to which every other layer attends; 0 for all.
     kv_bytes_per_token_and_layer : float
         Bytes kept of a token in one layer, where it is no pair of key and value per head.
+    sequence : int
+        Tokens of a sequence in its pre-training; 0 where they are not known.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Transformer:
     active_parameters: float = 0.0
     window: int = 0
     kv_bytes_per_token_and_layer: float = 0.0
+    sequence: int = 0
 
     @property
     def attention(self) -> float:

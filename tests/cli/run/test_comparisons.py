@@ -57,3 +57,20 @@ def test_the_network_without_failures_is_predicted_only_where_it_can_be_slower(c
     assert ("not compared with the network without the failures" in commsim.out) == (n_solved == 2)
     assert commsim(*asked, "-v").code == 0
     assert len(calls) == 1 + n_solved
+
+
+def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
+    """The same algorithms had other times, and another order, with --operation."""
+    told = "# compared without an overhead per message, and --operation all_reduce ranks with 1 us: --overhead 1us"
+    small = ("-b", "1K", "-e", "1K")
+    two = ("run", "ring_all_reduce", "halving_doubling_all_reduce", "--topology", "star:n_hosts=4", *small)
+    assert commsim(*two).code == 0
+    assert told in commsim.out
+    times = {row["collective"]: row["time_s"] for row in commsim.results(*two, "--overhead", "1us")["results"]}
+    assert told not in commsim.out
+    ranked = commsim.results("run", "--operation", "all_reduce", *two[3:])["results"]
+    assert times.items() <= {row["collective"]: row["time_s"] for row in ranked}.items()
+    assert commsim(*two[:2], *two[3:]).code == 0
+    assert told not in commsim.out
+    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:]).code == 0
+    assert told not in commsim.out

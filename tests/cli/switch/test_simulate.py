@@ -328,3 +328,15 @@ def test_what_a_loss_of_a_message_sends_again_is_explained(commsim):
     assert f"here {each:.3g} packets a loss" in commsim.out
     assert commsim(*line, "--system", "switchml_udp").code == 0
     assert "packets a loss" not in commsim.out
+
+
+def test_a_pool_that_a_window_does_not_fill_is_named(tmp_path: Path) -> None:
+    """The same time for every pool looked like a pool without effect."""
+    atp = ("--system", "atp", "--pool-size")
+    tree = simulate(tmp_path, *atp, "100,128,2048")
+    assert len({row["time_s"] for row in tree["results"]}) == 1
+    told = "atp: not limited by a pool of 128 to 2048 slots: a worker has at most 100 packets under way (--window)"
+    assert told in tree["remarks"]
+    assert not any("not limited" in line for line in simulate(tmp_path, *atp, "100")["remarks"])
+    slots = simulate(tmp_path, "--system", "switchml_udp", "--pool-size", "128,32")["remarks"]
+    assert not any("not limited" in line for line in slots)  # its window is its pool

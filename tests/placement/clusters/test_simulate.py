@@ -92,7 +92,8 @@ def test_gpus_that_are_used_less_than_the_load_suggests_are_explained(replay):
     _, fills = replay("fifo", [replay.job("a", 4, 100.0), replay.job("b", 28, 100.0, submit=90.0)])
     assert unfilled([full]) == []
     (said,) = unfilled([full, tail])
-    assert said.startswith("gpus_used is 32% (fifo), the load of the trace 3.89: 100% are used while jobs arrive")
+    above = "(above 1: its jobs take more GPU time than there is until the last one arrives)"
+    assert said.startswith(f"gpus_used is 32% (fifo), the load of the trace 3.89 {above}: 100% are used while jobs")
     assert said.endswith("h; then only the last jobs run, which is a smaller fraction of a longer trace")
     assert "50% are used while jobs arrive" in unfilled([waits])[0]
     assert "jobs wait until enough GPUs are free at once" in unfilled([waits])[0]

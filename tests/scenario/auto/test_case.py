@@ -3,8 +3,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from commsim.core.faults.failures import fail_links, fail_switches
+from commsim.core.faults.scaling import scale_links
+from commsim.core.network_queries import link_names
+from commsim.files.network_file import read_network, write_network
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.auto.case import case_of, family
+from commsim.scenario.auto.case import OWN, case_of, family
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -54,11 +58,19 @@ def test_parameters_that_were_given_are_part_of_the_algorithm():
 
 def test_a_network_that_somebody_changed_is_of_no_family():
     network = fat_tree(4)
-    ready = prepare("ring_all_reduce", network)
-    assert family(ready) == "fat_tree"
-    for name in (f"{network.name} without h3", f"{network.name}, h3 at 0.5"):
-        changed = dataclasses.replace(network, name=name)
-        assert family(prepare("ring_all_reduce", changed)) == "fat_tree, changed"
+    assert family(prepare("ring_all_reduce", network)) == "fat_tree"
+    failed = fail_links(network, [link_names(network)[-1]])
+    for changed in (failed, fail_switches(network, ["core0"]), scale_links(network, 0.5, pattern="core0:*")):
+        assert family(prepare("ring_all_reduce", changed)) == OWN
+
+
+def test_the_family_is_that_of_the_object_whatever_its_name(tmp_path):
+    network = fat_tree(4)
+    renamed = dataclasses.replace(network, name="cluster of the third floor")
+    assert family(prepare("ring_all_reduce", renamed)) == "fat_tree"
+    read = (write_network(leaf_spine(2, 2, 2), tmp_path / "n.json"), read_network(tmp_path / "n.json"))[1]
+    posing = dataclasses.replace(read, name=network.name)
+    assert family(prepare("ring_all_reduce", posing)) == OWN
 
 
 def test_one_slow_host_makes_a_star_uneven():

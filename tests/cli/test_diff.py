@@ -1,0 +1,92 @@
+import json
+
+import pytest
+
+NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
+RUN = ("run", "--topology", NETWORK, "-b", "64K", "-e", "1M", "-f", "4")
+
+
+def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
+    line = ("run", "ring_all_reduce", "--topology")
+    for name, spec, end in (("a", "star:n_hosts=4", "4M"), ("b", "star:n_hosts=4,bandwidth=200Gbps", "2M")):
+        assert commsim(*line, spec, "-b", "1M", "-e", end, "--json", tmp_path / f"{name}.json").code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    assert [one["size_B"] for one in answer["results"]] == [2**20, 2**21]
+    assert [one["size_B"] for one in answer["only_a"]] == [2**22]
+    assert answer["differs"]["topology"] == {"a": "star:n_hosts=4", "b": "star:n_hosts=4,bandwidth=200Gbps"}
+    bandwidth = next(one for one in answer["critical_path"] if one["cause"] == "bandwidth")
+    assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
+    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
+    assert "only in A: collective=ring_all_reduce" in printed
+    assert "links that differ most" in printed
+    same = commsim("diff", tmp_path / "a.json", tmp_path / "a.json").out
+    assert "critical path" in same
+    assert "links that differ most" not in same
+
+
+def test_results_that_are_no_runs_are_not_simulated_again(commsim, tmp_path):
+    line = ("switch", "simulate", "--workers", "2", "--size", "64KiB", "--json", tmp_path / "a.json")
+    assert commsim(*line).code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "a.json")
+    assert "# 1 row of the same configuration" in commsim.out
+    assert not any("no details" in line for line in answer["remarks"])
+
+
+def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path):
+    """Without any overhead `diff` named store and forward so."""
+    for name, more in (("a", ()), ("b", ("--engine", "packet"))):
+        line = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M", *more)
+        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    path = {one["cause"]: (one["a_s"], one["b_s"]) for one in answer["critical_path"]}
+    assert path["overhead"] == pytest.approx((0.0, 0.0), abs=1e-15)
+    assert path["store and forward, queues"][0] is None
+    assert path["store and forward, queues"][1] > 1e-6
+    times = [answer["results"][0][side]["time_s"] for side in ("a", "b")]
+    assert [sum(row[side] or 0.0 for row in path.values()) for side in (0, 1)] == pytest.approx(times)
+
+
+def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
+    a, b, path = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "both.json"
+    commsim(*RUN, "--json", a)
+    commsim(*(word.replace("100Gbps", "50Gbps") for word in RUN), "--json", b)
+    assert commsim("diff", a, b, "--timeline", path).code == 0, commsim.err
+    assert "24 of 24 messages of A, 24 of 24 of B" in commsim.out
+    events = json.loads(path.read_text())["traceEvents"]
+    process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    for side, source in (("A: ", a), ("B: ", b)):
+        assert {f"{side}rank {i} on h{i}" for i in range(4)} <= set(process.values())
+        slices = [e for e in events if e["ph"] == "X" and process[e["pid"]].startswith(side)]
+        sends = {e["args"]["transfer"]: e for e in slices if e["cat"].startswith("send")}
+        assert len(sends) == 24
+        time = max(row["time_s"] for row in json.loads(source.read_text())["results"])
+        assert max(e["ts"] + e["dur"] for e in slices) == pytest.approx(time * 1e6)
+    begins, ends = ([e["id"] for e in events if e["ph"] == kind] for kind in "sf")
+    assert sorted(begins) == sorted(ends) == list(range(48))  # no arrow leads from one run to the other
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("B.json", "--timeline", "t.pftrace"), "--timeline writes .json or .json.gz"),
+        (("B.json", "--timeline", "t.json", "--no-detail"), "--timeline needs a run in detail of both results"),
+    ],
+)
+def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said):
+    commsim(*RUN, "--json", tmp_path / "A.json")
+    (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
+    paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
+    assert said in commsim.refuses("diff", tmp_path / "A.json", *paths)
+
+
+def test_what_changed_is_summed_up_and_shown_in_detail(commsim, tmp_path):
+    fabric = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription={}"
+    names = ("ring_all_reduce", "direct_all_to_all")
+    for name, ratio in (("a", 2), ("b", 1)):
+        line = ("run", *names, "--topology", fabric.format(ratio), "-b", "1M", "-e", "4M", "-f", "4")
+        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
+    printed = commsim("diff", tmp_path / "a.json", tmp_path / "b.json").out
+    assert "# faster in B: direct_all_to_all (B/A 0.7" in printed
+    assert "# equal: ring_all_reduce\n" in printed
+    assert "critical path, us: direct_all_to_all and direct_all_to_all, 4194304 B" in printed
+    assert "# slower in B: direct_all_to_all" in commsim("diff", tmp_path / "b.json", tmp_path / "a.json").out
