@@ -13,53 +13,59 @@ from commsim.software.experts.kernels import Kernel, known_kernels
 Groups = Callable[..., Iterable[tuple[str, list[Answer]]]]
 HEAD = """# Expert parallelism: predictions against public tables
 
-Written by `python -m benchmarks.experts --data DIR --page docs/experts.md`. How `ep_dispatch` and `ep_combine` are
-asked for is in [collectives.md](collectives.md) and [workloads.md](workloads.md). The tables (DeepEP and TensorRT-LLM,
-ai-dynamo/aiconfigurator at 095f58a51, Apache-2.0) are public, and no part of this repository. Errors are sizes of
-relative errors of the time.
+Written by `python -m benchmarks.experts --data DIR --page docs/experts.md`. [collectives.md](collectives.md) and
+[workloads.md](workloads.md) describe how to run `ep_dispatch` and `ep_combine`. The tables (DeepEP and TensorRT-LLM,
+ai-dynamo/aiconfigurator at 095f58a51, Apache-2.0) are public, and are not part of this repository. Errors are
+absolute values of the relative error of the time.
 
 ## The model
 
-A call takes its launch, then the longest of three things that run at the same time, all of the busiest rank:
+A call takes the time of its launch, then the longest of three times that pass concurrently, each of the busiest rank:
 
-- the links, which the flow engine simulates: of copies of tokens over NVLinks and NICs, at a share of their rates. In
-  normal mode a token crosses once to each other machine, and a relay sends it on to each rank; in low-latency mode it
-  goes to the rank of each of its experts by itself;
-- the SMs: each copies so many bytes a second, and takes a time for each copy; with several machines a copy to a machine
-  counts as one to a rank. A low-latency kernel gives each expert a group of warps, so that 8 experts keep 8 SMs busy,
-  and 160 experts on 132 SMs 80;
+- the links, which the flow engine simulates: copies of tokens cross NVLinks and NICs at a share of their rates. In
+  normal mode a token crosses once to each other machine, and a relay sends it on to each rank; in low-latency mode a
+  separate copy goes to the rank of each of its experts;
+- the SMs: each copies at a fixed rate, and takes a fixed time for each copy; with several machines, a copy to a
+  machine counts like a copy to a rank. A low-latency kernel gives each expert a group of warps, so that 8 experts
+  keep 8 SMs busy, and 160 experts keep 80 of 132 SMs busy;
 - the channel between two ranks (TensorRT-LLM).
 
-The launch grows with the groups of experts that an SM looks after, with the experts in other machines that are told how
-many tokens come, and with the peers of a token. The pipeline of a normal kernel is full only after some microseconds.
+The launch time grows with the number of groups of experts per SM, with the number of experts on other machines that
+get a count of tokens, and with the number of peers of a token. The pipeline of a normal kernel is full only after
+some microseconds.
 
-Routing: DeepEP's tables agree with experts drawn uniformly (of 8 experts on 8 ranks 5.25 ranks are different), NVL72's
-with experts that are as far apart as they can be. Precision: FP8 with scales one way and BF16 back, where a table does
-not say. One machine and several have the same constants; NICs of other GPUs have those that H100 shows. Racks of 72
-GPUs are one machine, whatever trays a table names. A system that is not known has the constants of the next GPU, and
-the row says so.
+Routing: DeepEP's tables agree with experts drawn uniformly (8 experts are on 5.25 different ranks of 8), NVL72's with
+experts on as many different ranks as possible. Precision, where a table gives none: FP8 with scales in dispatch and
+BF16 in combine. One machine and several have the same constants; NICs beside other GPUs have the constants measured
+with H100. Racks of 72
+GPUs are one machine, whatever trays a table names. An unknown system has the constants of the nearest GPU, and its
+row says so.
 
 ## What was fitted
 
-Low latency on one machine: 6 of 16 combinations of hidden size, experts of a token and experts. Normal: 256 experts
-with 4, 12, 20 and 24 SMs. Two machines: low latency all, normal the same SMs. NVL72: 2, 4 and 8 ranks. Nothing of 4
+Low latency on one machine: 6 of 16 combinations of hidden size, experts per token and number of experts. Normal: 256
+experts
+with 4, 12, 20 and 24 SMs. Two machines: all low-latency tables, and normal tables with the same numbers of SMs.
+NVL72: 2, 4 and 8 ranks. Nothing of 4
 machines, of 16 ranks of NVL72, of 384 experts in normal mode. A campaign (system, machines, ranks) counts as much as
 any other.
 
-Held back means that no number was fitted on a table; the form of the model was chosen with all tables in sight. What
-the tables of 4 machines decided: notification in normal dispatch takes the time of each expert that the low-latency
-kernel has, its NICs reach the same share, and relays pipeline finely (32 pieces). What 16 ranks of NVL72 decided: the
-channel of a pair is the same for all of a library's kernels. The numbers of all these come from the other tables.
+Held back means that no number was fitted on a table; the form of the model was chosen with all tables in sight. The
+tables of 4 machines determined the following: notification in normal dispatch takes the same time per expert as in the
+low-latency kernel, its NICs reach the same share of their rate, and relays pipeline in 32 pieces. The tables of 16
+ranks of NVL72 determined that the channel of a pair is the same for all of a library's kernels. The values of these
+constants come from the other tables.
 
-Known misses: one-machine dispatch on H100 took 26 us without tokens in one campaign and 37 us in the other, with one
-constant between them; combines of few tokens on 4 machines take 10 us longer than on 2, of which two machines say
-nothing; a normal dispatch with 12 SMs on two machines is unhealthy from 2,048 tokens on.
+Known misses: one-machine dispatch on H100 took 26 us without tokens in one campaign and 37 us in the other, but one
+constant is used for both; combines of few tokens on 4 machines take 10 us longer than on 2, which the tables of two
+machines cannot show; a normal dispatch with 12 SMs on two machines is unhealthy from 2,048 tokens on.
 """
 PUBLISHED = """
 ## Beyond the tables
 
-DeepEP's README gives low-latency times of 128 tokens on H800 with NICs of 400 Gb/s, which nothing is fitted on. `run`
-predicts on `dgx-h100@star:machines=M`, with `ep_dispatch:tokens=128,mode=low_latency,library=deepep` and `ep_combine`:
+DeepEP's README gives low-latency times of 128 tokens on H800 with NICs of 400 Gb/s, to which nothing is fitted. The
+predictions are those of `run` on `dgx-h100@star:machines=M`, with
+`ep_dispatch:tokens=128,mode=low_latency,library=deepep` and `ep_combine`:
 
 | ranks | dispatch, published | predicted | combine, published | predicted |
 |---|---|---|---|---|
@@ -67,8 +73,9 @@ predicts on `dgx-h100@star:machines=M`, with `ep_dispatch:tokens=128,mode=low_la
 | 32 | 155 us | 149 us | 273 us | 277 us |
 | 64 | 173 us | 177 us | 314 us | 333 us |
 
-`run` draws the routing of the very tokens; the tables are predicted with copies in proportion to those of 1,024 tokens
-of a rank, so that a call of few tokens, whose busiest rank has more than its share, takes up to 15 % longer in `run`.
+`run` draws the routing of the call's own tokens; for the tables, the copies are scaled from those of 1,024 tokens a
+rank. A call of few tokens therefore takes up to 15 % longer in `run`, because its busiest rank has more than its
+share.
 """
 COLUMNS = "| {} | fitted | tables | rows | median | 90th |"
 

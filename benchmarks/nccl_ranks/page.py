@@ -110,11 +110,13 @@ def compared_times(kept: dict[str, Any], names: list[str]) -> Iterator[tuple[str
 
 HEAD = """# Checked against NCCL itself
 
-NCCL refuses two ranks of one machine on one GPU. A rank that says it is another machine (`NCCL_HOSTID`) is accepted,
-and with NVIDIA's multi-process service the kernels of all ranks run at once. So one lent H100 ran NCCL 2.28.9 with 2 to
-24 ranks, each a machine of its own, over TCP sockets: `python -m benchmarks.nccl_ranks FOLDER` on the machine with the
-GPU, `python -m benchmarks.nccl_ranks.keep FOLDER`, then `python -m benchmarks.nccl_ranks.page`, which writes it of
-`benchmarks/nccl_ranks/nccl_2_28_9.json`. Nothing here was fitted.
+NCCL refuses two ranks of one machine on one GPU. A rank that is declared to be another machine (`NCCL_HOSTID`) is
+accepted,
+and with NVIDIA's multi-process service the kernels of all ranks run at once. One borrowed H100 therefore ran NCCL
+2.28.9 over TCP sockets with 2 to 24 ranks, each as a machine of its own. Run `python -m benchmarks.nccl_ranks FOLDER`
+on the machine with the GPU, `python -m benchmarks.nccl_ranks.keep FOLDER`, then `python -m
+benchmarks.nccl_ranks.page`, which writes this page from `benchmarks/nccl_ranks/nccl_2_28_9.json`. Nothing here was
+fitted.
 """
 CHOICES = """## What it chooses
 
@@ -122,25 +124,28 @@ CHOICES = """## What it chooses
 and AMD.
 
 - Costs that NCCL prints (`NCCL_DEBUG_SUBSYS=TUNING`), latency and bandwidth by operation, algorithm and protocol:
-  {costs}. Equal to a tenth of a microsecond and of a GB/s: {equal_costs}.
-- Calls of 1 KiB to 16 MiB, all-reduces also of 64 MiB, their algorithm, protocol and number of channels: {calls}.
-  Equal: {equal_calls}.
+  {costs}. Equal to within a tenth of a microsecond and of a GB/s: {equal_costs}.
+- Calls of 1 KiB to 16 MiB (all-reduces also of 64 MiB), compared by algorithm, protocol and number of channels:
+  {calls}. Equal: {equal_calls}.
 
-- Channels of rings and trees that commsim's own search finds on these machines, of {patterns}: equal {equal_patterns}.
-  Over sockets all bytes go through the host's memory: below one PCIe switch its link to the CPU carries them twice each
-  way. One GPU in a machine gives trees twice the rate of a ring inside.
+- Sets of channels, of rings and of trees, that commsim's own search finds on these machines: {patterns}. Equal:
+  {equal_patterns}.
+  Over sockets all bytes go through the host's memory: if GPU and NIC are below one PCIe switch, its link to the CPU
+  carries them twice in each direction. With one GPU per machine, trees have twice the rate of a ring inside the
+  machine.
 
-Costs and calls are computed with NCCL's own channels, as `commsim nccl --graph` takes them. Three rules were
-wrong before: PAT had the bandwidth of the ring's channels (it has the tree's, twice as much on two machines) and lost
-channels for the sake of threads, slow rings had fewer threads over PCIe only, and 2.28 had the traffic for each channel
-that 2.29 has. The communicators of 3, 6, 12 and 24 ranks were measured after that, and nothing was changed for them.
+Costs and calls are computed with NCCL's own channels, as `commsim nccl --graph` takes them. Three rules were wrong
+before. PAT had the bandwidth of the ring's channels (it has the tree's, which is twice as much on two machines), and
+dropped channels to keep its number of threads. Slow rings had fewer threads only over PCIe. Version 2.28 had the
+traffic per channel of 2.29. The communicators of 3, 6, 12 and 24 ranks were measured after that, and nothing was
+changed for them.
 """
 TIMES = """## How long it takes
 
 Ranks in network namespaces (`commsim.real.testbed`), shaped at every port. Predicted: `commsim run nccl_OPERATION` on
-the same network with the algorithm and protocol that NCCL took; only links and TCP's headers cost time. From 1 MiB;
-relative error of the prediction in %, by size. Broadcasts are left out: calls one after another overlap, since the root
-does not wait for the last rank, and a prediction is of one call.
+the same network with the algorithm and protocol that NCCL took; only links and TCP's headers cost time. The table
+gives the relative error of the prediction in %, by size, from 1 MiB up. Broadcasts are left out: consecutive calls
+overlap, since the root does not wait for the last rank, but a prediction is for one call.
 
 | network | operation | algorithm | bytes: error |
 |---|---|---|---|

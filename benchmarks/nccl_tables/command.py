@@ -30,33 +30,37 @@ from commsim.software.nccl.gpu_costs import costs
 
 PAGE_HEAD = """# NCCL: predictions against public tables
 
-Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are sizes of relative
-errors of the time: medians of rows from 1 MiB and below, 90th percentile of all rows from 1 KiB. A table is within if
-they are at most 10, 20 and 30 %. NCCL's estimate is what its tuner expects, for operations that it has a model of;
-SimAI and ASTRA-sim are their published formulas of a ring, for the machines whose constants they give
-(`benchmarks/nccl_tables/peers.py`). All three: median of the rows that they predict, and ours on the same rows. How a
-time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of this repository.
+Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are absolute values of
+the relative error of the time: the median of the rows from 1 MiB up, the median of the rows below, and the 90th
+percentile of all rows from 1 KiB up. A table counts as *within* if these three are at most 10, 20 and 30 %. NCCL's
+estimate is what its tuner expects, for operations that it has a model of;
+the columns SimAI and ASTRA-sim use the published ring formulas of these tools, for the machines whose constants they
+give
+(`benchmarks/nccl_tables/peers.py`). Each of the three columns gives the median over the rows that it predicts, and
+ours on the same rows. [nccl.md](nccl.md)
+describes how a time is predicted. The tables are public logs, and are not part of this repository.
 
-All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: another kind of
-measurement than nccl-tests. Below some 4 MiB they show the pace of the slowest host, one constant for each generation,
-from two of the seven tables (`benchmarks/nccl_tables/host_pace.py`). The index trusts them from 1 MB on: the second
-line leaves smaller sizes out, all others have them.
+All-reduces of `vidur_*` are kernel times of rank 0 in calls that Python launches one by one: a different kind of
+measurement from nccl-tests. Below about 4 MiB they show the pace of the slowest host: one constant for each GPU
+generation, fitted to two of the seven tables (`benchmarks/nccl_tables/host_pace.py`). The accuracy index uses them
+only from 1 MB up: the second line of the table below leaves smaller sizes out, all other lines include them.
 
 Misses with a known reason: `vidur_*` below 1 MB where rank 0's own host was the slowest, so that its kernels did not
 wait; `alps_*` (Slingshot): the steps at which NCCL leaves LL are not those of NCCL's estimate, and one or two rows each
-on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 have two times at small sizes,
-7 and 16 us; `cw_a100_16x8_ar` is what four NICs of 100 Gbit/s would give, and its operator's have 200;
-`h100_2x8_ar_k8s` is what a ring gives, and nothing says that one was forced; `oci_a100_2x8_ar_jp` is the untuned twin
+on 4 to 32 machines (16 to 128 MiB) take 2 to 4 times their neighbours; exchanges on H100 take either 7 or 16 us at
+small sizes; `cw_a100_16x8_ar` has the rate of four NICs of 100 Gbit/s, but its operator's NICs have 200;
+`h100_2x8_ar_k8s` has the times of a ring, but its source does not state that a ring was forced; `oci_a100_2x8_ar_jp`
+is the untuned twin
 of `oci_a100_2x8_ar_oke`: its command has all 16 ports, and one queue pair a connection, so that one is one flow;
 `cw_a100_4x8_ar` reaches 59 GB/s with CollNet, and `cw_x_4x8_ar` on the same kind of hosts 82, as predicted.
-Misses of ours: CollNet from 32 KiB to 8 MiB, 512 MiB on 20 racks (`cw_gb200_360x4_ar`: NCCL's estimate takes NVLink
-SHARP, and a tree was measured), NVLink SHARP over two racks below 4 GiB (20 to 27 %), rings of 1,024 ranks
+Misses of our model: CollNet from 32 KiB to 8 MiB, 512 MiB on 20 racks (`cw_gb200_360x4_ar`: NCCL's estimate takes
+NVLink SHARP, and a tree was measured), NVLink SHARP over two racks below 4 GiB (20 to 27 %), rings of 1,024 ranks
 (`h100_128x8_ar_ring_ll128`), LL128 in trees of A100 from 128 to 512 KiB, NCCL 2.4, LL of 1 to 4 MiB on EFA (`aws_g7e`:
 four channels would give it, two are expected), the size at which PCIe machines leave LL (1 MiB on RTX PRO 6000).
 
-A table that names no release is taken to have the newest of its day (`benchmarks/nccl_tables/releases.py`).
+If a table names no NCCL release, the newest release on its date is assumed (`benchmarks/nccl_tables/releases.py`).
 
-What each mechanism is worth stands in [nccl.md](nccl.md).
+[nccl.md](nccl.md) gives the effect of each mechanism.
 """
 
 

@@ -26,11 +26,12 @@ UNKNOWN = Plugin(5.0e-6, 8.5e-6, 14.0e-6, 0.9)
 LEFT_OUT_HEAD = """
 ## Systems left out
 
-A system is all tables of one operator. Its errors (median from 1 MiB, below, 90th percentile, of rows that the index
-trusts), with the constants as shipped and with constants that were fitted without it: on the section's other tables, on
-all others of that generation or network whose version and NICs are known, or, where nobody else has one, on nothing
-(NCCL's own latencies, 90 % of the NICs). Coverage: rows of its tables that nothing was fitted on which lie in the
-interval of 80 % that the other systems give.
+A system consists of all tables of one operator. Errors (median from 1 MiB up, median below, and 90th percentile, of
+the rows that the index uses) are given with the constants as shipped, and with constants fitted without the system.
+These are fitted to the other tables of the section, or to all other tables of that generation or network whose version
+and NICs are known. If no other operator has such a table, nothing is fitted (NCCL's own latencies, 90 % of the NICs'
+rate). Coverage is the share of the rows in tables to which nothing was fitted that lie in the 80 % interval given by
+the other systems.
 """
 
 

@@ -36,7 +36,7 @@ class Config(Faults, WithJson):
     )
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
     pattern: str = flag(default="random", choices=PATTERNS, help="where the non-zero elements of each worker are")
-    gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
+    gradients: str | None = flag(metavar="FILE", help="real gradients, not random ones: .npy or .npz file, or a folder")
     servers: int | None = flag(metavar="N", help="hosts that may be servers (default: as many as workers)")
     lossy: bool = switched(help="also rank methods that do not sum all values")
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")

@@ -175,7 +175,8 @@ class ValidateConfig(Sizes, WithJson):
         metavar="NAME[:key=value,...]|FILE.npz|FILE.py|all", help="algorithm (default: a selection); repeatable"
     )
     library: str | None = flag(
-        metavar="NAME", help="algorithms that mpich, open-mpi or gloo chooses for each operation and size"
+        metavar="NAME",
+        help="library whose rules choose the algorithm for an operation and size: mpich, open-mpi or gloo",
     )
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
     verbose: bool = switched("-v", help="also print the intervals of measured and of predicted times")

@@ -51,7 +51,7 @@ class ImportConfig(Reading):
 class ExportConfig(Writing):
     """All flags of ``export`` of a file."""
 
-    source: str = flag("source", metavar="FILE", help="file to write in another format")
+    source: str = flag("source", metavar="FILE", help="file to convert to another format")
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 

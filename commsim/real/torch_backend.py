@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
 
+from .huge_pages import written
 from .rendezvous import Meeting, meet
 from .transport import Array, Native
 
@@ -64,7 +65,9 @@ class GlooTransport:
         return "cpu"
 
     def empty(self, n_elements: int, dtype: str) -> Array:
-        """Memory, written once so that its pages exist."""
+        """Memory, written once so that its pages exist: huge ones on a host, as :mod:`.huge_pages` says."""
+        if self._device == "cpu":
+            return self._torch.from_numpy(written(n_elements, dtype))
         return self._torch.zeros(n_elements, dtype=getattr(self._torch, dtype), device=self._device)
 
     def load(self, target: Array, values: NDArray[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,6 +169,19 @@ def errors_of(rows: Iterable[Row], large: bool) -> list[float]:
     ]
 
 
+def alike(rows: Sequence[Row]) -> list[float]:
+    """Errors that large rows of the same steps would have as predictions of each other: the noise of the machine.
+
+    Some algorithms are the same for a few ranks, such as all-reduces of two: the prediction does not tell them apart.
+    """
+    same = defaultdict[tuple[str, float, float], list[float]](list)
+    for row in rows:
+        if row.counts and row.predicted is not None and row.ours.size >= LARGE:
+            same[row.ours.operation, row.ours.size, row.predicted.time].append(row.ours.time)
+    groups = [times for times in same.values() if len(times) > 1]
+    return [abs((sum(times) - own) / (len(times) - 1) / own - 1) for times in groups for own in times]
+
+
 def about_sums(rows: Sequence[Row]) -> list[str]:
     """Say whether what was received and added is what the reference has, in all rows."""
     wrong = [row for row in rows if row.n_wrong]
@@ -185,6 +199,12 @@ def summary_of(rows: Sequence[Row]) -> list[str]:
         if errors := errors_of(rows, large):
             median, p90 = np.percentile(errors, (50, 90))
             lines.append(f"error of {len(errors)} rows of {which}: median {median:.1%}, p90 {p90:.1%}")
+    if noise := alike(rows):
+        median, p90 = np.percentile(noise, (50, 90))
+        lines.append(
+            f"noise: {len(noise)} of the large rows are the same steps under other names; measured, they differ from "
+            f"each other by median {median:.1%}, p90 {p90:.1%}"
+        )
     judged = [row.is_inside for row in rows if row.is_inside is not None and not row.oversubscribed]
     if judged:
         lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high, which -v shows")

@@ -18,7 +18,7 @@ from commsim.real import busy, validate
 from commsim.real.exact_numbers import expected, fill
 from commsim.real.measure import measure_schedule, timed, usable_elements
 from commsim.real.steps import SHORT_TIMES
-from commsim.real.validate import Row, errors_of, measure_rows, merge
+from commsim.real.validate import Row, alike, errors_of, measure_rows, merge, summary_of
 
 
 def test_warm_up_is_not_timed_and_every_iteration_starts_from_a_reset() -> None:
@@ -78,6 +78,16 @@ def test_only_large_rows_on_cores_of_their_own_count() -> None:
     assert errors_of(rows, large=False) == pytest.approx([8.0])
     assert [row.counts for row in rows] == [True, True, False, True]
     assert not errors_of([dataclasses.replace(row, oversubscribed=True) for row in rows], large=True)
+
+
+def test_rows_of_the_same_steps_are_the_noise_that_no_prediction_gets_below() -> None:
+    same = [Row(result(65536, time), None, result(65536, 1.0), False) for time in (1.0, 1.1, 0.8)]
+    other = Row(result(65536, 3.0), None, result(65536, 2.0), False)
+    small = [Row(result(64, time), None, result(64, 1.0), False) for time in (1.0, 5.0)]
+    noise = alike([*same, other, *small])
+    assert noise == pytest.approx([1 - 0.95, 1 - 0.9 / 1.1, 1.05 / 0.8 - 1])
+    assert any(line.startswith("noise: 3 of") for line in summary_of(same))
+    assert not any("noise" in line for line in summary_of([same[0], other]))
 
 
 def test_a_row_says_whether_its_median_lies_in_the_interval_of_the_prediction() -> None:

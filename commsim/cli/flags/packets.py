@@ -58,7 +58,7 @@ class Packets(Spraying):
         metavar="SIZE",
         help="payload outstanding per flow (default with --transport window: 2 bandwidth-delay products)",
     )
-    ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1)")
+    ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1; nscc, rccc, eqds: 16 KiB)")
     buffer: str | None = flag(
         "--buffer", "--queue", metavar="SIZE",
         help="queue size of each switch port (default: the network's; with spraying, rate times round trip)",

@@ -41,8 +41,8 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     )
     routing: str | None = flag(
         metavar="NAME",
-        help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E (with :trims, what "
-        "full links trim is sent again)",
+        help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E (with :trims, "
+        "packets that full links trim are sent again)",
     )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 

@@ -67,7 +67,7 @@ class Config(WithJson):
     )
     no_values: bool = switched(help="sum no tensors; `exact` is then null")
     versions: int | None = flag(
-        metavar="1|2", help="versions of each slot; with 1, the errors occur that 2 versions prevent"
+        metavar="1|2", help="versions of each slot; with 1, errors occur that 2 versions prevent"
     )
     without: tuple[str, ...] = repeated(
         metavar="RULE",

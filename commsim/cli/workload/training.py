@@ -78,7 +78,7 @@ class Config(WithPhases):
     seed: int | None = flag(metavar="N", help="seed of jitter, of random placement and of ECMP (default: 0)")
     engine: str = flag(
         default="flow", metavar="NAME", choices=("flow", "packet"),
-        help="with --graph and --network: flow, or packet by packet in one run",
+        help="with --graph and --network: flow, or packet (all exchanges packet by packet in one run)",
     )  # fmt: skip
     preset: str | None = flag(
         metavar="NAME",
