@@ -166,7 +166,7 @@ def _part_searched(network: Network, pairs: NDArray[np.int64], tables: Graph, ru
     every = np.unique(pairs[:, 3])
     few = every[np.linspace(0, len(every) - 1, min(SAMPLE, len(every))).astype(np.int64)]
     found = nodes_found(pairs[np.isin(pairs[:, 3], few)], tables, network.n_nodes, rule)
-    return min(1.0, found / len(few) / max(1, np.count_nonzero(network.forwards)))
+    return min(1.0, found / len(few) / max(1, int(network.forwards.sum())))
 
 
 def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:

@@ -147,7 +147,8 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
-    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions), *_free(solutions)]))
+    compared = [*_unlike(solutions), *_free(solutions)] if len(solutions) > 1 else []
+    answered = answered_by(config, solutions, remarks([*skipped, *compared]))
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -170,7 +171,7 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
     from commsim.scenario.contenders import ASSUMED_OVERHEAD, with_assumed_overhead
 
     network, operations = solutions[0].scenario.network, {one.results[0].operation for one in solutions}
-    if len(solutions) < 2 or len(operations) > 1 or any(one.plan.has_own_costs for one in solutions):
+    if len(operations) > 1 or any(one.plan.has_own_costs for one in solutions):
         return []
     if with_assumed_overhead(network) is network:
         return []

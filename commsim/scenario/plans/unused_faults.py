@@ -22,8 +22,8 @@ from commsim.scenario.plans.host_traffic import TrafficPlan
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.together.shared_run import SharedPlan
 
-# Connections whose routes are found to say that a fault costs nothing: about a second.
-MAX_CONNECTIONS = 200_000
+# Connections whose routes are found to say that a fault costs nothing: half a second.
+MAX_CONNECTIONS = 100_000
 __all__ = ["of_unused_faults"]
 
 
@@ -67,12 +67,13 @@ def _misses_failed(scenario: Scenario, name: str, plan: WorkPlan, results: Seque
     """Whether routes on the network without its failures avoid what failed."""
     from commsim.scenario.solve import plan_of
 
-    if scenario.whole is None or sum(one.n_transfers for one in plan.schedules) > MAX_CONNECTIONS:
+    sizes = {one.size for one in results}
+    if scenario.whole is None or not (isinstance(plan, TrafficPlan) or _distinct(plan, sizes)):
         return False
     asked = {} if scenario.name or scenario.jobs or scenario.traffic else {"collective": name}
     whole = dataclasses.replace(scenario, network=scenario.whole, whole=None, failed=(), slower=(), **asked)  # type: ignore[arg-type]
     try:
-        used = _links(plan_of(whole), {one.size for one in results}, "spray" if scenario.wish.sprays else None)
+        used = _links(plan_of(whole), sizes, "spray" if scenario.wish.sprays else None)
     except InputError:  # what is pinned, placed or synthesized may not fit there
         return False
     return used is not None and not used[list(scenario.failed)].any()
@@ -85,19 +86,25 @@ def _links(plan: WorkPlan, sizes: Iterable[float], routing: str | None) -> NDArr
         for size in sizes:
             used[plan.routes(size, routing).link] = True
         return used
-    known: dict[int, tuple[Plan, int]] = {}
-    for size in sizes:
-        parts = _parts(plan.at(size), size)
-        if parts is None:
-            return None
-        known |= {id(part.paths.job.schedule): (part, number) for part, number in parts}
-    if sum(part.paths.n_connections for part, _ in known.values()) > MAX_CONNECTIONS:
+    parts = _distinct(plan, sizes)
+    if not parts:
         return None
-    for part, number in known.values():
+    for part, number in parts:
         used[_routes(part, number, routing).link] = True
         if isinstance(part, AggregatedPlan):  # packets of switch systems keep to the tree
             used[links_of_trees(part.system.where.trees)] = True
     return used
+
+
+def _distinct(plan: WorkPlan, sizes: Iterable[float]) -> list[tuple[Plan, int]]:
+    """Return the collectives of all sizes, each schedule once; none where their messages are not known, or too many."""
+    known: dict[tuple[int, int, int], tuple[Plan, int]] = {}
+    for size in sizes:
+        for part, number in _parts(plan.at(size), size) or ():
+            job = part.paths.job
+            known[id(job.schedule), id(job.placement), number] = part, number
+    parts = list(known.values())
+    return parts if sum(part.paths.n_connections for part, _ in parts) <= MAX_CONNECTIONS else []
 
 
 def _parts(plan: WorkPlan, size: float) -> list[tuple[Plan, int]] | None:
