@@ -22,7 +22,7 @@ MOST_ABOVE = 3
 
 def show(
     answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None, verbose: bool = False
-) -> None:
+) -> int:
     """Print an answer, and write its rows where they are asked for.
 
     Parameters
@@ -35,16 +35,32 @@ def show(
         Files for the rows; ``-`` is the standard output.
     verbose : bool
         Whether a narrow terminal shows all columns and remarks too.
+
+    Returns
+    -------
+    int
+        Exit code.
     """
-    EXPECTED.is_shown = True  # the line of progress ends
-    show_step()
-    print_parts(answer.parts, verbose)
+    _print_now(answer.parts, verbose)
+    if answer.complete is not None:
+        n_shown = len(answer.parts)
+        EXPECTED.is_shown = False
+        answer = answer.complete()
+        _print_now(answer.parts[n_shown:], verbose)
     if answer.rows is None:
-        return
+        return answer.code
     if json:
         write_answer(json, tree_of(answer, flags))
     if csv:
         write_rows(csv, answer.rows if answer.lines is None else answer.lines)
+    return answer.code
+
+
+def _print_now(parts: Sequence[Part], verbose: bool) -> None:
+    EXPECTED.is_shown = True  # the line of progress ends
+    show_step()
+    print_parts(parts, verbose)
+    sys.stdout.flush()
 
 
 def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:
