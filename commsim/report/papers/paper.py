@@ -191,9 +191,9 @@ class Figure:
             given = {key: _filled(value, values) for key, value in self.arguments.items()}
             given |= {name: value for name, value in values.items() if name in taken}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
-            yield Row(paper, self.name, case, float(theirs), scale * MEASURES[self.measure](**given), self.unit,
-                      self.source, self.setup, i in self.fitted, i in self.recalled, self.note, self.measure in SIMULATED,
-                      values)  # fmt: skip
+            ours = scale * MEASURES[self.measure](**given)
+            yield Row(paper, self.name, case, float(theirs), ours, self.unit, self.source, self.setup, i in self.fitted,
+                      i in self.recalled, self.note, self.measure in SIMULATED, values)  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
