@@ -56,9 +56,7 @@ def critical_path(
     connection_free = np.empty(n_connections)
     port_free = np.full((n_ports, 3), -np.inf)  # sending, receiving, reducing
     time = np.empty(2 * n + n_connections + 1)
-    what = np.empty(
-        2 * n + n_connections + 1, np.int64
-    )  # a ready transfer, or n + one that arrives
+    what = np.empty(2 * n + n_connections + 1, np.int64)  # a ready transfer, or n + one that arrives
     n_waiting = n_done = 0
     for w in range(n_connections):
         position[w] = connection[w]["next"]
