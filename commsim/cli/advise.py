@@ -31,7 +31,7 @@ OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lo
 class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16; latency= is per link")
     operation: str = flag(default="all_reduce", choices=OPERATIONS, help="operation to give advice on")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"

@@ -27,7 +27,7 @@ FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole"
 class Config(Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim synthesize``."""
 
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
