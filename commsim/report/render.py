@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
@@ -41,12 +41,11 @@ def show(
     int
         Exit code.
     """
-    _print_now(answer.parts, verbose)
+    EXPECTED.is_shown = True  # the line of progress ends
+    show_step()
+    print_parts(answer.parts, verbose)
     if answer.complete is not None:
-        n_shown = len(answer.parts)
-        EXPECTED.is_shown = False
-        answer = answer.complete()
-        _print_now(answer.parts[n_shown:], verbose)
+        answer = _completed(answer, answer.complete, verbose)
     if answer.rows is None:
         return answer.code
     if json:
@@ -56,11 +55,15 @@ def show(
     return answer.code
 
 
-def _print_now(parts: Sequence[Part], verbose: bool) -> None:
-    EXPECTED.is_shown = True  # the line of progress ends
-    show_step()
-    print_parts(parts, verbose)
+def _completed(answer: Answer, complete: Callable[[], Answer], verbose: bool) -> Answer:
+    """Print what takes long, with a line of progress, after what is there."""
     sys.stdout.flush()
+    EXPECTED.is_shown = False
+    whole = complete()
+    EXPECTED.is_shown = True
+    show_step()
+    print_parts(whole.parts[len(answer.parts) :], verbose)
+    return whole
 
 
 def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:

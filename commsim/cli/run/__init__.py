@@ -147,7 +147,9 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
-    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions), *_changes(solutions)]))
+    answered = answered_by(config, solutions, remarks([*skipped, *_unlike(solutions)]))
+    if len(solutions) > 1:
+        answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(_changes(solutions))])
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
