@@ -169,6 +169,8 @@ def _unlike(solutions: Sequence[Solution]) -> list[str]:
 
 def _changes(solutions: Sequence[Solution]) -> list[str]:
     """Name the sizes between which another one of the collectives that are compared is the fastest."""
+    if len({one.results[0].operation for one in solutions if one.results}) > 1:
+        return []
     times = {solution.scenario.name or str(solution.scenario.collective): {r.size: r.time for r in solution.results}
              for solution in solutions}  # fmt: skip
     sizes = sorted(set.intersection(*(set(one) for one in times.values())))
