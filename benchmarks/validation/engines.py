@@ -20,6 +20,7 @@ from .row import Row
 
 MIB = 2**20
 QUICK_RANKS, RANKS = (5,), (4, 8, 12)
+MANY_RANKS = {"double_tree_all_reduce": (32, 64), "multi_ring_all_reduce": (32,), "byteps": (32,)}
 RECURRENT = ("switchml_udp", "switchml_rdma", "sharp", "nvls")
 NETWORKS = (
     "star:n_hosts=8,bandwidth=100Gbps,latency=1us",
@@ -66,7 +67,7 @@ def flow_against_packets(quick: bool) -> Iterator[Row]:
 def alpha_beta_against_flow(ranks: tuple[int, ...]) -> Iterator[Row]:
     """Critical path against the flow engine on a star, where only ports are shared."""
     for name in COLLECTIVES:
-        for n_ranks in ranks:
+        for n_ranks in (*ranks, *(MANY_RANKS.get(name, ()) if ranks == RANKS else ())):
             network = with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)
             ready = prepare(of_chunks(name), network, n_ranks=n_ranks)
             flow = ready.predict(MIB).time

@@ -115,9 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         json, csv = getattr(config, "json", None), getattr(config, "csv", None)
         with _alone_on_standard_output(json, csv):
             answer = command.run(config)
-            show(answer, config.flags(), json, csv, verbose)
+            code = show(answer, config.flags(), json, csv, verbose)
         sys.stdout.flush()
-        return answer.code
+        return code
     except MemoryError as error:
         print_error(f"commsim {verb}: error: this needs more memory than there is: {error or 'no more could be had'}")
         return 2

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from typing import TYPE_CHECKING
+
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
@@ -13,8 +17,13 @@ from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults
 
+if TYPE_CHECKING:
+    from commsim.scenario.advice import Advice
+
 COSTS = ("overhead", "reduce_rate", "software")
 OPERATIONS = ("all_reduce", "expert_exchange")
+# Exit code after Ctrl-C.
+INTERRUPTED = 130
 # Flags that an exchange of experts has no use for.
 OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lossy", "programmable")
 
@@ -22,7 +31,7 @@ OF_TENSORS = ("size", "density", "against", "block", "gradients", "servers", "lo
 class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=16; latency= is per link")
     operation: str = flag(default="all_reduce", choices=OPERATIONS, help="operation to give advice on")
     exchange: str | None = flag(
         metavar="KEY=VALUE,...", help="with expert_exchange: parameters of ep_dispatch, such as hidden=7168,top_k=8"
@@ -69,10 +78,22 @@ def run(config: Config) -> Answer:
         placement=config.placement, routing=config.routing, seed=config.seed or 0, fail=config.fail,
         scale=config.scale, **costs,
     )  # fmt: skip
-    crossover, servers = advice.crossover(config.against or ""), advice.servers()
-    parts = [*parts_of_advice(advice), *remarks((*crossover.remarks, *servers.remarks))]
+    ranking = Answer(parts_of_advice(advice), advice.rows(), config.flags())
+    return dataclasses.replace(ranking, complete=functools.partial(_with_crossovers, ranking, advice, config.against))
+
+
+def _with_crossovers(ranking: Answer, advice: Advice, against: str | None) -> Answer:
+    """Return the ranking with the crossovers; without them where Ctrl-C ends the search."""
+    from commsim.scenario.advice import Found
+
+    crossover, servers, said, code = Found(), Found(), tuple[str, ...](), 0
+    try:
+        crossover, servers = advice.crossover(against or ""), advice.servers()
+    except KeyboardInterrupt:
+        said, code = ("interrupted: the ranking is complete, the search for crossovers is not",), INTERRUPTED
+    parts = [*ranking.parts, *remarks((*crossover.remarks, *servers.remarks, *said))]
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover.row, "servers": servers.row}}
-    return Answer(parts, advice.rows(), config.flags(), more)
+    return dataclasses.replace(ranking, parts=parts, more=more, code=code, complete=None)
 
 
 def advise_exchange(config: Config) -> Answer:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Config(Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     algorithm: str = flag(default="all", metavar="NAME|all|none", help="algorithms to compare with the bound")
     collective: tuple[str, ...] = repeated(

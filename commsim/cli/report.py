@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
+from commsim.core.units import counted
 from commsim.report.answer import Answer, remarks
 
 from .flags import Flags, Verb, flag, repeated, switched
@@ -180,7 +181,9 @@ def plot(config: PlotConfig) -> Answer:
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, output, width, {**study.provenance, "figure": config.kind})
     mixed = [] if of_rows is None else _mixed(study, figure)
-    return Answer(remarks((*notes, f"{output}: drawn; the numbers: {csv}", *study.remarks, *mixed)))
+    own = [text for text in study.remarks if text not in study.said]
+    kept = [f"{counted(len(study.said), 'remark')} of the results: commsim report shows them"] if study.said else []
+    return Answer(remarks((*notes, f"{output}: drawn; the numbers: {csv}", *own, *mixed, *kept)))
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:

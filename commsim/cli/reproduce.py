@@ -70,12 +70,13 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
     )  # fmt: skip
     notes = remarks(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows)
     parts = [table, *notes]
-    n_pairs, reversed_ = order_of(rows)
-    if n_pairs:
-        where = collections.Counter(f"{a.paper}, {a.figure}" for a, _ in reversed_)
+    order = order_of(rows)
+    if order.n_pairs or order.n_equal:
+        where = collections.Counter(f"{a.paper}, {a.figure}" for a, _ in order.other_way)
         which = "".join(f"; {name}: {n} the other way round" for name, n in where.items())
-        order = f"as published in {n_pairs - len(reversed_)} of {n_pairs} pairs of rows{which}"
-        parts.append(Facts({"order": order}))
+        as_published = f"as published in {order.n_pairs - len(order.other_way)} of {order.n_pairs} pairs of rows"
+        equal = f"; {order.n_equal} more are equal in ours, and not counted" if order.n_equal else ""
+        parts.append(Facts({"order": f"{as_published}{which}{equal}"}))
     errors = errors_of(rows)
     if far := sum(abs(row.error) >= FAR for row in rows):
         page = 'docs/papers.md, "What misses, and why"'
@@ -93,7 +94,7 @@ def _parts(rows: list[Row], title: str) -> list[Part]:
             "median error": f"{100 * errors.median:.1f} % of {errors.n_counted} numbers whose set-up is known",
             "an engine decides": decided,
             "largest": f"{100 * errors.largest:.1f} %",
-            "shown only": f"{shown} that a constant was fitted to, or whose set-up is assumed or that are recalled",
+            "shown only": f"{shown} that are fitted, recalled or for consistency, or whose set-up is assumed",
         }))  # fmt: skip
     return parts
 

@@ -27,7 +27,7 @@ FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "faults/whole"
 class Config(Faults, Costs, Sizes, Placing, WithJson):
     """All flags of ``commsim synthesize``."""
 
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     exchange: str | None = flag(
         metavar="KEY=VALUE,...",
@@ -141,7 +141,7 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
         "that of the schedule made here, with them"
     )
-    return [Table(FAULT_COLUMNS, cells, title)]
+    return [Table(FAULT_COLUMNS, cells, title), *remarks(one.remark for one in found.faults if one.remark)]
 
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:

@@ -25,8 +25,9 @@ def critical_path(
 
     The cost of each is in its row: by a line, or by measured curves.
 
-    A port sends one message at a time, receives one at a time and reduces one at a time, in the order in which
-    messages become ready (ties: program order). The network itself is never full.
+    A port sends one message at a time, in the order in which messages become ready (ties: program order). It receives
+    and reduces one at a time, in the order in which their first bytes arrive. The network is never full: it holds a
+    message whose receiver is busy, and the sender goes on with the next one.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ def critical_path(
     position = np.empty(n_connections, np.int64)
     connection_free = np.empty(n_connections)
     port_free = np.full((n_ports, 3), -np.inf)  # sending, receiving, reducing
-    time = np.empty(n + n_connections + 1)
-    what = np.empty(n + n_connections + 1, np.int64)
+    time = np.empty(2 * n + n_connections + 1)
+    what = np.empty(2 * n + n_connections + 1, np.int64)  # a ready transfer, or n + one that arrives
     n_waiting = n_done = 0
     for w in range(n_connections):
         position[w] = connection[w]["next"]
@@ -63,32 +64,45 @@ def critical_path(
         if position[w] < connection[w]["end"] and waiting[queue[position[w]]] == 0:
             n_waiting = push_event(time, what, n_waiting, connection_free[w], queue[position[w]])
     while n_waiting:
-        ready, i = time[0], what[0]
+        now, i = time[0], what[0]
         n_waiting = pop_event(time, what, n_waiting)
+        arrives = i >= n
+        i %= n
         w = transfer[i]["connection"]
         src, dst, adder = ports[w]
         overhead, busy, latency = transfer[i]["overhead"], transfer[i]["busy"], transfer[i]["latency"]
         receive, adding = transfer[i]["receive"], transfer[i]["adding"]
-        start = ready
-        if busy > 0.0 or latency > 0.0:
-            start = max(ready, port_free[src, 0], port_free[dst, 1] - overhead - latency)
-            port_free[src, 0] = start + busy
-            port_free[dst, 1] = start + busy + latency + receive
-        done = start + busy + latency + receive
-        if adding >= 0.0:
-            done = max(done, port_free[adder, 2]) + adding
-            port_free[adder, 2] = done
-        transfer[i]["start"], transfer[i]["sent"], transfer[i]["done"] = start, start + busy, done
-        n_done += 1
-        connection_free[w] = start + busy
-        position[w] += 1
-        if position[w] < connection[w]["end"]:
-            j = queue[position[w]]
-            if waiting[j] == 0:
-                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], connection_free[w]), j)
+        is_local = busy == 0.0 and latency == 0.0
+        if arrives:
+            done = transfer[i]["sent"] + latency + receive
+            if not is_local:
+                if now < port_free[dst, 1]:
+                    done = port_free[dst, 1] + (busy - overhead) + receive
+                port_free[dst, 1] = done
+            if adding >= 0.0:
+                done = max(done, port_free[adder, 2]) + adding
+                port_free[adder, 2] = done
+            transfer[i]["done"] = done
+            n_done += 1
+        else:
+            start = now
+            if not is_local:
+                start = max(now, port_free[src, 0])
+                port_free[src, 0] = start + busy
+            done = start + busy  # of the sending
+            transfer[i]["start"], transfer[i]["sent"] = start, done
+            n_waiting = push_event(time, what, n_waiting, start + overhead + latency, n + i)
+            connection_free[w] = done
+            position[w] += 1
+            if position[w] < connection[w]["end"]:
+                j = queue[position[w]]
+                if waiting[j] == 0:
+                    n_waiting = push_event(time, what, n_waiting, max(ready_at[j], connection_free[w]), j)
         for k in range(first[i], first[i + 1]):
+            if (code[k] % 2 == 1) != arrives:
+                continue
             j = code[k] // 2
-            ready_at[j] = max(ready_at[j], done if code[k] % 2 == 1 else start + busy)
+            ready_at[j] = max(ready_at[j], done)
             waiting[j] -= 1
             v = transfer[j]["connection"]
             if waiting[j] == 0 and queue[position[v]] == j:

@@ -6,7 +6,7 @@ CSV, or as HTML.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -102,6 +102,9 @@ class Answer:
         Rows of the CSV, where they are others than those of the JSON.
     code : int
         Exit code.
+    complete : callable, optional
+        What takes long beside the parts, and is done when they are shown: returns the whole answer, whose parts begin
+        with the same ones.
     """
 
     parts: Sequence[Part] = ()
@@ -111,6 +114,7 @@ class Answer:
     key: str | None = "results"
     lines: Sequence[Mapping[str, Any]] | None = None
     code: int = 0
+    complete: Callable[[], Answer] | None = None
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
@@ -22,7 +22,7 @@ MOST_ABOVE = 3
 
 def show(
     answer: Answer, flags: Mapping[str, Any], json: str | None = None, csv: str | None = None, verbose: bool = False
-) -> None:
+) -> int:
     """Print an answer, and write its rows where they are asked for.
 
     Parameters
@@ -35,16 +35,35 @@ def show(
         Files for the rows; ``-`` is the standard output.
     verbose : bool
         Whether a narrow terminal shows all columns and remarks too.
+
+    Returns
+    -------
+    int
+        Exit code.
     """
     EXPECTED.is_shown = True  # the line of progress ends
     show_step()
     print_parts(answer.parts, verbose)
+    if answer.complete is not None:
+        answer = _completed(answer, answer.complete, verbose)
     if answer.rows is None:
-        return
+        return answer.code
     if json:
         write_answer(json, tree_of(answer, flags))
     if csv:
         write_rows(csv, answer.rows if answer.lines is None else answer.lines)
+    return answer.code
+
+
+def _completed(answer: Answer, complete: Callable[[], Answer], verbose: bool) -> Answer:
+    """Print what takes long, with a line of progress, after what is there."""
+    sys.stdout.flush()
+    EXPECTED.is_shown = False
+    whole = complete()
+    EXPECTED.is_shown = True
+    show_step()
+    print_parts(whole.parts[len(answer.parts) :], verbose)
+    return whole
 
 
 def keep(answer: Answer, flags: Mapping[str, Any], json: str) -> None:

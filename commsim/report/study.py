@@ -66,6 +66,8 @@ class Study:
         Different errors of points that failed, and how many points each stopped.
     remarks : tuple of str
         What the commands said of their results: what was assumed, what is not counted.
+    said : tuple of str
+        Those of `remarks` that the command of the results printed itself.
     names : mapping of str to mapping
         Word that figures show, by column and value.
     figures : tuple of Figure
@@ -85,6 +87,7 @@ class Study:
     baseline: str = ""
     failed: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     listed: tuple[str, ...] = ()
@@ -200,7 +203,8 @@ def study_of_rows(
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
     title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
-    return make_study(title, table_of_rows(named), provenance, choice, remarks)
+    made = make_study(title, table_of_rows(named), provenance, choice, remarks)
+    return dataclasses.replace(made, said=tuple(remarks))
 
 
 def make_study(

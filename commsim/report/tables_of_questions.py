@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 RANKING = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 LEAST_OF_RANKING = ["rank", "times_best", "algbw(GB/s)"]
-ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
+ADVICE = ["rank", "collective", "way", "exact", "time(us)", "times_best", "MB/worker", "wire(B)", "max_link(B)",
+          "bound_by"]  # fmt: skip
 FAULTS = ["whole(us)", "faults_cost"]
 LEAST_OF_ADVICE = ["wire(B)", "max_link(B)", "rank", "way", "whole(us)", "bound_by", "exact"]
 COMPARISON = ["operation", "size(B)", "measured(us)", "least(us)", "most(us)", "predicted(us)", "error", "busbw(GB/s)",
@@ -100,6 +101,7 @@ def table_of_advice(advice: Advice, title: str, density: float | None = None) ->
             "yes" if row.candidate.exact else "no",
             microseconds(row.result.time),
             f"{ratio(row.result.time, best):.2f}x",
+            f"{row.result.bytes_on_wire / row.result.n_ranks / 1e6:.4g}",
             f"{row.result.bytes_on_wire:.0f}",
             f"{row.result.link_bytes.max(initial=0):.0f}",
             row.bound.phrase,

@@ -75,13 +75,13 @@ class Synthesis(Shown):
         """How the schedules work, how fast any can be, and what was left out, is not proved or costs nothing."""
         sizes = list(self.candidates)
         how = [self._how(size) for size in sizes]
-        proof = [] if self.certificate is None else [self.certificate.sentence]
+        proof = self.sentence if self.certificate is None else f"{self.sentence}; {self.certificate.sentence}"
         costs = [said for size in sizes for said in self._without_overhead(size)]
-        return (self.sentence, *how, *proof, *self.notes, *costs, *without_overhead(self.network, sizes))
+        return (proof, *how, *self.notes, *costs, *without_overhead(self.network, sizes))
 
     @property
     def sentence(self) -> str:
-        """Whether the schedules are optimal, or how far they are from the lower bound at most, in one sentence."""
+        """Whether schedules are optimal at these sizes, or how far from the lower bound at most, in one sentence."""
         gaps = [self.times_bound(size) - 1.0 if self.bounds[size] else math.inf for size in self.candidates]
         n_optimal = sum(
             gap <= ROUNDING and self.best(size).result is not None  # not an estimate
@@ -97,7 +97,8 @@ class Synthesis(Shown):
         if percent[near] != percent[far]:
             within = f"{percent[near]:g} % ({format_size(near)}) to {percent[far]:g} % ({format_size(far)})"
             within += " of the lower bound"
-        proven = f"proven optimal at {n_optimal} of {len(gaps)} sizes" if n_optimal else "not proven optimal"
+        here = "these sizes" if len(gaps) > 1 else "this size"
+        proven = f"proven optimal at {n_optimal} of {len(gaps)} sizes" if n_optimal else f"not proven optimal at {here}"
         return f"{self.operation}: within {within}; {proven}"
 
     def _without_overhead(self, size: int) -> list[str]:

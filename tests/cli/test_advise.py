@@ -1,4 +1,5 @@
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -43,6 +44,24 @@ def test_a_row_is_what_run_says_of_the_same_text(commsim):
         assert {key: row[key] for key in alone if key not in of_the_run} == {
             key: value for key, value in alone.items() if key not in of_the_run
         }
+
+
+def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that_is_interrupted(
+    commsim, monkeypatch, tmp_path
+):
+    def interrupted(*_):
+        print("the search begins")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("commsim.scenario.advice.Advice.crossover", interrupted)
+    path = tmp_path / "advice.json"
+    assert commsim("advise", "--topology", "star:n_hosts=4", "--size", "64KiB", "--json", path).code == 130
+    tree = json.loads(path.read_text())
+    before, _, after = commsim.out.partition("the search begins")
+    assert "ring_all_reduce" in before
+    assert "# interrupted: the ranking is complete, the search for crossovers is not" in after
+    assert {row["collective"] for row in tree["results"]} >= {"ring_all_reduce"}
+    assert tree["crossovers"] == {"density": None, "servers": None}
 
 
 def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):

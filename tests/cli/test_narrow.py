@@ -44,7 +44,8 @@ def shown(command, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
     for name in ("inputs", "files_0_1"):
-        (tmp_path / name).symlink_to(INPUTS / name)
+        if not (tmp_path / name).exists():
+            (tmp_path / name).symlink_to(INPUTS / name)
     monkeypatch.chdir(tmp_path)
     out = Terminal()
     with contextlib.redirect_stdout(out):
@@ -55,6 +56,20 @@ def shown(command, monkeypatch, tmp_path):
 def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
     lines, *_ = shown("place score --capacity 50Gbps inputs/jobs.json --check", monkeypatch, tmp_path)
     assert any(line.split()[:1] == ["score"] for line in lines)
+
+
+def test_the_bytes_of_a_worker_and_the_rate_of_a_switch_are_shown(monkeypatch, tmp_path):
+    """Advice hid the bytes that it was said to print; a simulated switch had no rate in Gb/s."""
+    _, tables, _ = shown("advise --topology star:n_hosts=4 --size 64KiB --density 0.1", monkeypatch, tmp_path)
+    columns, rows = tables[0]
+    ring = next(row for row in rows if row[columns.index("collective")] == "ring_all_reduce")
+    assert float(ring[columns.index("MB/worker")]) == pytest.approx(2 * 3 / 4 * 65536 / 1e6, rel=1e-3)
+    simulate = "switch simulate --system switchml-rdma --workers 4 --size 256KiB --pool-size 64"
+    lines, tables, _ = shown(simulate, monkeypatch, tmp_path)
+    columns, (row,) = tables[0]
+    milliseconds = float(row[columns.index("time")].split()[0])
+    assert float(row[columns.index("Gb/s")]) == pytest.approx(8 * 2**18 / milliseconds / 1e6, rel=1e-2)
+    assert "takes the memory of 128" in " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 @pytest.mark.slow

@@ -281,7 +281,8 @@ def test_a_plot_shows_the_rows_names_and_remarks_that_are_asked_for(commsim, tmp
     plot = ("plot", "busbw", saved, "-o", tmp_path / "p.svg")
     printed = commsim(*plot, "--rename", "density=0.2=one in five", "--label", "y=rate of the bus").out.splitlines()
     assert len(said) == 4
-    assert set(said) <= set(printed)  # what `run` says of its results
+    assert not set(said) & set(printed)  # what `run` said of its results, with the files that it wrote
+    assert any("remarks of the results: commsim report shows them" in line for line in printed)
     assert "one in five" in (tmp_path / "p.csv").read_text()
     assert "rate of the bus" in (tmp_path / "p.svg").read_text()
     assert "size_B has 1 MiB, 2 MiB" in commsim.refuses(*plot, "--where", "size=3MiB")

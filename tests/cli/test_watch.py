@@ -169,6 +169,21 @@ def test_after_a_bar_the_line_of_progress_goes_on(monkeypatch):
     assert not EXPECTED.is_shown
 
 
+def test_a_help_that_comes_late_stands_on_a_line_of_its_own(monkeypatch, capsys):
+    """The line of progress stayed in front: `# commsim bound: 2.2 s so far; Ctrl-C ends itusage: ...`."""
+    from commsim.cli import main
+    from commsim.report.render import show_step
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    show_step("commsim bound: 2.2 s so far")
+    with pytest.raises(SystemExit):
+        main(["bound", "--help"])
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: commsim bound")
+    assert err.endswith("\r\033[K")
+    assert EXPECTED.is_shown  # and no other line comes while the help is printed
+
+
 def test_without_an_estimate_the_line_has_the_time_only():
     assert watch.line("bound", 3.0, "", 0.0) == "commsim bound: 3 s so far; Ctrl-C ends it"
 

@@ -30,7 +30,7 @@ def renumbered(draw, network):
 
 def has_server(collective):
     """Whether free hosts are servers, the first by their numbers: hosts of its leaf are then near to it."""
-    return collective == "atp" or not SERVERS.isdisjoint(COLLECTIVES[collective].metadata["needs"])
+    return collective in ("atp", "parallax") or not SERVERS.isdisjoint(COLLECTIVES[collective].metadata["needs"])
 
 
 @pytest.mark.sample(4)

@@ -35,7 +35,7 @@ class Config(WithJson, Faults, Costs):
         "program", nargs="...", metavar="-- python PROG.py ARGS", help="program that each rank runs"
     )
     ranks: int = flag("-n", "--ranks", required=True, metavar="N", help="number of ranks")
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     placement: str | None = flag(
         metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
     )

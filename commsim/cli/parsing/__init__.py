@@ -57,6 +57,13 @@ class Parser(argparse.ArgumentParser):
         for name in (None, "store"):
             self.register("action", name, Once)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print a help or a version, in place of a line of progress, which needs what is looked up here."""
+        if (render := sys.modules.get("commsim.report.render")) is not None:
+            render.EXPECTED.is_shown = True
+            render.show_step()
+        super()._print_message(message, file)
+
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""
         if message.startswith("argument --seed: invalid int value") and "," in message:

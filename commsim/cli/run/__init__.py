@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
-from commsim.core.units import format_time, microseconds
+from commsim.core.units import format_size, format_time, microseconds
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 from commsim.scenario.read import JOBS_ONLY
@@ -149,6 +149,8 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
     compared = [*_unlike(solutions), *_free(solutions)] if len(solutions) > 1 else []
     answered = answered_by(config, solutions, remarks([*skipped, *compared]))
+    if len(solutions) > 1:
+        answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(_changes(solutions))])
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -180,6 +182,31 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
         f"compared without an overhead per message, and --operation {operations.pop()} ranks with {usual}: --overhead "
         f"{usual.replace(' ', '')} gives both the same"
     ]
+
+
+def _changes(solutions: Sequence[Solution]) -> list[str]:
+    """Name the sizes between which another one of the collectives that are compared is the fastest."""
+    if len({one.results[0].operation for one in solutions if one.results}) > 1:
+        return []
+    times = {solution.scenario.name or str(solution.scenario.collective): {r.size: r.time for r in solution.results}
+             for solution in solutions}  # fmt: skip
+    sizes = sorted(set.intersection(*(set(one) for one in times.values())))
+    fastest: list[tuple[str, float, float]] = []  # with its first and its last size
+    for size in sizes:
+        least = min(one[size] for one in times.values())
+        level = [name for name, one in times.items() if one[size] <= least * (1 + SAME)]
+        if fastest and fastest[-1][0] in level:
+            fastest[-1] = (*fastest[-1][:2], size)
+        else:
+            fastest.append((level[0], size, size))
+    if len(fastest) < 2:
+        return []
+    first, *others = fastest
+    told = [
+        f"{first[0]} up to {format_size(first[2])}",
+        *(f"{name} from {format_size(low)}" for name, low, _ in others),
+    ]
+    return [f"fastest at these sizes: {', '.join(told)}; more sizes (-f) say it more closely"]
 
 
 def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Sequence[int]) -> list[str]:

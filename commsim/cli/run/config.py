@@ -34,7 +34,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
 
     TITLE: ClassVar[str] = "network and collective"
     RARE: ClassVar[Mapping[str, str | None]] = {"start_jitter": ""}
-    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     collective: tuple[str, ...] = repeated(
         metavar=f"{COLLECTIVE}|FILE.npz",
         help="algorithm, or nccl (default: ring_all_reduce; on machines with NVIDIA GPUs nccl_all_reduce); repeatable",
@@ -154,7 +154,7 @@ class Config(Outputs, Questions, FaultsInTime, PlayConfig):
 class Prediction(Costs, Placing):
     """Flags of verbs that set something beside one prediction."""
 
-    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8; latency= is per link")
     collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; needed if a file has several")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     engine: str = flag(default="", help="flow, packet, alpha-beta or closed-form (default: flow)")

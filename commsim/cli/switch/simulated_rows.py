@@ -20,6 +20,7 @@ COLUMNS = (
     "size(B)",
     "time",
     "M elem/s",
+    "Gb/s",
     "of line rate",
     "resent",
     "drops",
@@ -76,6 +77,7 @@ def cells(result: Result, point: dict[str, Any], pool_size: int, job: int | None
         f"{result.size:.0f}",
         f"{result.time * 1e3:.4f} ms",
         f"{c['elements_per_s'] / 1e6:.1f}",
+        f"{8 * result.size / result.time / 1e9:.2f}" if result.time else "-",
         f"{c['elements_per_s'] / c['line_rate_elements_per_s']:.2%}",
         f"{c['retransmissions']:.0f}",
         f"{c['drops']:.0f}",
@@ -93,8 +95,13 @@ def why_above(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def about_slots(system: System, n_jobs: int) -> list[str]:
-    """Say whose the slots are where there are several jobs, and what becomes of packets that find theirs taken."""
+    """Say whose the slots are, what memory they take, and what becomes of packets that find theirs taken."""
     said = []
+    if system.versions > 1:
+        said.append(
+            f"{system.name}: a pool of {system.pool_size} slots has {system.versions} versions of each, and takes the "
+            f"memory of {system.versions * system.pool_size}"
+        )
     if n_jobs > 1:
         whose = "are shared by all jobs" if system.shared else "are each job's own"
         said.append(f"{system.name}: its {system.pool_size} slots {whose}")

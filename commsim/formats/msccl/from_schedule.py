@@ -17,11 +17,14 @@ from .algorithm import (
     PROTOCOLS,
     Algorithm,
     Gpu,
+    Item,
     items_of,
 )
-from .thread_blocks import blocks_of
+from .thread_blocks import TooManyStepsError, blocks_of
 
 USUAL_RANGE = (0, 2**40)
+# Part of the messages that fit by their share of the steps: the others wait a little more often.
+MARGIN = 0.9
 
 
 def algorithm_of(
@@ -64,7 +67,7 @@ def algorithm_of(
     if not schedule.shares_equally:
         notes.append("weights of channels are marked, and read back; the runtime gives all channels equal shares")
     chunks = _chunks(schedule, collective)
-    gpus = tuple(Gpu(dict(chunks), blocks_of(rank, of_rank)) for rank, of_rank in enumerate(items))
+    gpus = _gpus(schedule, items, chunks)
     channels = [block.channel for gpu in gpus for block in gpu.blocks]
     in_place = schedule.in_place
     name = schedule.name[:MAX_NAME]
@@ -73,6 +76,23 @@ def algorithm_of(
     return Algorithm(
         name, collective, protocol, in_place, schedule.n_chunks, min_bytes, max_bytes, gpus, n_channels, weights
     ), tuple(notes)
+
+
+def _gpus(schedule: Schedule, items: list[list[Item]], chunks: dict[str, int]) -> tuple[Gpu, ...]:
+    """Return the GPUs; where some have too many steps, the error says with how many messages all would have few."""
+    gpus, too_long = [], list[TooManyStepsError]()
+    for rank, of_rank in enumerate(items):
+        try:
+            gpus.append(Gpu(dict(chunks), blocks_of(rank, of_rank)))
+        except TooManyStepsError as error:
+            too_long.append(error)
+    if too_long:
+        fewest = MARGIN * min(error.fitting for error in too_long) * schedule.n_transfers
+        raise InputError(
+            f"{too_long[0]}; take fewer chunks: this schedule has {schedule.n_transfers} messages, and commsim "
+            f"synthesize --max-messages {max(1, int(fewest))} makes one that fits, if a piece has no more"
+        )
+    return tuple(gpus)
 
 
 def _chunks(schedule: Schedule, collective: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
+from commsim.scenario import prepare
 from commsim.synthesis.made_schedules import Candidate
 from commsim.synthesis.synthesize import Range
 
@@ -73,7 +74,7 @@ def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> 
                 f"{sizes}: {one.method} does not fit MSCCL's runtime; {candidate.method} takes {times:.3f} times that"
             )
         elif cut:
-            note = f"{sizes}: {one.method} in one piece, which the runtime repeats"
+            note = f"{sizes}: {one.method} in one piece, which the runtime repeats{_once(candidate)}"
         written.append(Written(path, one.low, one.high, candidate.method, note))
     return written
 
@@ -90,6 +91,18 @@ def _fitting(one: Range) -> tuple[Algorithm, Candidate, bool]:
                 continue
             return algorithm, candidate, cut
     raise InputError(f"{format_size(one.low)} to {format_size(one.high)}: nothing fits MSCCL's runtime: {refused}")
+
+
+def _once(candidate: Candidate) -> str:
+    """Say how long the one piece takes where it is imported here, and all data goes through it at once."""
+    if candidate.in_pieces is None or candidate.result is None:
+        return ""
+    plan = candidate.in_pieces(1)
+    try:
+        once = prepare(plan.schedule, candidate.prepared.network, placement=plan.placement).predict(candidate.size).time
+    except InputError:  # too large for the engine
+        return ""
+    return f"; imported here it runs once, and takes {once / candidate.time:.3f} times as long"
 
 
 def _schedules(candidate: Candidate) -> Iterator[tuple[bool, Schedule]]:

@@ -24,8 +24,32 @@ from .algorithm import (
 MAX_IN_FLIGHT = 8
 
 
+class TooManyStepsError(InputError):
+    """A thread block has more steps than the runtime takes.
+
+    Parameters
+    ----------
+    rank : int
+        GPU of the thread block.
+    fitting : float
+        Share of the messages of that GPU that fit.
+    """
+
+    def __init__(self, rank: int, fitting: float) -> None:
+        super().__init__(f"rank {rank} needs more than {MAX_STEPS} steps in one thread block")
+        self.fitting = fitting
+
+
 def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
-    """Give the steps of one GPU to thread blocks, with what they wait for."""
+    """Give the steps of one GPU to thread blocks, with what they wait for.
+
+    Raises
+    ------
+    TooManyStepsError
+        If a thread block has more than the runtime takes.
+    InputError
+        If there are more thread blocks than it takes.
+    """
     block_of, ends = _places(items)
     per_channel = Counter(channel for _, _, channel in ends)
     if len(ends) > MAX_BLOCKS or max(per_channel.values(), default=0) > MAX_BLOCKS_OF_CHANNEL:
@@ -37,7 +61,7 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
     known: list[dict[int, int]] = [{} for _ in ends]  # the last step of other blocks that each has waited for
     order = _Order()
     waited_for: set[tuple[int, int]] = set()
-    for item in items:
+    for number, item in enumerate(items):
         block = block_of[item.connection]
         waits = []
         for other, step in order.before(item).items():
@@ -49,10 +73,7 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
         steps[block].append(replace(item.step, wait=waits[-1] if waits else None))
         order.add(item, block, len(steps[block]) - 1)
         if len(steps[block]) > MAX_STEPS:
-            raise InputError(
-                f"rank {rank} needs more than {MAX_STEPS} steps in one thread block; take fewer chunks: commsim "
-                "synthesize --max-messages N makes schedules with fewer messages"
-            )
+            raise TooManyStepsError(rank, number / len(items))
     return tuple(
         ThreadBlock(*end, tuple(replace(s, waited_for=(b, i) in waited_for) for i, s in enumerate(of_block)))
         for b, (end, of_block) in enumerate(zip(ends, steps, strict=True))

@@ -59,7 +59,7 @@ def queues(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
 
 
 def fullest(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
-    """Depth over time of the queues that were fullest, as a share of their room.
+    """Depth over time of the queues that were fullest, as a share of their room; in bytes where buffers have no end.
 
     Parameters
     ----------
@@ -75,20 +75,20 @@ def fullest(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     links = np.sort(links)
     depth = np.maximum.reduceat(samples.queued[:, links], first[:-1], axis=0)
     ends = bool(np.isfinite(samples.room[links]).all())
-    room = samples.room[links] if ends else np.full(len(links), float(peak.max()))
     n = len(first) - 1
     table = Table.of((
         Column("link", np.repeat(np.arange(len(links)), n), "", tuple(network.link_name(i) for i in links.tolist())),
         number_column("time_s", np.tile(samples.times[first[:-1]], len(links))),
-        number_column("share_of_room", (depth / room).T.ravel(), ""),
+        *([number_column("share_of_room", (depth / samples.room[links]).T.ravel(), "")] if ends else []),
         number_column("queue_B", depth.T.ravel()),
     ))  # fmt: skip
     n_used = int((peak > 0).sum())
     shown = "all queues that held a packet" if n_used == len(links) else f"the {len(links)} fullest of {n_used} queues"
-    of = "its room" if ends else f"the deepest of all, {float(peak.max()):,.0f} B, since buffers have no end"
-    caption = f"Most that was in {shown} in each part of the time, as a share of {of}."
+    what = "as a share of its room" if ends else "in bytes, since buffers have no end"
+    caption = f"Most that was in {shown} in each part of the time, {what}."
+    value, word = ("share_of_room", "filled") if ends else ("queue_B", "queued")
     return Figure("fullest", "heat", "Fullest queues over time", caption, table,
-                  {"x": "time_s", "y": "link", "value": "share_of_room"}, {"x": "time", "value": "filled"},
+                  {"x": "time_s", "y": "link", "value": value}, {"x": "time", "value": word},
                   of_run=of_run)  # fmt: skip
 
 

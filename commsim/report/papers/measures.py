@@ -18,6 +18,21 @@ MEASURES: dict[str, Measure] = {}
 SIMULATED: set[str] = set()
 
 
+# Units that a paper may have its times and rates in, and the unit of the measures.
+TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+RATES = {"Gb/s": 1.0, "Mb/s": 1e-3, "GB/s": 8.0, "MB/s": 8e-3}
+UNITS = {
+    "seconds": "s", "milliseconds": "ms", "group_milliseconds": "ms", "omnireduce_protocol": "ms",
+    "sharp_latency": "us", "host_latency": "us", "goodput": "Gb/s", "byteps_theorem": "Gb/s", "shared_rate": "Gb/s",
+}  # fmt: skip
+
+
+def units_like(name: str) -> dict[str, float]:
+    """Return the units that a measure of time or rate may be printed in; nothing for the others."""
+    unit = UNITS.get(name, "")
+    return next((units for units in (TIMES, RATES) if unit in units), {})
+
+
 def measure(function: Measure) -> Measure:
     """Register a measure under its name."""
     MEASURES[function.__name__] = function

@@ -16,11 +16,11 @@ from commsim.core.errors import InputError
 from commsim.opening import read_regular
 
 from . import clusters, layers, training  # each registers its measures
-from .measures import MEASURES, SIMULATED
+from .measures import MEASURES, SIMULATED, UNITS, units_like
 
 assert all((clusters, layers, training))  # imported for what they register
 
-SETUPS = ("known", "assumed")
+SETUPS = ("known", "assumed", "consistency")
 KEYS = {"name", "measure", "unit", "source", "setup", "arguments", "sweep", "theirs", "fitted", "recalled", "note"}
 
 MAX_BYTES = 2**20  # of a paper's file
@@ -40,7 +40,8 @@ class Row:
     unit, source : str
         Unit of both; place where the published one is found.
     setup : str
-        Whether all of the set-up is known, or some of it assumed.
+        ``known`` or ``assumed``: whether all of the set-up was published. ``consistency``: theirs follows from the
+        same constants as ours, so that a difference would be a slip, and none says nothing.
     fitted : bool
         Whether a constant was fitted to this number: then its error says nothing.
     recalled : bool
@@ -115,22 +116,39 @@ def errors_of(rows: Sequence[Row]) -> Errors:
     return Errors(len(counted), statistics.median(counted), max(counted), len(votes), by_paper)
 
 
-def order_of(rows: Sequence[Row]) -> tuple[int, list[tuple[Row, Row]]]:
-    """Compare the rows of each figure two by two, where the published numbers differ.
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The rows of each figure two by two, where the published numbers differ.
 
-    Returns
-    -------
+    Parameters
+    ----------
     n_pairs : int
-    reversed_ : list of (Row, Row)
-        Pairs that are the other way round in ours.
+        Pairs that differ in ours, too.
+    n_equal : int
+        Pairs that are equal in ours: neither the published order nor the reverse.
+    other_way : tuple of (Row, Row)
+        Those of the `n_pairs` that are the other way round in ours.
     """
-    n_pairs, reversed_ = 0, []
+
+    n_pairs: int
+    n_equal: int
+    other_way: tuple[tuple[Row, Row], ...]
+
+
+def order_of(rows: Sequence[Row]) -> Order:
+    """Compare the rows of each figure two by two."""
+    n_pairs, n_equal, other_way = 0, 0, list[tuple[Row, Row]]()
     for _, group in itertools.groupby(rows, key=lambda row: (row.paper, row.figure)):
         for a, b in itertools.combinations(group, 2):
-            n_pairs += a.theirs != b.theirs
-            if (a.theirs - b.theirs) * (a.ours - b.ours) < 0 and abs(a.ours / b.ours - 1) > SAME:
-                reversed_.append((a, b))
-    return n_pairs, reversed_
+            if a.theirs == b.theirs:
+                continue
+            if abs(a.ours - b.ours) <= SAME * abs(b.ours):
+                n_equal += 1
+                continue
+            n_pairs += 1
+            if (a.theirs - b.theirs) * (a.ours - b.ours) < 0:
+                other_way.append((a, b))
+    return Order(n_pairs, n_equal, tuple(other_way))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +184,16 @@ class Figure:
     def rows(self, paper: str) -> Iterator[Row]:
         """Compute ours."""
         taken = inspect.signature(MEASURES[self.measure]).parameters
+        like = units_like(self.measure)
+        scale = like[UNITS[self.measure]] / like[self.unit] if like else 1.0
         for i, theirs in enumerate(self.theirs):
             values = {name: column[i] for name, column in self.sweep.items()}
             given = {key: _filled(value, values) for key, value in self.arguments.items()}
             given |= {name: value for name, value in values.items() if name in taken}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
-            yield Row(paper, self.name, case, float(theirs), MEASURES[self.measure](**given), self.unit, self.source,
-                      self.setup, i in self.fitted, i in self.recalled, self.note, self.measure in SIMULATED,
-                      values)  # fmt: skip
+            ours = scale * MEASURES[self.measure](**given)
+            yield Row(paper, self.name, case, float(theirs), ours, self.unit, self.source, self.setup, i in self.fitted,
+                      i in self.recalled, self.note, self.measure in SIMULATED, values)  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
@@ -259,7 +279,11 @@ def _figure(paper: str, tree: Mapping[str, Any]) -> Figure:
     if tree["measure"] not in MEASURES:
         raise InputError(f"{where}: unknown measure {tree['measure']!r}; known: {', '.join(sorted(MEASURES))}")
     if tree["setup"] not in SETUPS:
-        raise InputError(f"{where}: setup must be one of {', '.join(SETUPS)}, got {tree['setup']!r}")
+        raise InputError(f"{where}: setup must be one of {', '.join(SETUPS)}, got {tree['setup']!r}; rows "
+                         "that are fitted or recalled are listed in the fields fitted and recalled")  # fmt: skip
+    like = units_like(tree["measure"])
+    if like and tree["unit"] not in like:
+        raise InputError(f"{where}: the unit of {tree['measure']} is one of {', '.join(like)}, got {tree['unit']!r}")
     theirs, sweep, arguments = tree["theirs"], tree.get("sweep", {}), tree.get("arguments", {})
     numbers = isinstance(theirs, list) and all(isinstance(x, int | float) and math.isfinite(x) and x for x in theirs)
     if not theirs or not numbers:

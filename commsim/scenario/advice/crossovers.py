@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import first_of
+from commsim.limits import EXPECTED
+from commsim.scenario.plans.sparse_data import FLOAT
 
-from .payoff import SparsePays, can_search, density_crossover
+from .payoff import SparsePays, can_search, density_crossover, n_drawn
 from .question import Question
 from .server_gains import Servers, server_gains
 
@@ -69,18 +71,28 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     if not tried:
         return Found(None, tuple(said))
     each: dict[str, SparsePays] = {}
-    for label, group in reversed(first.items()):
+    for place, (label, group) in enumerate(reversed(first.items())):
+        EXPECTED.begin(f"crossover density of {label} ({place + 1} of {len(first)})")
         if mine := [spec for spec in advice.partitioned[group] if spec in tried]:
             each[label] = density_crossover(question, advice.ready, mine, dense.candidate.spec, dense.result.time)
+    EXPECTED.begin("")
     longest = max(each, key=lambda label: each[label].high)
     crossover = each[longest]
     said.append(_density_sentence(crossover, longest, dense.candidate.label))
     if others := [f"{label} {_until(pays)}" for label, pays in each.items() if label != longest]:
         said.append(f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}")
+    blocks = [data.block for spec in tried if (data := advice.ready[spec].data) is not None]
+    drawn = min((n for block in blocks if (n := n_drawn(question, block, 1.0)) is not None), default=None)
+    if drawn is not None:
+        said.append(
+            f"crossovers: densities that are not ranked are drawn with as few as {drawn} elements of a worker in place "
+            f"of {question.size / FLOAT:.0f}, in larger messages: another draw may move a crossover by some per cent"
+        )
     row = _ends(crossover) | {
         "before": crossover.sparse or None,
         "after": crossover.dense,
         "without": untried,
+        "drawn_elements": drawn,
         "each": {label: _ends(pays) for label, pays in each.items()},
     }
     return Found(row, tuple(said))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +17,12 @@ from .question import Question
 
 # Relative width of the interval of densities in which sparse stops paying.
 TOLERANCE = 0.01
-# Blocks of all ranks that are drawn for each density that is tried.
+# Blocks or runs of a rank, whichever are shorter, that are drawn for each density that is tried: of longer tensors
+# fewer elements are drawn, in messages that are larger in proportion. Of few non-zero ones, up to four times as many.
+MAX_DRAWN = 2**18
+# Runs that are drawn at least, so that what a part of the ranks has differs little from its mean.
+MIN_RUNS = 2**16
+# Blocks of all ranks that are drawn at most.
 MAX_BLOCKS = 2**28
 
 
@@ -58,7 +64,8 @@ def density_crossover(
     Notes
     -----
     A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes. The
-    densities that are asked about are tried first, so that the answer does not contradict their ranking.
+    densities that are asked about are tried first, with all their elements, so that the answer does not contradict
+    their ranking; at others no more elements are drawn than :func:`n_drawn` says.
     """
     highest = 1.0
     if question.pattern == "disjoint":  # as many whole runs as each worker can have for itself
@@ -67,7 +74,11 @@ def density_crossover(
     least = dense_time * (1 - TIE)
 
     def time(spec: str, density: float) -> float:
-        return at_density(ready[spec], density).predict(question.size).time
+        if density in question.densities and (asked := _with_density(spec, density)) in ready:
+            return ready[asked].predict(question.size).time
+        data = ready[spec].data
+        drawn = None if data is None else n_drawn(question, data.block, density)
+        return at_density(ready[spec], density, drawn).predict(question.size).time
 
     crossover = SparsePays(0.0, _lowest(question), "", dense)
     for spec in sparse:
@@ -103,16 +114,28 @@ def can_search(prepared: Plan, question: Question) -> bool:
     data = prepared.data
     if data is None or data.form.lossy or data.size is not None:
         return False
-    return question.n_workers * question.size / FLOAT / min(data.block, question.run) <= MAX_BLOCKS
+    n_elements = n_drawn(question, data.block, 0.0) or question.size / FLOAT
+    return question.n_workers * n_elements / min(data.block, question.run) <= MAX_BLOCKS
 
 
-def at_density(prepared: Plan, density: float) -> Plan:
+def n_drawn(question: Question, block: int, density: float) -> int | None:
+    """Return the elements of a rank that are drawn for a density, in blocks of a length; None for all of them."""
+    n_blocks = round(MAX_DRAWN * min(max(0.5 / max(density, 0.125), 1.0), 4.0))
+    enough = max(n_blocks * min(block, question.run), MIN_RUNS * question.run)
+    return enough if enough < question.size / FLOAT else None
+
+
+def _with_density(spec: str, density: float) -> str:
+    """Return the text of a collective with another density of the same data."""
+    return re.sub(r"\bdensity=[^,]+", f"density={density!r}", spec, count=1)
+
+
+def at_density(prepared: Plan, density: float, drawn: int | None = None) -> Plan:
     """Return the same with data of another density; routes and dependencies do not change."""
     if not isinstance(prepared, SparsePlan) or prepared.data is None:
         return prepared
-    data = SparseData(
-        prepared.data.form, prepared.schedule, prepared.parameters, {**prepared.data.given, "density": density}
-    )
+    given = {**prepared.data.given, "density": density}
+    data = SparseData(prepared.data.form, prepared.schedule, prepared.parameters, given, n_drawn=drawn)
     return prepared.with_data(data)
 
 

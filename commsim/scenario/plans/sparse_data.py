@@ -80,6 +80,8 @@ class SparseData:
         What :func:`data` takes.
     parts : tuple of (float, float)
         Bytes and density of the tensors in the array, in place of one density for all.
+    n_drawn : int, optional
+        Elements that are drawn in place of all of a longer tensor, whose messages are larger in proportion.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class SparseData:
     parameters: Mapping[str, Any]
     given: Mapping[str, Any]
     parts: tuple[tuple[float, float], ...] = ()
+    n_drawn: int | None = None
     _rows: list[NDArray[Any]] | None = None
     _last: tuple[float, NDArray[np.float64], dict[str, float]] | None = field(default=None)
 
@@ -162,7 +165,7 @@ class SparseData:
                 del draw["density"]
                 pieces = tuple((n_bytes / FLOAT, density) for n_bytes, density in self.parts)
                 return regrouped(drawn_parts(self.schedule.n_ranks, pieces, block=run, **draw), self.block)
-            return regrouped(drawn_once(self.schedule.n_ranks, int(size) // FLOAT, block=run, **draw), self.block)
+            return regrouped(drawn_once(self.schedule.n_ranks, self._n_elements(size), block=run, **draw), self.block)
         if size != self.size:
             raise InputError(
                 f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
@@ -191,6 +194,8 @@ class SparseData:
             occupancy_found = self.occupancy(size)
             value_bytes = FLOAT if self._rows is None else self._rows[0].itemsize
             n_bytes = self.form.transfer_bytes(self.schedule, occupancy_found, self.parameters, value_bytes)
+            if self.n_drawn is not None:
+                n_bytes = n_bytes * (size / FLOAT / self._n_elements(size))
             measured = {
                 "density": float(occupancy_found.density.mean()),
                 "union_density": union_density(occupancy_found),
@@ -198,6 +203,10 @@ class SparseData:
             }
             self._last = size, n_bytes, measured
         return self._last
+
+    def _n_elements(self, size: float) -> int:
+        n_elements = int(size) // FLOAT
+        return n_elements if self.n_drawn is None else min(n_elements, self.n_drawn)
 
     def _largest(self, row: NDArray[Any]) -> NDArray[Any]:
         k = max(1, round(self.given["density"] * len(row)))

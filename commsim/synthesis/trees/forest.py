@@ -67,12 +67,14 @@ class Certificate:
 
     @property
     def sentence(self) -> str:
-        """The certificate in one line."""
+        """The certificate in one line: it is about bytes only, which decide as sizes grow."""
         proved = "attained" if self.proved else "not proved to be attained"
         nodes = first_of(self.cut, MAX_NAMES, "others")
         ways = {0: f"the links of {nodes} together", 1: f"the cut around {nodes}"}
         why = ways.get(self.n_cuts, f"{self.n_cuts} cuts together, the heaviest around {nodes}")
-        return f"optimum: {self.fraction} s/GB times {self.per}, k = {self.k}, {proved}; limited by {why}"
+        return (
+            f"as sizes grow, optimum: {self.fraction} s/GB times {self.per}, k = {self.k}, {proved}; limited by {why}"
+        )
 
     def row(self) -> dict[str, Any]:
         """Return the JSON object."""

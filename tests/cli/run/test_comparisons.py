@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from commsim.cli import run
@@ -15,6 +17,20 @@ def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
         "different numbers"
         not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7).out
     )
+
+
+def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim):
+    two = ("run", "--topology", STAR, "ring_all_reduce", "recursive_doubling_all_reduce", "-b", "1K", "-f", "4")
+    tree = commsim.results(*two, "-e", "4M")
+    times = {name: {row["size_B"]: row["time_s"] for row in tree["results"] if row["collective"] == name}
+             for name in two[3:5]}  # fmt: skip
+    ring, doubling = times.values()
+    sizes = sorted(ring)
+    low, high = next((a, b) for a, b in itertools.pairwise(sizes) if ring[b] < doubling[b])
+    assert doubling[low] < ring[low]
+    told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
+    assert f"# {told}" in commsim.out
+    assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
 
 
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):

@@ -316,7 +316,7 @@ def test_of_several_jobs_each_has_its_row_and_it_is_said_whose_the_slots_are(com
     assert commsim(*two, "--system", "switchml_udp").code == 0
     assert "# switchml_udp: its 128 slots are each job's own" in commsim.out
     assert commsim(*two[:2], *two[4:]).code == 0
-    assert "slots" not in commsim.out
+    assert "its 128 slots" not in commsim.out
 
 
 def test_what_a_loss_of_a_message_sends_again_is_explained(commsim):

@@ -70,7 +70,16 @@ def test_full_queues_are_shown_against_their_room():
     taken = samples(NETWORK, room=20_000.0)
     table = drawn(figures.fullest(NETWORK, taken))
     assert table["share_of_room"].values.max() == taken.queued[:-1].max() / 20_000
-    assert "buffers have no end" in figures.fullest(NETWORK, samples(NETWORK)).caption
+
+
+def test_queues_without_an_end_are_shown_in_bytes():
+    """Shares of a room without an end were 3.7e-15 in the table."""
+    taken = samples(NETWORK)
+    figure = figures.fullest(NETWORK, taken)
+    assert "in bytes, since buffers have no end" in figure.caption
+    assert figure.roles["value"] == "queue_B"
+    assert drawn(figure)["queue_B"].values.max() == taken.queued[:-1].max()
+    assert "share_of_room" not in figure.table
 
 
 def test_packets_are_counted_once():

@@ -1,3 +1,4 @@
+import dataclasses
 import inspect
 import statistics
 
@@ -5,7 +6,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.papers.measures import MEASURES
-from commsim.report.papers.paper import Row, errors_of, load_paper, order_of, paper_names
+from commsim.report.papers.paper import Order, Row, errors_of, load_paper, order_of, paper_names
 from commsim.report.papers.training import marks_avoided
 
 PAPER = """
@@ -89,7 +90,7 @@ def test_an_exchange_gains_what_the_backward_pass_does_not_hide():
 def test_overlap_of_ddp_is_within_three_percent_and_in_order():
     found = rows("ddp")
     assert all(abs(row.error) < 0.03 for row in found)
-    assert order_of(found) == (6, [])
+    assert order_of(found) == Order(6, 0, ())
 
 
 @pytest.mark.parametrize(("snapshot", "n"), [(1, 2), (2, 2)])
@@ -125,10 +126,50 @@ def test_iswitch_gains_what_its_share_of_communication_allows():
 
 def test_pairs_of_rows_that_are_the_other_way_round_are_found(own):
     found = rows(own(PAPER.replace("[100, 66.67, 57.14]", "[100, 57.14, 66.67]")))
-    n_pairs, reversed_ = order_of(found)
-    assert n_pairs == 3
-    assert [(a.case, b.case) for a, b in reversed_] == [("n=4", "n=8")]
-    assert order_of(rows(own(PAPER))) == (3, [])
+    order = order_of(found)
+    assert (order.n_pairs, order.n_equal) == (3, 0)
+    assert [(a.case, b.case) for a, b in order.other_way] == [("n=4", "n=8")]
+    assert order_of(rows(own(PAPER))) == Order(3, 0, ())
+
+
+def test_pairs_that_are_equal_in_ours_are_not_in_the_published_order(own):
+    """They were counted as such: a model that says the same of all had everything in order."""
+    found = rows(own(PAPER))
+    flat = [dataclasses.replace(row, ours=row.ours if row.case == "n=2" else 60.0) for row in found]
+    assert order_of(flat) == Order(2, 1, ())
+
+
+def test_a_time_is_shown_in_the_unit_of_its_figure_or_refused(own):
+    """Seconds were printed as they are beside "us": `2.672e-06 us`."""
+    figure = """
+title = "A paper"
+[[figures]]
+name = "figure 1"
+measure = "MEASURE"
+unit = "UNIT"
+source = "table 1"
+setup = "known"
+arguments = { collective = "ring_all_reduce", network = "star:n_hosts=4", size = 1e4 }
+theirs = [10]
+"""
+    (us,), (s,), (ms,) = (
+        rows(own(figure.replace("MEASURE", measure).replace("UNIT", unit)))
+        for measure, unit in (("seconds", "us"), ("seconds", "s"), ("milliseconds", "ms"))
+    )
+    assert us.ours == pytest.approx(1e6 * s.ours)
+    assert ms.ours == pytest.approx(1e3 * s.ours)
+    (bits,), (nbytes,) = (
+        rows(own(figure.replace("MEASURE", "goodput").replace("UNIT", unit))) for unit in ("Gb/s", "GB/s")
+    )
+    assert bits.ours == pytest.approx(8 * nbytes.ours)
+    with pytest.raises(InputError, match="the unit of seconds is one of s, ms, us, ns, got 'min'"):
+        rows(own(figure.replace("MEASURE", "seconds").replace("UNIT", "min")))
+
+
+def test_a_row_of_our_own_constants_does_not_count():
+    (row,) = rows("atp")
+    assert row.setup == "consistency"
+    assert errors_of([row]).n_counted == 0
 
 
 def test_marks_fall_as_phases_move_apart_and_vanish_where_they_do_not_meet():

@@ -8,7 +8,7 @@ from commsim import predict
 from commsim.core.errors import InputError
 from commsim.scenario import prepare
 from commsim.scenario.advice import Question, advise
-from commsim.scenario.advice.payoff import TOLERANCE, at_density, can_search, density_crossover
+from commsim.scenario.advice.payoff import MAX_DRAWN, TOLERANCE, at_density, can_search, density_crossover, n_drawn
 from commsim.scenario.advice.server_gains import GAIN, server_gains
 from commsim.scenario.inputs import load_network
 
@@ -113,10 +113,40 @@ def test_only_what_is_drawn_in_little_time_and_sums_all_values_is_searched():
     large = dataclasses.replace(QUESTION, size=2.0**32)
     lists = prepare("zen:density=0.01,block=1,run=256", STAR, n_ranks=8)
     assert can_search(lists, QUESTION)
-    assert not can_search(lists, large)
+    assert not can_search(lists, dataclasses.replace(large, n_workers=64))
     assert can_search(prepare("agsparse:density=0.01,block=256", STAR, n_ranks=8), large)
     assert not can_search(prepare("gtop_k:density=0.01", STAR, n_ranks=8), QUESTION)
     assert not can_search(prepare("ring_all_reduce", STAR, n_ranks=8), QUESTION)
+
+
+def test_a_long_tensor_is_searched_on_a_short_one_whose_messages_are_larger():
+    """26 million elements one by one: the density 0.997 was drawn for minutes, before any row was printed."""
+    scattered = dataclasses.replace(QUESTION, block=1, size=100.0 * 2**20)
+    assert n_drawn(scattered, 1, 0.997) == MAX_DRAWN
+    assert n_drawn(dataclasses.replace(scattered, size=4.0 * MAX_DRAWN), 1, 0.997) is None
+    size = 2.0**22
+    for name in ("sparcml_split", "zen", "agsparse"):
+        ready = prepare(f"{name}:density=0.01,block=1", STAR, n_ranks=8)
+        short = at_density(ready, 0.3, 2**17).predict(size)
+        assert short.counters["density"] == pytest.approx(0.3, abs=2**-17)
+        assert short.time == pytest.approx(at_density(ready, 0.3).predict(size).time, rel=0.01), name
+
+
+def test_a_search_with_few_elements_does_not_contradict_the_ranking_with_all(monkeypatch):
+    monkeypatch.setattr("commsim.scenario.advice.payoff.MAX_DRAWN", 2**9)
+    monkeypatch.setattr("commsim.scenario.advice.payoff.MIN_RUNS", 2**9)
+    question = Question(4, 2.0**19, (0.1, 0.5, 0.53, 0.55, 0.56, 0.57, 0.6), block=1)
+    advice = advise(question, load_network("star:n_hosts=4"))
+    found = advice.crossover("ring_all_reduce")
+    assert found.row["drawn_elements"] == 2**9
+    assert "as few as 512 elements of a worker in place of 131072" in found.remarks[-1]
+    ring = advice.times["ring_all_reduce"]
+    for density in question.densities:
+        fastest = min(
+            row.result.time for row in advice.ranked
+            if row.candidate.way == "sparse" and f"density={density}," in row.candidate.spec
+        )  # fmt: skip
+        assert (density <= found.row["low"]) == (fastest < ring)
 
 
 @pytest.mark.slow
