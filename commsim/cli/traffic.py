@@ -137,9 +137,12 @@ def run(config: Config) -> Answer:
         from commsim import __version__
         from commsim.report.fabric.traffic_report import study_of_traffic
         from commsim.report.study import made_by
+        from commsim.scenario.faults import failed_links
+        from commsim.scenario.inputs import load_network
 
+        failed = failed_links(load_network(config.topology), network) if config.fail else []
         of = made_by("traffic", {"version": __version__, **config.resolved(transport, "report", "timeline")})
-        study = study_of_traffic(title, network, carried.run, carried.slowdown, of, said)
+        study = study_of_traffic(title, network, carried.run, carried.slowdown, of, (*said, *failed))
         parts += remarks(write_report(study, config.report))
     more = more_of_traffic(solution) | {"network": resolved_network(network)}
     return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
