@@ -17,11 +17,11 @@ from commsim.core.network import SWITCH, Network
 # RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload.
 ROCE = Framing(4096, 82)
 
-# Share of the threshold of a pause down to which the link stays paused.
-RESUME = 0.8
-
 # The same headers, and the AETH of an acknowledgement.
 ACK_BYTES = 86
+
+# Share of the threshold of a pause down to which the link stays paused.
+RESUME = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +129,12 @@ def least_buffer(network: Network, buffer: float | None) -> float:
     Parameters
     ----------
     network : Network
-        Network, whose own buffers count where no size is given.
+        Network, whose own buffers count where they are smaller.
     buffer : float, bytes, optional
         Size of each queue.
     """
     own = network.buffer[network.kind[network.src] == SWITCH]
-    return float(own.min(initial=math.inf)) if buffer is None else buffer
+    return float(own.min(initial=math.inf if buffer is None else buffer))
 
 
 def pauses_in_time(usual: Fabric, network: Network, buffer: float | None) -> Fabric:
