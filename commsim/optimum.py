@@ -67,8 +67,13 @@ def over_bound(
     fail: Sequence[str] = (),
     scale: Sequence[str] = (),
     engine: str = "flow",
+    overhead: float | str | None = None,
+    recv_overhead: float | str | None = None,
+    reduce_rate: float | str | None = None,
+    software: str | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
+    assume_overhead: bool = True,
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound, as ``commsim bound`` does.
 
@@ -76,12 +81,14 @@ def over_bound(
     ----------
     operation : str
         Name of the operation, such as ``all_reduce``.
-    network, n_ranks, placement, seed, fail, scale, engine
+    network, n_ranks, placement, seed, fail, scale, engine, overhead, recv_overhead, reduce_rate, software
         Same as in :func:`scenario_of`.
     sizes : float or str, or a sequence of them
         Sizes, bytes or text such as ``64MiB``.
     algorithms, named
         Same as in :func:`commsim.rank`.
+    assume_overhead : bool
+        Whether a ranking of all algorithms assumes 1 us of overhead where none is given, as in :func:`commsim.rank`.
 
     Examples
     --------
@@ -91,12 +98,18 @@ def over_bound(
     [1.0]
     """
     operation, where = checked("operation", operation), network_of(network)
+    costs: dict[str, Any] = {
+        "overhead": overhead, "recv_overhead": recv_overhead, "reduce_rate": reduce_rate, "software": software,
+    }  # fmt: skip
     asked = scenario_of(
-        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine
+        "", where, n_ranks=n_ranks, placement=placement, seed=seed, fail=fail, scale=scale, engine=engine, **costs
     )
-    whole = where if fail or scale else None
-    wanted = [int(size) for size in sizes_of(sizes)]
-    return bounded(asked, operation, wanted, whole=whole, **checked_all({"algorithms": algorithms, "named": named}))
+    whole = with_options(where, **costs)[0] if fail or scale else None
+    return bounded(
+        asked, operation, [int(size) for size in sizes_of(sizes)], whole=whole,
+        assume_overhead=assume_overhead and (overhead, recv_overhead, software) == (None, None, None),
+        **checked_all({"algorithms": algorithms, "named": named}),
+    )  # fmt: skip
 
 
 def synthesize(

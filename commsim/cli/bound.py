@@ -1,4 +1,4 @@
-"""``commsim bound``: a print a lower bound on the time of any schedule, and each algorithm's distance from it."""
+"""``commsim bound``: a lower bound on the time of any schedule, and each algorithm's distance from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.tables_of_questions import table_of_ratios
 
-from .flags import Verb, WithJson, flag, repeated
+from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
 from .flags.faults import Faults
 
@@ -30,6 +30,7 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     collective: tuple[str, ...] = repeated(
         metavar="NAME|FILE.py|FILE.npz", help="further algorithm to compare; repeatable"
     )
+    best: bool = switched(help="print the fastest algorithm of each size only")
     root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
     engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
     seed: int | None = flag(metavar="N", help="seed of faults, of random placement and of hashes in routing")
@@ -37,6 +38,11 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     def costs(self) -> dict[str, Any]:
         """Return what a message and a reduction cost, as a scenario takes it."""
         return {name: getattr(self, name) for name in COSTS}
+
+    @property
+    def assumes_overhead(self) -> bool:
+        """Whether no cost of messages is given, so that a ranking assumes one."""
+        return (self.overhead, self.recv_overhead, self.software) == (None, None, None)
 
     def scenario(self, network: Network) -> Scenario:
         """Return the scenario of all algorithms on a network, with the faults of the flags."""
@@ -51,7 +57,6 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
 def run(config: Config) -> Answer:
     """Bound, and predict the algorithms beside it."""
     check_room_for_libraries()
-    from commsim.report.title_of_network import software_costs
     from commsim.scenario.contenders import skipped
     from commsim.scenario.inputs import load_network
     from commsim.scenario.read import changed_network
@@ -72,11 +77,12 @@ def run(config: Config) -> Answer:
     has_faults = bool(config.fail or config.scale)
     found = over_bound(
         scenario, config.operation, sizes, whole=changed_network(whole, **config.costs())[0] if has_faults else None,
-        algorithms=named if config.algorithm != "all" else (), named=named,
+        algorithms=named if config.algorithm != "all" else (), named=named, assume_overhead=config.assumes_overhead,
     )  # fmt: skip
     parts, more = _parts_of_bounds(title, found.bounds, sizes)
     said = [*said, *found.derived, *skipped(found.left_out)]
-    table = table_of_ratios(found, f"engine {scenario.wish.engine}, {software_costs(scenario.network)}")
+    found = found.best if config.best else found
+    table = table_of_ratios(found, f"engine {scenario.wish.engine}")
     return Answer(
         [*remarks(said), *parts, table, *remarks(found.remarks)], [one.row() for one in found.ratios], more=more
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,9 +262,20 @@ def read_data(config: Data, *, detail: bool, more: Sequence[str] = ()) -> tuple[
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
         study = with_runs(study, runs, left_out)
+        study = dataclasses.replace(study, remarks=(*study.remarks, *_failed(run_flags, runs)))
     if config.show_ranks is not None:
         study = dataclasses.replace(study, runs=_showing(study.runs, config.show_ranks))
     return _with_measured(study, config)
+
+
+def _failed(run_flags: Mapping[str, Any], runs: Sequence[SimulatedRun]) -> list[str]:
+    """Name the links that had failed in runs that were simulated again."""
+    from commsim.scenario.faults import failed_links
+    from commsim.scenario.inputs import load_network
+
+    if not runs or not run_flags.get("fail"):
+        return []
+    return failed_links(load_network(run_flags["topology"]), runs[0].prepared.network)
 
 
 def _showing(runs: Sequence[SimulatedRun], text: str) -> tuple[SimulatedRun, ...]:

@@ -19,11 +19,12 @@ from .report import write_report
 from .run.tables import resolved_network
 
 if TYPE_CHECKING:
+    from commsim.engine.packet.transports.spraying import Spraying
     from commsim.scenario.scenario import Scenario
 
 LOOKS = 200
-# Hosts spray packets unless something else is said.
-USUAL = {"transport": "nscc", "balancing": "mixed"}
+# Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
+USUAL = {"transport": "nscc"}
 # Flags that have the name of what they give to a scenario.
 SAME = ("engine", "routing", "seed", "fail", "scale", "flap", "detection", "rto", "payload", "header")
 # Flags of some patterns, and the parameter that each is of one.
@@ -81,10 +82,11 @@ class Config(Outputs, Packets, FaultsInTime, Faults, Sent):
         """Return how packets are sent where nothing is said."""
         return {} if self.engine != "packet" or self.preset is not None else USUAL
 
-    def resolved(self, *without: str) -> dict[str, Any]:
+    def resolved(self, transport: Spraying | None, *without: str) -> dict[str, Any]:
         """Return flags and values as the JSON has them, with what was chosen where nothing was said."""
         flags = self.flags(*without)
-        return flags | {name: value for name, value in self._usual().items() if flags[name] is None}
+        chosen = {} if transport is None else {name: getattr(transport, name) for name in ("transport", "balancing")}
+        return flags | {name: value for name, value in chosen.items() if flags[name] is None}
 
     def _pattern(self) -> str:
         """Return the pattern with the parameters that have flags of their own."""
@@ -119,7 +121,7 @@ def run(config: Config) -> Answer:
         sampled = dataclasses.replace(scenario.wish.transport, sample=every)
         scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, transport=sampled))
     solution = solve(scenario, [size], plan=plan)
-    carried, network = solution.details, plan.network
+    carried, network, transport = solution.details, plan.network, scenario.wish.transport
     title = title_of_traffic(solution, config.pattern if of_file else f"{config.pattern} of {config.size}")
     parts = parts_of_traffic(solution, title)
     if config.preset is not None:
@@ -135,12 +137,15 @@ def run(config: Config) -> Answer:
         from commsim import __version__
         from commsim.report.fabric.traffic_report import study_of_traffic
         from commsim.report.study import made_by
+        from commsim.scenario.faults import failed_links
+        from commsim.scenario.inputs import load_network
 
-        of = made_by("traffic", {"version": __version__, **config.resolved("report", "timeline")})
-        study = study_of_traffic(title, network, carried.run, carried.slowdown, of, said)
+        failed = failed_links(load_network(config.topology), network) if config.fail else []
+        of = made_by("traffic", {"version": __version__, **config.resolved(transport, "report", "timeline")})
+        study = study_of_traffic(title, network, carried.run, carried.slowdown, of, (*said, *failed))
         parts += remarks(write_report(study, config.report))
     more = more_of_traffic(solution) | {"network": resolved_network(network)}
-    return Answer(parts, rows_of_traffic(solution), config.resolved(), more)
+    return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
 
 
 def _looks(config: Config) -> float | None:

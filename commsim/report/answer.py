@@ -28,12 +28,15 @@ class Table:
         Comment above the table, as in nccl-tests.
     least : sequence of str
         Columns that a narrow terminal leaves out, the least important first.
+    whole : bool
+        Whether a narrow terminal shows all columns, in tables below each other: what was asked for by name.
     """
 
     columns: Sequence[str]
     rows: Sequence[Cells]
     title: str = ""
     least: Sequence[str] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

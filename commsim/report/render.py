@@ -88,7 +88,7 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
         match part:
             case Table():
                 is_above = False
-                print_table(part.columns, part.rows, part.title, part.least, verbose)
+                print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():

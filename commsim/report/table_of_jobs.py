@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from commsim.core.operations import meaning_of_size
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.table_of_run import Row, json_row, met_by_packets, parts_of
@@ -90,7 +91,7 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     what = counted(len(rows), "job")
     what += f" and {counted(len(shared.took), 'background message')}" if len(shared.took) else ""
     costs = costs_in_title(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
-    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}"
+    title = f"{what} on {solution.plan.network.name}, engine {engine}, {costs}{_meaning_of_sizes(rows)}"
     columns = [*COLUMNS, *(["transport"] if shared.transports else [])]
     parts = [*remarks(solution.derived), Table(columns, [_cells(r) for r in rows], title, ["start(us)", "ranks"])]
     background = shared.background()
@@ -100,6 +101,16 @@ def parts_of_jobs(solution: Solution, verbose: bool = False) -> list[Part]:
     met = _met(solution) if wish.engine == "packet" else []
     links = _parts_of_links(shared_links(solution), verbose) if len(rows) > 1 else []
     return [*parts, *met, *links, *remarks(solution.remarks)]
+
+
+def _meaning_of_sizes(rows: Sequence[dict[str, Any]]) -> str:
+    """Describe, after a comma, what the sizes of jobs are of, with the jobs where not all are alike."""
+    jobs: dict[str, list[str]] = {}
+    for row in rows:
+        jobs.setdefault(meaning_of_size(row["operation"], row["n_ranks"], [row["size_B"]]), []).append(row["job"])
+    if len(jobs) == 1:
+        return next(iter(jobs))
+    return "".join(f"{meaning} of {', '.join(names)}" for meaning, names in jobs.items() if meaning)
 
 
 def _met(solution: Solution) -> list[Part]:

@@ -162,7 +162,7 @@ def parts_of(
             from commsim.scenario.packet_options import told_queues
 
             marked = any(result.counters.get("marks", 0) for result in results)
-            parts.append(Lines([f"# {line}" for line in told_queues(wish.transport, marked=marked)]))
+            parts.append(Lines([f"# {line}" for line in told_queues(wish.transport, plan.network, marked=marked)]))
         if verbose:
             from commsim.engine.ways.catalog import named
 

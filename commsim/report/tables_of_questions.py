@@ -12,7 +12,7 @@ from commsim.synthesis.bound import SIZES
 
 from .answer import Part, Table, remarks
 from .table_of_run import rate_cell
-from .title_of_network import costs_in_title
+from .title_of_network import costs_in_title, software_costs
 
 if TYPE_CHECKING:
     from commsim.formats.measurement import Measured
@@ -278,6 +278,8 @@ def where(anywhere: bool) -> str:
 
 def table_of_ratios(found: OverBound, title: str = "") -> Table:
     """Return the times of algorithms over their bound, and what faults cost them."""
+    if found.network is not None:
+        title = f"{title}, {software_costs(found.network)}".removeprefix(", ")
     columns = RATIOS + (FAULTS if found.has_faults else [])
     return Table(columns, [_cells_of_ratio(one, found.has_faults) for one in found.ratios], title, LEAST_OF_RATIOS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
+_MOST_FAILED = 100  # whose names are listed
 SCALED_CABLES = (
     "oversubscription sets the rate of the cables between switches, not their number: a cable that fails takes all of "
     "that rate away; uplinks_per_spine sets the number of cables of a leaf_spine"
@@ -31,7 +33,7 @@ UNWEIGHTED = (
 )
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
-__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "flaps_of", "has_set_rates", "with_faults"]
+__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "failed_links", "flaps_of", "has_set_rates", "with_faults"]
 
 
 def with_faults(
@@ -78,6 +80,22 @@ def with_faults(
     if len(scale) > 1:
         network = dataclasses.replace(network, name=_name_of_scaled(left, network))
     return network, [*notes, *about]
+
+
+def failed_links(whole: Network, left: Network) -> list[str]:
+    """Name the cables that are missing, each by the first of its links: a page draws only those that are left.
+
+    Parameters
+    ----------
+    whole, left : Network
+        Network without and with its faults.
+    """
+    first = np.flatnonzero(np.arange(whole.n_links) < partners(whole))
+    missing = Counter(whole.link_name(int(i)) for i in first)
+    missing -= Counter(left.link_name(i) for i in range(left.n_links))
+    names = [name if n == 1 else f"{n} x {name}" for name, n in missing.items()]
+    more = [f"and {len(names) - _MOST_FAILED} more"] if len(names) > _MOST_FAILED else []
+    return [f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"] if names else []
 
 
 def has_set_rates(network: Network) -> bool:

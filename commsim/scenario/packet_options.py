@@ -1,11 +1,13 @@
 """Options of the packet engine, as every door has them: framing, transport, balancing, queues, marks and losses.
 
-With the transports ``window``, ``dctcp`` and ``dcqcn`` a message goes over one path unless an option of ``SPRAYING``
-says otherwise; with all others over many.
+With the transports ``window``, ``dctcp`` and ``dcqcn`` a message goes over one path unless an option of ``SPREADING``
+says otherwise, and full queues trim only where that is asked for; with all others over many, and they trim.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +32,7 @@ FABRIC = {
 }  # fmt: skip
 # Keys of messages over many paths.
 SPRAYING = {"balancing": "text", "entropies": "whole", "flowlet_gap": "time", "trimming": "truth"}
+SPREADING = {*SPRAYING} - {"trimming"}
 ALL = {"preset": "text"} | TRANSPORT | SPRAYING | FABRIC
 USUAL = "window"
 # Balancing by the name that routing has for it: each packet takes a path at random.
@@ -131,6 +134,7 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     InputError
         If the transport is unknown, or has no such parameter.
     """
+    from commsim.engine.packet.links.fabric import RESUME
     from commsim.engine.packet.transports.spraying import Spraying, usual_path
 
     transport = given.get("transport", USUAL)
@@ -138,21 +142,39 @@ def packets_of(given: Mapping[str, Any], network: Network) -> Spraying:
     fabric = {key: given[key] for key in FABRIC if key in given}
     if name == "dctcp" and "ack_every" in given:
         raise InputError("--ack-every: dctcp acknowledges every packet")
-    if name in PATHS and not SPRAYING.keys() & given.keys():
-        sent = {key: given[key] for key in ("window", "ack_every") if key in given}
-        return usual_path(transport, network, **sent, **fabric)
-    if "buffer" in fabric:
-        fabric["queue"] = fabric.pop("buffer")
-    if "ecn_min" in fabric or "ecn_max" in fabric:
-        low = fabric.pop("ecn_min", 0.0)
-        fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
+    if "pause_at" in fabric:
+        fabric.setdefault("resume_at", RESUME * fabric["pause_at"])
     if "flowlet_gap" in given and given.get("balancing") != "flowlet":
         raise InputError("flowlet_gap changes nothing without the balancing flowlet")
     keys = ("balancing", "entropies", "flowlet_gap", "window", "ack_every")
     sent = {key: given[key] for key in keys if key in given}
     if "balancing" in sent:
         sent["balancing"] = BALANCING_NAMES.get(sent["balancing"], sent["balancing"])
+    if name in PATHS:
+        trims = given.get("trimming", False)
+        if trims:  # such switches do not pause
+            fabric = {"pause_at": 0.0, "resume_at": 0.0} | fabric
+        alone = {key: sent[key] for key in ("window", "ack_every") if key in sent}
+        usual = usual_path(transport, network, **alone, **fabric)
+        if sent.get("balancing", None if SPREADING & sent.keys() else "path") == "path":
+            return dataclasses.replace(usual, trims=trims)
+        return _spread(usual, Spraying(transport, trims=trims, **sent))
+    if "buffer" in fabric:
+        fabric["queue"] = fabric.pop("buffer")
+    if "ecn_min" in fabric or "ecn_max" in fabric:
+        low = fabric.pop("ecn_min", 0.0)
+        fabric["ecn"] = (low, fabric.pop("ecn_max", low), fabric.pop("ecn_probability", 1.0))
     return Spraying(transport, trims=given.get("trimming", True), **sent, **fabric)
+
+
+def _spread(usual: Spraying, sent: Spraying) -> Spraying:
+    """Return packets over many paths, with the queues, marks and pauses that the transport usually meets.
+
+    Queues have no end, unless a size is given, or switches trim, or drop what others would pause for.
+    """
+    drops = sent.trims or (sent.settled[0].depth > 0 and not usual.pause_at)
+    queue = math.inf if usual.queue is None and not drops else usual.queue
+    return dataclasses.replace(sent, queue=queue, ecn=usual.ecn, **usual.fabric.conditions)
 
 
 def told_transport(transport: Spraying | None) -> str:
@@ -173,15 +195,27 @@ def queues_of(transport: Spraying | None) -> dict[str, float]:
     return {key: float(getattr(transport.fabric, key)) for key in keys}
 
 
-def told_queues(transport: Spraying | None, *, marked: bool = True) -> list[str]:
-    """Describe :func:`queues_of`, and where packets were marked, why DCQCN's rates stay low on links of today."""
+def told_queues(transport: Spraying | None, network: Network, *, marked: bool = True) -> list[str]:
+    """Describe :func:`queues_of`, and where packets were marked, why DCQCN's rates stay low on links of today.
+
+    A threshold that a queue of the network cannot reach is said to have no effect.
+    """
     if not (queues := queues_of(transport)) or transport is None:
         return []
+    from commsim.engine.packet.links.fabric import least_buffer
+
     low, high, chance, pause, resume = queues.values()
     marks = f"mark from {low / 1e3:.4g} kB" if high else "mark nothing"
     marks += f" (up to {chance:.3g} of packets) to {high / 1e3:.4g} kB (all)" if high > low else ""
     pauses = f"pause a link (PFC) from {pause / 1e3:.4g} kB to {resume / 1e3:.4g} kB" if pause else "never pause (PFC)"
     lines = [f"queues of switches {marks}, and {pauses}; --ecn and --pause change that"]
+    room = least_buffer(network, transport.queue)
+    for at, begin, flag in ((pause, "pauses (PFC)", "--pause"), (low, "marks", "--ecn")):
+        if at > room:
+            lines.append(
+                f"{begin} cannot begin before the queue is full: the threshold of {at / 1e3:.4g} kB ({flag}) is larger "
+                f"than the queue of {room / 1e3:.4g} kB"
+            )
     if marked and name_of(transport) == "dcqcn":
         one = cast("Dcqcn", transport.settled[1])
         lines.append(
@@ -207,7 +241,8 @@ def name_of(transport: Spraying | None) -> str:
 def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]:
     """Describe what was assumed of packets, and which options change nothing."""
     lines = []
-    sprays = bool(SPRAYING.keys() & given.keys()) or given.get("transport", USUAL) not in PATHS
+    name = given.get("transport", USUAL).split(":")[0]
+    sprays = name not in PATHS or given.get("balancing", None if SPREADING & given.keys() else "path") != "path"
     if framing is None and sprays:
         lines.append("packets: 4096 bytes of payload and 64 of headers; payload and header change that")
     elif framing is None:
@@ -215,7 +250,7 @@ def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[str]
             "packets, but those of switches that aggregate: 4096 bytes of payload and 82 of RoCE and Ethernet; "
             "payload and header change that"
         )
-    if "ecn_min" in given and given.get("transport", USUAL) == USUAL and not sprays:
+    if "ecn_min" in given and name == USUAL and not sprays:
         lines.append("--ecn: no effect, the transport `window` ignores marks")
     if "alpha" in given and "shared_buffer" not in given:
         lines.append("--buffer-alpha: no effect without --shared-buffer")

@@ -40,6 +40,7 @@ PRESETS: Mapping[str, Mapping[str, Choice]] = {
         "transport": Choice("dcqcn", f"{_DCQCN}, section 5"),
         "balancing": Choice("adaptive", "Ghorbani et al., SIGCOMM 2017 (DRILL): the shorter of two random queues"),
         "trimming": Choice(False, "RoCEv2 has no trimming (InfiniBand specification, annex A17)"),
+        "pause_at": Choice(0.0, "no PFC: RoCEv2 (annex A17) does without; queues of 500 kB at 40 Gbit/s drop"),
     },
     "swift": {
         "transport": Choice("swift", f"{_SWIFT}, algorithm 1"),

@@ -16,6 +16,13 @@ from commsim.routing.routing import is_hashed
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
+    from commsim.scenario.plans.dense import Plan
+
+
+# Why a network with failures may be faster than the whole one.
+HASHED_ANEW = (
+    "routes are hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
+)
 
 
 def remarks_of_results(results: Sequence[Result], of_plan: Sequence[str] = ()) -> list[str]:
@@ -57,6 +64,24 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
                 "routing spray gives the time without collisions"
             ]
     return []
+
+
+def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]) -> list[str]:
+    """Name the collectives whose busiest link follows from the hash of ECMP, as :func:`of_paths` says of one.
+
+    Parameters
+    ----------
+    plans : mapping of str to Plan
+        Plans of collectives, by name.
+    results : mapping of str to sequence of Result
+        Their predictions.
+    """
+    names = [
+        name for name, plan in plans.items()
+        if any("by the hash of ECMP" in line for line in of_paths(plan.network, plan.paths.routing, results[name]))
+    ]  # fmt: skip
+    told = "busiest link by the hash of ECMP, which another --seed draws anew, so that the time may change"
+    return [f"{told}: {', '.join(names)}"] if names else []
 
 
 def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:

@@ -154,6 +154,20 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
         connection.close()
 
 
+def units_in(directory: str | Path, sql: str) -> dict[str, str]:
+    """Return the units of the parameters that a query names; names of results end with theirs.
+
+    Parameters
+    ----------
+    directory : path
+        Directory of the sweep.
+    sql : str
+        The query.
+    """
+    kinds = read_description(directory)["parameters"]
+    return {name: UNITS[kind] for name, kind in kinds.items() if kind in UNITS and name in sql}
+
+
 def require_suffix(path: str | Path) -> str:
     """Return the suffix of a file that a table can be written as.
 

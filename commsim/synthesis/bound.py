@@ -148,8 +148,15 @@ def lower_bound(
     )
 
 
-def bound_for(prepared: Plan) -> LowerBound:
+def bound_for(prepared: Plan, network: Network | None = None) -> LowerBound:
     """Bound what a prepared collective does: for schedules that use the kinds of nodes that it uses.
+
+    Parameters
+    ----------
+    prepared : Plan
+        The collective.
+    network : Network, optional
+        Network whose costs of messages the bound has. Default: that of the plan.
 
     Raises
     ------
@@ -162,7 +169,7 @@ def bound_for(prepared: Plan) -> LowerBound:
     ranks = nodes[: schedule.n_ranks]
     return lower_bound(
         schedule.operation,
-        prepared.network,
+        prepared.network if network is None else network,
         ranks,
         root=schedule.root,
         layout=schedule.layout,

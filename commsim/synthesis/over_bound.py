@@ -12,17 +12,28 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
+from commsim.routing.routing import is_hashed
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
-from commsim.scenario.contenders import legal_sizes, prepare_all, require_blocks, without_overhead
+from commsim.scenario.contenders import (
+    about_assumed,
+    legal_sizes,
+    prepare_all,
+    require_blocks,
+    with_assumed_overhead,
+    without_overhead,
+)
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.plans.unused_faults import of_unused_faults
 from commsim.scenario.ranking import contenders
+from commsim.scenario.result_remarks import HASHED_ANEW, of_hashes
 from commsim.scenario.scenario import Scenario
 from commsim.scenario.solve import solve
 
 from .bound import LowerBound, bound_for, lower_bound, times_of
 
+# Relative gain from a fault above which a table shows it.
+FASTER = 5e-4
 __all__ = ["OverBound", "Ratio", "about_bound", "bound_of", "over_bound"]
 
 
@@ -86,6 +97,8 @@ class OverBound(Shown):
         What was drawn, and what the times assume.
     has_faults : bool
         Whether the network has faults.
+    network : Network or None
+        Network with the costs of messages that the times include.
     """
 
     bounds: tuple[LowerBound, ...]
@@ -94,6 +107,13 @@ class OverBound(Shown):
     derived: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     has_faults: bool = False
+    network: Network | None = None
+
+    @property
+    def best(self) -> OverBound:
+        """The same with the fastest algorithm of each size only."""
+        first = {one.size: one for one in reversed(self.ratios)}
+        return dataclasses.replace(self, ratios=tuple(first[size] for size in sorted(first)))
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -142,8 +162,12 @@ def over_bound(
     whole: Network | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
+    assume_overhead: bool = True,
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound.
+
+    All algorithms are ranked with the overhead that :func:`commsim.scenario.ranking.rank` assumes, so that both name
+    the same one as the fastest. The bounds are those of the network as it is given.
 
     Parameters
     ----------
@@ -153,6 +177,9 @@ def over_bound(
         Same as in :func:`commsim.scenario.ranking.solve_each`.
     whole : Network, optional
         Network without its faults, to say what these cost.
+    assume_overhead : bool
+        Whether a message takes ``ASSUMED_OVERHEAD`` of its sender where the network gives none, and all algorithms are
+        ranked.
 
     Raises
     ------
@@ -162,18 +189,22 @@ def over_bound(
     scenario.wish.require_engine("lower bounds")
     sizes, about_sizes = legal_sizes(operation, sizes)
     # For schedules that put the same kinds of nodes to use on the same data there is one bound.
+    assume_overhead = assume_overhead and not algorithms
+    costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
+    if whole is not None and assume_overhead:
+        whole = with_assumed_overhead(whole)
     known: dict[Any, LowerBound] = {}
     found: dict[str, tuple[LowerBound, Plan, Sequence[Result]]] = {}
 
     def predict(spec: str, plan: Plan) -> None:
         ranks = plan.placement.nodes[: plan.schedule.n_ranks]
         key = (uses_more_than_ranks(plan), plan.schedule.layout, plan.schedule.root, ranks.tobytes(), plan.data is None)
-        bound = known.get(key) or bound_for(plan)
+        bound = known.get(key) or bound_for(plan, scenario.network)
         found[spec] = bound, plan, _results(scenario, spec, plan, sizes)
         known[key] = bound
         plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
-    plans, left_out = contenders(scenario, operation, algorithms, named, predict)
+    plans, left_out = contenders(scenario, operation, algorithms, named, predict, assume_overhead=assume_overhead)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
         Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
@@ -181,10 +212,14 @@ def over_bound(
         for size, result in zip(sizes, results, strict=True)
     ]
     ratios.sort(key=lambda one: (one.size, one.time, one.algorithm))
-    bounds = _with_both_kinds(next(iter(plans.values())), list(known.values()))
+    bounds = _with_both_kinds(next(iter(plans.values())), scenario.network, list(known.values()))
     of_plans = {spec: results for spec, (_, _, results) in found.items()}
     unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans)
-    remarks = [*unused, *without_overhead(scenario.network, sizes)]
+    remarks = [*unused, *of_hashes(plans, of_plans), *_of_faster(plans, ratios)]
+    if costly is scenario.network:
+        remarks += without_overhead(scenario.network, sizes)
+    else:
+        remarks += [f"{line}; the bounds have none" for line in about_assumed(plans)]
     return OverBound(
         tuple(bounds),
         tuple(ratios),
@@ -192,6 +227,7 @@ def over_bound(
         (*scenario.remarks, *about_sizes),
         tuple(remarks),
         has_faults=whole is not None,
+        network=costly,
     )
 
 
@@ -235,11 +271,20 @@ def _times_on(
     return times
 
 
-def _with_both_kinds(plan: Plan, bounds: list[LowerBound]) -> list[LowerBound]:
+def _of_faster(plans: Mapping[str, Plan], ratios: Sequence[Ratio]) -> list[str]:
+    """Name the algorithms that are faster with the faults, because ECMP hashes the routes anew."""
+    faster = dict.fromkeys(one.algorithm for one in ratios if (one.faults_cost or 1.0) < 1.0 - FASTER)
+    names = [name for name in faster if is_hashed(plans[name].paths.routing or plans[name].network.routing)]
+    if not names:
+        return []
+    return [f"faster than without the faults: {', '.join(names)}: {HASHED_ANEW}"]
+
+
+def _with_both_kinds(plan: Plan, network: Network, bounds: list[LowerBound]) -> list[LowerBound]:
     """Add the bound for the kind of schedules, with servers or switches or without, that none here is of."""
     schedule, ranks = plan.schedule, plan.placement.nodes[: plan.schedule.n_ranks]
     alike: dict[str, Any] = {"root": schedule.root, "layout": schedule.layout}
     for anywhere in (False, True):
         if all(bound.anywhere != anywhere for bound in bounds):
-            bounds.append(lower_bound(schedule.operation, plan.network, ranks, anywhere=anywhere, **alike))
+            bounds.append(lower_bound(schedule.operation, network, ranks, anywhere=anywhere, **alike))
     return sorted(bounds, key=lambda bound: bound.anywhere)

@@ -7,7 +7,8 @@ RACKS = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=1GB/s,laten
 
 
 def test_every_algorithm_stands_beside_the_bound(commsim):
-    tree = commsim.results("bound", "--topology", RACKS, "--operation", "all_reduce", "-b", "1M", "-e", "4M", "-f", "4")
+    asked = ("--topology", RACKS, "--operation", "all_reduce", "--overhead", "0us")
+    tree = commsim.results("bound", *asked, "-b", "1M", "-e", "4M", "-f", "4")
     rows = tree["results"]
     assert {row["size_B"] for row in rows} == {2**20, 2**22}
     assert all(row["times_bound"] >= 1 - 1e-9 for row in rows)
@@ -165,3 +166,41 @@ def test_a_bound_takes_the_costs_of_messages_and_says_them(commsim):
     assert "engine flow, 5 us of overhead per message" in commsim.out
     assert costly["results"][0]["time_s"] == pytest.approx(free["results"][0]["time_s"] + 3 * 5e-6)  # three steps
     assert costly["bounds"][0]["bound_s"] >= 2 * 5e-6  # to tell three others one rank sends two messages in a row
+
+
+@pytest.mark.parametrize("costs", [(), ("--overhead", "0us"), ("--overhead", "3us")])
+def test_bound_and_run_rank_alike(commsim, costs):
+    """`bound` had parameter servers first at every size, without overhead; `run` had halving-doubling, with 1 us."""
+    asked = ("--topology", "star:n_hosts=8", "--operation", "all_reduce", "-b", "4K", "-e", "4M", "-f", "1024", *costs)
+    ranked = {one["size_B"]: one["algorithms"] for one in commsim.results("run", *asked)["ranking"]}
+    rows = commsim.results("bound", *asked)["results"]
+    for size, order in ranked.items():
+        beside = {row["algorithm"]: row["time_s"] for row in rows if row["size_B"] == size}
+        assert min(beside, key=beside.__getitem__) == order[0]["algorithm"]
+        assert beside == {one["algorithm"]: one["time_s"] for one in order}
+    assert ("1 us of overhead per message is assumed" in commsim.out) == (not costs)
+    bare = commsim.results("bound", *asked, "--algorithm", "none")
+    assert costs or bare["bounds"] == commsim.results("bound", *asked)["bounds"]
+
+
+def test_the_fastest_of_each_size_alone(commsim):
+    """`bound` of 21 sizes had 99 rows and more."""
+    asked = ("bound", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "-b", "1K", "-e", "16M", "-f", "128")
+    every, best = (commsim.results(*asked, *more)["results"] for more in ((), ("--best",)))
+    assert [row["size_B"] for row in best] == [2**10, 2**17, 2**24]
+    assert best == [min((row for row in every if row["size_B"] == one["size_B"]), key=lambda row: row["time_s"])
+                    for one in best]  # fmt: skip
+
+
+def test_what_is_faster_with_a_fault_is_blamed_on_the_hashes(commsim):
+    """`bound --fail switch:spine0` had 0.960x in the column of what faults cost, without a word."""
+    fabric = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=2"
+    asked = ("bound", "--topology", fabric, "--operation", "all_reduce", "--size", "16M", "--fail", "switch:spine0")
+    rows = commsim.results(*asked)["results"]
+    faster = {row["algorithm"] for row in rows if row["faults_cost"] < 0.9995}
+    (said,) = [line for line in commsim.out.splitlines() if "faster than without the faults: " in line]
+    assert set(said.split(": ")[1].split(", ")) == faster != set()
+    assert "routes are hashed anew over the cables that are left" in said
+    asked = ("bound", "--topology", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4", "--operation", "all_reduce")
+    assert commsim(*asked, "--algorithm", "recursive_doubling_all_reduce", "--fail", "switch:spine0").code == 0
+    assert "busiest link by the hash of ECMP" in commsim.out

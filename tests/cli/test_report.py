@@ -32,6 +32,17 @@ def test_a_result_is_played_again_for_its_loads_and_timelines(commsim, tmp_path)
     assert "timeline" not in names(page)
 
 
+def test_a_page_lists_the_links_that_failed(commsim, tmp_path):
+    """The line of a dead cable was just not there."""
+    result, a, b, c = (tmp_path / name for name in ("r.json", "a.html", "b.html", "c.html"))
+    fault = ("--fail", "link:leaf0:spine1")
+    assert commsim(*RUN, *fault, "--json", result, "--report", a).code == 0
+    assert commsim("report", result, "-o", b).code == 0
+    assert commsim("traffic", "--topology", NETWORK, *fault, "--size", "64KiB", "--report", c).code == 0
+    for page in (a, b, c):
+        assert "failed links: leaf0:spine1" in page.read_text()
+
+
 def test_a_run_writes_the_same_page_itself(commsim, tmp_path):
     result, a, b = tmp_path / "r.json", tmp_path / "a.html", tmp_path / "b.html"
     assert commsim(*RUN, "--json", result, "--report", a).code == 0

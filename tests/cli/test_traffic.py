@@ -230,3 +230,62 @@ def test_a_pattern_without_its_flag_and_the_short_name_of_a_size(commsim):
     assert "--pattern" not in commsim.refuses("traffic", *star, "--bogus", "1")
     short, long = (commsim.results("traffic", *star, size, "64KiB")["results"] for size in ("-b", "--size"))
     assert short == long
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--transport", "dcqcn"),
+        ("--transport", "dctcp"),
+        ("--preset", "roce"),
+        ("--transport", "dcqcn", "--balancing", "ecmp"),
+        ("--transport", "nscc"),
+    ],
+)
+def test_an_incast_takes_what_a_gather_of_the_same_messages_takes(commsim, flags):
+    """`traffic` sprayed and trimmed packets of DCQCN and DCTCP, which `run` sends over one path."""
+    star = ("--topology", "star:n_hosts=9", "--seed", "1", *flags)
+    sent = commsim.results("traffic", *star, "--pattern", "incast:senders=8", "--size", "256KiB")
+    (run,) = commsim.results("run", "direct_gather", *star, "--engine", "packet", "--size", "2304KiB")["results"]
+    assert max(row["received_s"] for row in sent["results"]) == pytest.approx(run["time_s"], rel=1e-9)
+    assert (sent["counters"]["n_trimmed"] > 0) == ("nscc" in flags)
+    assert sent["counters"]["peak_queue_bytes"] == run["counters"]["peak_queue_bytes"]
+
+
+def test_dctcp_marks_whichever_way_its_one_path_is_said(commsim):
+    """With `--balancing path --no-trimming` there were no marks: DCTCP without ECN."""
+    incast = ("traffic", "--topology", "star:n_hosts=9", "--pattern", "incast:senders=8", "--transport", "dctcp")
+    plain = commsim.results(*incast)
+    assert plain["counters"]["n_marked"] > 0
+    for way in (("--balancing", "path", "--no-trimming"), ("--no-trimming",), ("--balancing", "path")):
+        assert commsim.results(*incast, *way)["results"] == plain["results"]
+    assert "mark from 300 kB" in commsim.out
+
+
+def test_drops_and_the_longest_queue_stand_in_table_json_and_page(commsim, tmp_path):
+    """Drops were only in the JSON, and the longest queue nowhere."""
+    page = tmp_path / "page.html"
+    words = ("traffic", "--topology", "star:n_hosts=9", "--pattern", "incast:senders=8", "--transport", "dcqcn")
+    saved = commsim.results(*words, "--buffer", "64KiB", "--report", page)["counters"]
+    assert 0 < saved["peak_queue_bytes"] <= 65536
+    lines = [line.split() for line in commsim.out.splitlines()]
+    at = next(i for i, words in enumerate(lines) if "last(us)" in words)
+    shown = dict(zip(lines[at], lines[at + 1], strict=True))
+    assert int(shown["dropped"]) == saved["n_dropped"] > 0
+    assert int(shown["longest_queue(B)"]) == saved["peak_queue_bytes"]
+    assert f"longest queue {saved['peak_queue_bytes']} B" in page.read_text()
+    assert commsim.results(*words)["counters"]["n_dropped"] == 0
+    assert "dropped  " not in commsim.out
+
+
+@pytest.mark.parametrize("verb", ["run", "traffic"])
+def test_a_threshold_of_pauses_above_the_queue_is_said_to_have_no_effect(commsim, verb):
+    """Links of `--preset roce --buffer 1MiB` never paused, and packets were dropped."""
+    what = ("--pattern", "incast:senders=8") if verb == "traffic" else ("direct_gather", "--engine", "packet")
+    words = (verb, "--topology", "star:n_hosts=9", *what, "--size", "2MiB", "--preset", "roce", "--buffer", "256KiB")
+    saved = commsim.results(*words)
+    dropped = saved["counters"]["n_dropped"] if verb == "traffic" else saved["results"][0]["counters"]["drops_full"]
+    assert dropped == 0
+    assert "cannot begin" not in commsim.out
+    assert commsim(*words, "--pause", "1MB").code == 0
+    assert "pauses (PFC) cannot begin before the queue is full: the threshold of 1000 kB (--pause)" in commsim.out

@@ -66,3 +66,19 @@ def test_packets_of_jobs_tell_what_they_met_with_once(tmp_path):
     assert f"{found.results[1].counters['packets']:.0f} packets, " in met
     assert "pauses (PFC)" in met
     assert not any("packets of all" in str(part) for part in parts_of_jobs(solved(tmp_path, [0, 4], [1, 5])))
+
+
+@pytest.mark.parametrize(("second", "said"), [("direct_all_to_all", "array (256 KiB to each rank)"),
+                                              ("ring_all_reduce", "array (256 KiB to each rank) of a")])  # fmt: skip
+def test_the_title_says_what_the_size_of_a_job_is_of(tmp_path, second, said):
+    """`run` said whether 4 MiB of an all-to-all are a rank's or a pair's; `run --jobs` did not."""
+    path = tmp_path / "jobs.toml"
+    path.write_text(
+        "".join(
+            f'[[job]]\nname = "{name}"\ncollective = "{what}"\nranks = {ranks}\nsize = "1MiB"\n'
+            for name, what, ranks in (("a", "direct_all_to_all", [0, 1, 2, 3]), ("b", second, [4, 5, 6, 7]))
+        )
+    )
+    found = solve(scenario_of(None, "star:n_hosts=8", jobs=path), [0.0])
+    (title,) = [part.title for part in parts_of_jobs(found) if isinstance(part, Table) and "engine" in part.title]
+    assert title.endswith(said)

@@ -30,7 +30,7 @@ def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
 def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     def told(**given):
         asked = cs.scenario_of("ring_all_reduce", LEAF, engine="packet", packets=given)
-        return " ".join(told_queues(asked.wish.transport))
+        return " ".join(told_queues(asked.wish.transport, asked.network))
 
     said = told(preset="roce")
     assert "mark from 50 kB (up to 0.01 of packets) to 2000 kB (all)" in said

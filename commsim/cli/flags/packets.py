@@ -23,8 +23,8 @@ class Spraying(Flags):
     TITLE: ClassVar[str] = "engine and packets"
     balancing: str | None = flag(
         metavar="NAME",
-        help="how packets choose paths: ecmp, spray (oblivious), bitmap, reps or mixed; adaptive or flowlet, where "
-        "switches choose (default in commsim traffic: mixed)",
+        help="how packets choose paths: path (one, by the routing), ecmp, spray (oblivious), bitmap, reps or mixed; "
+        "adaptive or flowlet, where switches choose (default: mixed; window, dctcp and dcqcn: path)",
     )
     entropies: int | None = flag(
         metavar="E", help="number of paths that a message tries, a power of two (default: 128)"
@@ -51,8 +51,9 @@ class Packets(Spraying):
     )
     transport: str | None = flag(
         metavar="NAME",
-        help="window (ideal), dctcp or dcqcn, which use one path without --balancing; nscc, rccc, eqds, ndp, swift, "
-        "hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; in commsim traffic: nscc)",
+        help="window (ideal), dctcp or dcqcn, which use one path without --balancing and never trim; nscc, rccc, eqds, "
+        "ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; in commsim "
+        "traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE",
@@ -80,7 +81,8 @@ class Packets(Spraying):
     )
     pause: str | None = flag(
         metavar="AT[:RESUME]",
-        help="PFC: pause a link, separately for each priority, when AT bytes from it wait in a switch; 0B: never",
+        help="PFC: pause a link, separately for each priority, when AT bytes from it wait in a switch; 0B: never "
+        "(default for dcqcn: 500 kB at 40 Gbit/s, less where queues are shallow)",
     )
     loss: float | None = flag(
         type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"
@@ -114,7 +116,7 @@ def packet_values(config: Packets) -> dict[str, Any]:
         values |= _ecn(config.ecn)
     if config.pause is not None:
         sizes = _sizes(config.pause, "--pause", 2)
-        values |= {"pause_at": sizes[0], "resume_at": sizes[1] if len(sizes) == 2 else 0.8 * sizes[0]}
+        values |= dict(zip(("pause_at", "resume_at"), sizes, strict=False))
     if config.class_weights is not None:
         values["class_weights"] = _weights(config.class_weights)
     return {name: value for name, value in values.items() if value is not None}

@@ -215,6 +215,7 @@ def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Seq
     It takes a second prediction, which only -v makes of many messages; where no routes are hashed there is none.
     """
     from commsim.routing.routing import is_hashed
+    from commsim.scenario.result_remarks import HASHED_ANEW
     from commsim.scenario.solve import solve
 
     if not config.fail or config.group or config.engine not in (None, "", "flow"):
@@ -235,8 +236,7 @@ def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Seq
         now = solution.results[-1]
         if now.time < whole.time * (1 - SAME):
             said.append(
-                f"{now.size:.0f} B: {microseconds(whole.time)} us without the failures, which is more: routes are "
-                "hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
+                f"{now.size:.0f} B: {microseconds(whole.time)} us without the failures, which is more: {HASHED_ANEW}"
             )
     return said
 

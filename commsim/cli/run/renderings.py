@@ -81,10 +81,14 @@ def _check_page(path: str) -> None:
 
 def _page(config: Config, answered: Answered) -> list[Part]:
     """Write the page with figures."""
+    from commsim.scenario.faults import failed_links
+    from commsim.scenario.inputs import load_network
+
     from ..report import report_run
 
     chosen = dataclasses.replace(config, **answered.chosen)
-    said = Answer(answered.parts).remarks
+    failed = failed_links(load_network(config.topology), answered.network) if config.fail else []
+    said = (*Answer(answered.parts).remarks, *failed)
     return remarks(report_run(chosen, answered.results, config.report or "", said))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 from collections.abc import Iterator
 from types import FrameType
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 NAMES = "process, serial, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep with more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
+# A query for columns that it does not name.
+EVERY_COLUMN = re.compile(r"(\bselect|\bdistinct|,)\s*\*|^\s*from\b", re.IGNORECASE)
+MOST_WHOLE = 2.0**53  # up to which a float has every whole number
 
 
 class Results(Flags):
@@ -204,14 +208,16 @@ class SqlConfig(Results):
     """All flags of ``commsim sweep sql``."""
 
     query: str = flag(
-        "query", metavar="SQL", help='such as: select "collective.name", min(time_s) from sweep group by all'
-    )
+        "query", metavar="SQL",
+        help='such as: select "collective.name", min(time_s) from sweep group by all; quantities are in SI units: '
+        "s, B, B/s",
+    )  # fmt: skip
     output: str | None = flag("-o", metavar="FILE", help="write the answer as .csv, .json or .parquet instead")
 
 
 def sql(config: SqlConfig) -> Answer:
     """Answer the query."""
-    from commsim.sweep.table import query, require_suffix, write_table
+    from commsim.sweep.table import query, require_suffix, units_in, write_table
 
     if config.output:
         require_suffix(config.output)
@@ -221,7 +227,10 @@ def sql(config: SqlConfig) -> Answer:
         return Answer([Lines([f"{config.output}: {counted(found.num_rows, 'row')}"])])
     columns = found.to_pydict()
     rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
-    return Answer([Table(list(columns), rows)])
+    is_whole = EVERY_COLUMN.search(config.query) is None
+    units = [f"{name} {unit}" for name, unit in units_in(config.directory, config.query).items()]
+    said = [f"units of the table `sweep`: {', '.join(units)}"] if units else []
+    return Answer([Table(list(columns), rows, whole=is_whole), *remarks(said)])
 
 
 def _cell(value: Any) -> str:
@@ -231,7 +240,9 @@ def _cell(value: Any) -> str:
         from commsim.sweep.table import BETWEEN
 
         return BETWEEN.join(map(_cell, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < MOST_WHOLE else f"{value:.6g}"
+    return str(value)
 
 
 class ExportConfig(Results):

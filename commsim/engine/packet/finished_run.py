@@ -82,10 +82,11 @@ class PacketRun:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Packets sent, sent again, trimmed, dropped, marked and so on, of all jobs together."""
-        state = self.tables.fabric.state
+        """Packets sent, sent again, trimmed, dropped, marked and so on, and the longest queue, of all jobs together."""
+        state, link = self.tables.fabric.state, self.tables.fabric.link
         counters = {name: int(state[field]) for name, field in COUNTERS.items()}
-        return counters | {"n_dropped": int(state["drops_full"] + state["drops_loss"])}
+        dropped = {"n_dropped": int(state["drops_full"] + state["drops_loss"])}
+        return counters | dropped | {"peak_queue_bytes": int(link["peak"].max(initial=0))}
 
     @property
     def rules(self) -> dict[str, float]:

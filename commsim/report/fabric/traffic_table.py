@@ -8,13 +8,17 @@ import numpy as np
 
 from commsim.core.units import format_size, microseconds
 from commsim.report.answer import Part, Table, remarks
+from commsim.report.table_of_run import met_by_packets
 
 if TYPE_CHECKING:
     from commsim.scenario.solve import Solution
 
 COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)"]
-COUNTED = {"sent_again": "n_resent", "trimmed": "n_trimmed", "marked": "n_marked", "pauses": "n_pauses"}
-LEAST = ["first(us)", "marked", "pauses", "sent_again", "trimmed"]
+COUNTED = {
+    "sent_again": "n_resent", "trimmed": "n_trimmed", "dropped": "n_dropped", "marked": "n_marked",
+    "pauses": "n_pauses", "longest_queue(B)": "peak_queue_bytes",
+}  # fmt: skip
+LEAST = ["first(us)", "marked", "pauses", "sent_again", "trimmed", "longest_queue(B)"]
 DEEP = 1e11  # bytes: a queue that never fills
 
 
@@ -42,9 +46,12 @@ def rows_of_traffic(solution: Solution) -> list[dict[str, Any]]:
 def more_of_traffic(solution: Solution) -> dict[str, Any]:
     """Return further keys of the JSON."""
     from commsim.engine.traffic.slowdown import cumulative
+    from commsim.scenario.packet_options import queues_of
 
     carried = solution.details
-    run = {} if carried.run is None else {"counters": carried.run.counters, "rules": carried.run.rules}
+    run: dict[str, Any] = {} if carried.run is None else {"counters": carried.run.counters, "rules": carried.run.rules}
+    if run and (queues := queues_of(solution.scenario.wish.transport)):
+        run["queues"] = queues
     lost = {"flap_lost": carried.lost} if carried.lost else {}
     return {"bound_s": carried.bound, **run, "slowdown_cdf": cumulative(carried.slowdown), **lost}
 
@@ -55,6 +62,8 @@ def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
     times = np.sort(carried.finished)
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], carried.bound]
     counted = {} if carried.run is None else {name: carried.run.counters[key] for name, key in COUNTED.items()}
+    if not counted.get("dropped"):
+        counted.pop("dropped", None)
     cells = [f"{len(times)}", *(microseconds(t) for t in shown), *map(str, counted.values())]
     least = sorted((one for one in LEAST if one in (*COLUMNS, *counted)), key=lambda one: counted.get(one, 0) > 0)
     table = Table([*COLUMNS, *counted], [cells], title, least)
@@ -64,8 +73,9 @@ def parts_of_traffic(solution: Solution, title: str) -> list[Part]:
 def said_of_traffic(solution: Solution) -> list[str]:
     """Describe slowdowns, rules that were used, the bound, and what a flap costs."""
     from commsim.engine.traffic.slowdown import cumulative
+    from commsim.scenario.packet_options import told_queues
 
-    carried = solution.details
+    carried, wish = solution.details, solution.scenario.wish
     points = cumulative(carried.slowdown)
     said = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
@@ -73,7 +83,9 @@ def said_of_traffic(solution: Solution) -> list[str]:
     ]
     completion = "the last byte at the receiver"
     if carried.run is not None:
-        said.append(_rules(carried.run.rules))
+        queues = told_queues(wish.transport, solution.plan.network, marked=carried.run.counters["n_marked"] > 0)
+        said += [line.removeprefix("# ") for line in met_by_packets(solution.results[0], "all messages")]
+        said += [_rules(carried.run.rules, has_marks=not queues), *queues]
         completion = "the last acknowledgement at the sender"
     busiest, even = "host", ""
     if carried.even > 0:
@@ -93,11 +105,12 @@ def said_of_traffic(solution: Solution) -> list[str]:
     return said
 
 
-def _rules(rules: dict[str, float]) -> str:
+def _rules(rules: dict[str, float], *, has_marks: bool) -> str:
     # a sender with a rate has no window
     window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
     queue = f"queue {format_size(rules['queue'])}" if rules["queue"] < DEEP else "queues without limit"
-    return (
-        f"{window}, {queue}, marks from {format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip "
-        f"{microseconds(rules['rtt'])} us"
-    )
+    marks = ""
+    if has_marks:
+        low, high = format_size(rules["ecn_min"]), format_size(rules["ecn_max"])
+        marks = f"marks from {low} to {high}, " if rules["ecn_max"] else "no marks, "
+    return f"{window}, {queue}, {marks}round trip {microseconds(rules['rtt'])} us"

@@ -39,7 +39,7 @@ def own_transport(given: Mapping[str, Any] | None, network: Network, wish: Wish)
     if run is None:
         return own
     names = {"loss", "loss_burst", "shared_buffer", "alpha"} | (set() if own.trims else {"pause_at", "resume_at"})
-    queue = run.queue if own.queue is None else own.queue
+    queue = own.queue if "buffer" in given or run.queue is None else run.queue
     return dataclasses.replace(own, queue=queue, **{name: getattr(run, name) for name in names})
 
 

@@ -111,7 +111,9 @@ def test_rankings_below_64_kib_say_that_the_overhead_is_zero(commsim):
     assert said not in commsim(*ranked, "--overhead", "1us").out
     free = ("--overhead", "0us", "-b", "1M", "-e", "1M")
     assert said not in commsim("run", *star, "--operation", "broadcast", *free).out
-    assert said in commsim("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K").out
+    bound = ("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K")
+    assert said in commsim(*bound, "--overhead", "0us").out
+    assert said not in commsim(*bound).out
     assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB", "--overhead", "0us").out
 
 

@@ -1,5 +1,7 @@
 import json
+import re
 import sqlite3
+import sys
 import tomllib
 import zlib
 from pathlib import Path
@@ -57,6 +59,33 @@ def test_a_sweep_is_run_looked_at_asked_and_exported(commsim, sweep, tmp_path):
     assert len(json.loads((tmp_path / "x.json").read_text())["results"]) == 4
     assert commsim("sweep", "sql", results, "select 1 as one", "-o", tmp_path / "one.csv").code == 0
     assert (tmp_path / "one.csv").read_text().split() == ['"one"', "1"]
+
+
+def test_all_that_a_query_names_is_shown_with_integers_and_units(commsim, sweep, tmp_path, monkeypatch):
+    """Three of six columns were hidden to fit 80 columns, and sizes were 1.04858e+06."""
+    results = tmp_path / "results"
+    assert commsim("sweep", sweep, "-o", results, "--executor", "serial").code == 0
+    named = [
+        "collective.size",
+        "topology.n_hosts",
+        "topology.bandwidth",
+        "slowest_of_all",
+        "fastest_of_all",
+        "gain_of_all",
+    ]
+    query = (
+        f'select "{named[0]}", "{named[1]}", "{named[2]}", max(time_s) as {named[3]}, min(time_s) as {named[4]}, '
+        f"1.5 as {named[5]} from sweep where size_B > 2000 group by all order by all"
+    )
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert commsim("sweep", "sql", results, query).code == 0
+    assert set(named) <= set(re.findall(r"[\w.]+", commsim.out))
+    assert "hidden" not in commsim.out
+    assert {"1048576", "12500000000", "1.5"} <= set(commsim.out.split())
+    assert "# units of the table `sweep`: topology.bandwidth B/s, collective.size B" in commsim.out
+    assert commsim("sweep", "sql", results, "select * from sweep").code == 0
+    assert "hidden to fit 80 columns" in commsim.out
 
 
 def test_the_directory_is_named_as_the_file_unless_said(commsim, sweep, tmp_path, monkeypatch):

@@ -7,16 +7,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
 
 # RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload.
 ROCE = Framing(4096, 82)
 
 # The same headers, and the AETH of an acknowledgement.
 ACK_BYTES = 86
+
+# Share of the threshold of a pause down to which the link stays paused.
+RESUME = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,5 +119,45 @@ def usual_queues(transport: str, fastest: float) -> Fabric:
     if transport == "dcqcn":
         scale = fastest / 5e9
         return Fabric(ecn_min=5e3 * scale, ecn_max=200e3 * scale, ecn_probability=0.01,
-                      pause_at=500e3 * scale, resume_at=400e3 * scale)  # fmt: skip
+                      pause_at=500e3 * scale, resume_at=RESUME * 500e3 * scale)  # fmt: skip
     return Fabric()
+
+
+def least_buffer(network: Network, buffer: float | None) -> float:
+    """Return the size of the smallest queue of a switch, in bytes; infinity where queues have no end.
+
+    Parameters
+    ----------
+    network : Network
+        Network, whose own buffers count where they are smaller.
+    buffer : float, bytes, optional
+        Size of each queue.
+    """
+    own = network.buffer[network.kind[network.src] == SWITCH]
+    return float(own.min(initial=math.inf if buffer is None else buffer))
+
+
+def pauses_in_time(usual: Fabric, network: Network, buffer: float | None) -> Fabric:
+    """Return the usual queues, with pauses that begin before a queue of this size is full.
+
+    All other links of a switch may send to one queue: each has an equal part of it. A link goes on for a round trip
+    after it is told to pause, and for a packet at each end, so that much of its part stays free.
+
+    Parameters
+    ----------
+    usual : Fabric
+        What is assumed of switches with deep queues.
+    network : Network
+        Network whose switch with the most links decides.
+    buffer : float, bytes, optional
+        Size of each queue; by default the network's own.
+    """
+    room = least_buffer(network, buffer)
+    if math.isinf(room):
+        return usual
+    into = network.kind[network.dst] == SWITCH
+    n_links = int(np.bincount(network.dst[into]).max(initial=2)) - 1
+    packet = ROCE.payload + ROCE.header
+    late = float((2 * network.latency * network.bandwidth)[into].max(initial=0.0)) + 2 * packet
+    pause_at = min(usual.pause_at, max(room / max(n_links, 1) - late, packet))
+    return dataclasses.replace(usual, pause_at=pause_at, resume_at=RESUME * pause_at)

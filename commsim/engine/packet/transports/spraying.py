@@ -12,7 +12,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.engine.packet import kinds
-from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Conditions, Fabric, usual_queues
+from commsim.engine.packet.links.fabric import ACK_BYTES, ROCE, Conditions, Fabric, pauses_in_time, usual_queues
 from commsim.engine.packet.transports.transports import Constants, Transport, transport_of
 
 BALANCINGS = {
@@ -187,11 +187,13 @@ def usual_path(
     transport, window, ack_every
         Same as in :func:`over_path`.
     network : Network
-        Network whose fastest link decides the usual marks.
+        Network whose fastest link decides the usual marks, and whose finite queues decide when pauses begin.
     **queues
         What differs: fields of :class:`commsim.engine.packet.links.fabric.Fabric`.
     """
     usual = usual_queues(transport.split(":")[0], float(network.bandwidth.max(initial=1.0)))
+    if usual.pause_at and "pause_at" not in queues:
+        usual = pauses_in_time(usual, network, queues.get("buffer"))
     return over_path(transport, fabric=dataclasses.replace(usual, **queues), window=window, ack_every=ack_every)
 
 
