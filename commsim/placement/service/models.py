@@ -65,7 +65,7 @@ class Jobs(_Request):
 class Search(_Request):
     """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
 
-    jobs: list[Job] = Field(min_length=1)
+    jobs: list[Job | Annotated[str, Field(description="the name of a known job")]] = Field(min_length=1)
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[str] | None = None
