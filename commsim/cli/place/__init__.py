@@ -21,7 +21,7 @@ COMMANDS = {
         order.run,
         "order the ranks of a job so that its rings and trees cross between racks as rarely as possible",
     ),
-    "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
+    "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP, until Ctrl-C or SIGTERM"),
     "place import": Verb(import_.Config, import_.run, "make a network or a cluster from other tools' files"),
     "place export": Verb(export.Config, export.run, "write a cluster's network in files that schedulers read"),
 }

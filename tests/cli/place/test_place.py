@@ -264,7 +264,8 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
         commsim.err
     )
     assert commsim("place", "export", cluster, "--to", "nodelist", "--placements", placed).code == 0, commsim.err
-    assert commsim.out == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
+    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --nodelist=h[0-1] --switches=1\n"
+    assert commsim.out == options
     call = ("place", "export", cluster, "--to", "nodelist", "--placements", placed)
     assert "has no job 'b'; it has a" in commsim.refuses(*call, "--job", "b")
     for wrong in (0, 99):  # as the table numbers them, from 1
@@ -273,7 +274,36 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
             in commsim.refuses(*call, "--candidate", wrong)
         )
     first = commsim("place", "export", *call[2:], "--candidate", 1).out
-    assert first == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
+    assert first == options
+
+
+def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_path):
+    """h0x2 h1x4 h2x4 was --nodes=3 --nodelist=h[0-2]: the numbers of GPUs and the order were lost without a word."""
+    placed, own = tmp_path / "placed.json", tmp_path / "hosts"
+    assert commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code == 0
+    hosts = json.loads(placed.read_text())["candidates"][0]["placement"]["resnet50"]
+    assert hosts == ["h0"] * 2 + ["h1"] * 4 + ["h2"] * 4
+    call = ("place", "export", EXAMPLES / "cluster.toml", "--to", "nodelist", "--placements", placed, "--job", "resnet50")
+    assert commsim(*call).code == 0
+    assert commsim.out == "--nodes=3 --ntasks=10 --distribution=arbitrary --nodelist=h[0-2] --switches=1\n"
+    assert "without SLURM_HOSTFILE they are lost; --hostfile FILE" in commsim.err
+    assert commsim(*call, "--hostfile", own).code == 0
+    assert (own.read_text().split(), commsim.err) == (hosts, "")
+    assert "hostfile has no effect on slurm-conf" in commsim.refuses(*call[:4], "slurm-conf", "--hostfile", own)
+
+
+def test_a_placement_on_another_cluster_is_refused(commsim, tmp_path):
+    placed = tmp_path / "placed.json"
+    assert commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code == 0
+    for name, hosts, gpus, said in (
+        ("small", 16, 2, "job vgg19 asks 4 GPUs of h12, which has 2"),
+        ("few", 8, 4, "job vgg19 is placed on h12, which has no GPUs"),
+    ):
+        other = tmp_path / f"{name}.toml"
+        other.write_text(f'[topology]\nspec = "star:n_hosts={hosts}"\n[hosts]\ngpus = {gpus}\n')
+        told = commsim.refuses("place", "export", other, "--to", "nodelist", "--placements", placed, "--job", "pinned")
+        assert "placed.json: " in told
+        assert said in told
 
 
 def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):
