@@ -121,6 +121,7 @@ EXAMPLES: dict[str, str] = {
     "place": """
         commsim place examples/cluster.toml examples/jobs.json --check
         commsim place rank examples/cluster.toml examples/jobs.json --candidates 4
+        commsim place moves examples/cluster.toml examples/jobs.json
         commsim place score --capacity 50Gbps examples/jobs.json
         commsim place order h0,h2,h1,h3 --topology leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2
         commsim place export examples/cluster.toml --to slurm-conf -o topology.conf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb
 
-from . import candidates, export, import_, order, serve
+from . import candidates, export, import_, moves, order, serve
 
 COMMANDS = {
     "place rank": Verb(
@@ -12,6 +12,9 @@ COMMANDS = {
         candidates.run,
         "rank placements of jobs on a cluster by link contention (`commsim place CLUSTER JOBS` is the same)",
         is_usual=True,
+    ),
+    "place moves": Verb(
+        moves.Config, moves.run, "rank moves of one running job to other hosts by what it and the others gain"
     ),
     "place score": Verb(
         candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and print when each should start"

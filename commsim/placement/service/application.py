@@ -65,7 +65,8 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def prioritize_nodes(args: ExtenderArgs) -> Any:
         return await service.prioritize(args)
 
-    @app.post("/place", summary="Candidate placements, best first", response_model=Candidates)
+    @app.post("/place", summary="Candidate placements, best first", response_model=Candidates,
+              response_model_exclude_unset=True)  # fmt: skip
     async def place_jobs(search: Search) -> Any:
         return await service.place(search)
 

@@ -206,6 +206,8 @@ class Candidates(BaseModel):
     candidates: list[Candidate]
     discarded: list[Candidate]
     notes: list[str]
+    rank_correlation: float | None = Field(None, description="of estimated and simulated slowdowns, with check")
+    differing_candidates: list[int] = Field([], description="those with over 1 % between estimate and simulation")
 
 
 class Problem(BaseModel):

@@ -246,6 +246,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
             "candidates": [one.row() for one in ranking.candidates],
             "discarded": [one.row() for one in ranking.discarded],
             "notes": [*told, *said, *ranking.notes],
+            **(ranking.agreement if asked.check else {}),
         }
 
     return search

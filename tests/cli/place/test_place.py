@@ -96,6 +96,23 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
 
 
+def test_all_hosts_of_a_job_are_shown_as_ranges(commsim, tmp_path):
+    """64 GPUs on 8 hosts were printed as `h0x8 ... h5x8 ...`, and nothing said where the others are."""
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text('[topology]\nspec = "leaf_spine:n_leaves=16,n_spines=2,hosts_per_leaf=8"\n[hosts]\ngpus = 8\n')
+    jobs = [{"job": "big", "gpus": 64, "iter_time_ms": 100, "phases": []}]
+    for job, names in (("gap", ["h8x8"]), ("apart", [f"h{i}" for i in range(20, 128, 2)])):
+        placed = {"gpus": 8 if job == "gap" else len(names), "placement": names}
+        jobs.append({"job": job, "iter_time_ms": 100, "phases": []} | placed)
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    call = ("place", cluster, tmp_path / "jobs.json", "--generator", "packed", "--candidates", 1)
+    assert commsim(*call).code == 0
+    rows = {line.split()[0]: line for line in commsim.out.splitlines() if line}
+    assert rows["big"].endswith(" h0-7x8")
+    assert rows["apart"].endswith(" h80 h82 ...")
+    assert "# placements of 1 job are shortened: --json has all hosts" in commsim.out
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
@@ -280,10 +297,23 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
 def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_path):
     """h0x2 h1x4 h2x4 was --nodes=3 --nodelist=h[0-2]: the numbers of GPUs and the order were lost without a word."""
     placed, own = tmp_path / "placed.json", tmp_path / "hosts"
-    assert commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code == 0
+    assert (
+        commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code
+        == 0
+    )
     hosts = json.loads(placed.read_text())["candidates"][0]["placement"]["resnet50"]
     assert hosts == ["h0"] * 2 + ["h1"] * 4 + ["h2"] * 4
-    call = ("place", "export", EXAMPLES / "cluster.toml", "--to", "nodelist", "--placements", placed, "--job", "resnet50")
+    call = (
+        "place",
+        "export",
+        EXAMPLES / "cluster.toml",
+        "--to",
+        "nodelist",
+        "--placements",
+        placed,
+        "--job",
+        "resnet50",
+    )
     assert commsim(*call).code == 0
     assert commsim.out == "--nodes=3 --ntasks=10 --distribution=arbitrary --nodelist=h[0-2] --switches=1\n"
     assert "without SLURM_HOSTFILE they are lost; --hostfile FILE" in commsim.err
@@ -294,7 +324,10 @@ def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_
 
 def test_a_placement_on_another_cluster_is_refused(commsim, tmp_path):
     placed = tmp_path / "placed.json"
-    assert commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code == 0
+    assert (
+        commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code
+        == 0
+    )
     for name, hosts, gpus, said in (
         ("small", 16, 2, "job vgg19 asks 4 GPUs of h12, which has 2"),
         ("few", 8, 4, "job vgg19 is placed on h12, which has no GPUs"),
