@@ -11,10 +11,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "gpus.md"
 TERA, GIGA, MICRO = 1e12, 1e9, 1e-6
 HEAD = """# What one GPU does
 
-Measured with `python -m benchmarks.one_gpu FILE.json` on machines with one GPU each, and written by
-`python -m benchmarks.one_gpu.page FILE...`. Predictions of compute (`--compute roofline:GPU`, `workload step`) need
-these rates; no network is in them. Of NCCL this page has the launch;
-several ranks on one GPU are in [nccl_real.md](nccl_real.md).
+Measured with `python -m benchmarks.one_gpu FILE.json` on machines with one GPU each, and written by `python -m
+benchmarks.one_gpu.page FILE...`. Predictions of compute (`--compute roofline:GPU`, `workload step`) need these rates,
+which involve no network. Of NCCL, this page has only the launch; [nccl_real.md](nccl_real.md) has several ranks on one
+GPU.
 """
 
 
@@ -60,7 +60,7 @@ def page(found: list[dict[str, Any]]) -> str:
         [key.removesuffix("_s").replace("_", " "), *(f"{gpu['launches'][key] / MICRO:.2f}" for gpu in found)]
         for key in found[0]["launches"]
     ])]  # fmt: skip
-    lines += ["NCCL's all-reduce of one rank (nothing is sent), each call after the other:", ""]
+    lines += ["NCCL's all-reduce and all-gather of one rank (nothing is sent), one call after the other:", ""]
     nccl = _side_by_side(found, "nccl_of_one", ("operation", "bytes"), lambda row: f"{row['s'] / MICRO:.1f}")
     lines += _table(["operation x bytes", *names], nccl)
     lines += ["## Matrix products (TFLOP/s)", "", "Rows m, inner dimension k, columns n.", ""]

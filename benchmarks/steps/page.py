@@ -20,15 +20,15 @@ HEAD = """# Training steps: predictions against published ones
 Written by `python -m benchmarks.steps --data DIR --page docs/steps.md`. `commsim workload step` predicts a step from
 its configuration: compute by a roofline (matrix products at the share of the peak that large ones reach on that GPU,
 attention, bytes of element-wise work) times one factor, and traffic of tensor, context, expert, pipeline and data
-parallelism on the network, with what of it hides behind computation. The factor is calibrated on one published step of
-a model, GPU and precision, and for MLPerf and torchtitan of a release (`commsim/workload/calibrations.toml` names each
-row); one further constant, what a hidden data parallel exchange still costs, is from one MLPerf row for all models.
-Where a setup has no calibration, that of the nearest stands in: another release, precision, GPU (peaks and shares of
-`commsim/software/gpus.toml`) or model. The published files are no part of this repository.
+parallelism on the network, less the part that hides behind computation. The factor is calibrated on one published step
+for each model, GPU and precision, and for MLPerf and torchtitan also for each release
+(`commsim/workload/calibrations.toml` names each row); one further constant, what a hidden data parallel exchange still
+costs, is from one MLPerf row for all models. Where a setup has no calibration, that of the nearest stands in: another
+release, precision, GPU (peaks and shares of `commsim/software/gpus.toml`) or model. The published files are not part
+of this repository.
 
-The line is `a + b x micro-batches`, fitted to all other rows of the setup, so it has seen more rows than the
-prediction, which has seen one; where a setup has a single other row, a is 0. It knows nothing of another parallelism or
-model.
+The line is `a + b x micro-batches`, fitted to all other rows of the setup, so it uses more rows than the prediction,
+which uses one; where a setup has a single other row, a is 0. It cannot predict another parallelism or model.
 """
 NOTES = {
     "scale": "other number of GPUs or global batch, same parallelism but for data parallel ranks",
@@ -42,12 +42,13 @@ NOTES = {
     "calibrated": "the row of the calibration itself",
 }
 ASKED = """
-Asked for: unseen scales within 3 % (median) and 8 % (worst), unseen parallelism or GPU within 10 % (median). What
-misses this and why: steps of mixtures of experts change by a third and more between releases of the same setup (fused
-dispatch, overlap), which counts as scale or parallelism where the setup changed too; experts are exchanged here as a
-plain all-to-all with one copy per machine, not by DeepEP's kernels; MLPerf's Llama 3.1 8B with two
-sequences per micro-batch on two machines (17 %) is slower than with one, which no term here has; on 72 GB200 ranks span
-racks (25 %); contexts of 131,072 tokens and more are attention, whose kernels have one share for all GPUs.
+The targets: 3 % (median) and 8 % (worst) for scales that were not calibrated, 10 % (median) for a parallelism or a GPU
+that was not calibrated. What misses them and why: steps of mixtures of experts change by a third and more between
+releases of the same setup (fused dispatch, overlap), which counts as scale or parallelism where the setup changed too;
+experts are exchanged here as a plain all-to-all with one copy per machine, not by DeepEP's kernels; MLPerf's Llama 3.1
+8B with two sequences per micro-batch on two machines (17 %) is slower than with one, which no term of the model
+describes; on 72 GB200 ranks span racks (25 %); with contexts of 131,072 tokens and more, attention takes most of the
+time, and its kernels have the same share of the peak on all GPUs.
 """
 ROW = ("kind", "model", "GPU", "precision", "GPUs", "tp pp cp vp ep", "batch", "measured s", "predicted s", "error",
        "line")  # fmt: skip
@@ -120,7 +121,7 @@ def _gpus(rows: Sequence[Predicted]) -> list[str]:
     text = (
         "Each calibrated row predicted with the factor of other GPUs for its model, and with the peaks and shares of "
         f"its own: median {np.median(dense):.1%}, worst {max(dense):.1%} of {len(dense)} rows without experts; median "
-        f"{np.median(every):.1%}, worst {max(every):.1%} of all {len(every)}. Of Megatron's rows without experts, so "
+        f"{np.median(every):.1%}, worst {max(every):.1%} of all {len(every)}. For the rows without experts and "
         f"without torchtitan, whose releases differ by more than GPUs do: {np.median(megatron):.1%} and "
         f"{max(megatron):.1%}."
     )
@@ -159,8 +160,9 @@ def _exposed(rows: Sequence[Predicted]) -> list[str]:
                 ]
             )
     told = (
-        "Share of the step that a kind of traffic exposes, in the calibrated rows. Below a few per cent the step is "
-        "its computation, and the line does as well; where experts, tensor or data parallelism expose more, the "
+        "Share of the step that a kind of traffic exposes, in the calibrated rows. Below a few percent the step "
+        "takes as long as its computation, and the line is as accurate; where experts, tensor or data parallelism "
+        "expose more, the "
         "network decides."
     )
     return [told, *_table(["model", "GPU", "GPUs", *KINDS, "bubble"], cells)]
@@ -184,7 +186,8 @@ def _slices(slices: Sequence[Slices]) -> list[str]:
     text = (
         "MaxText on slices of TPUs (`tpu-v5e-slices` and others): parameters sharded in a slice, FP32 gradients added "
         "up between slices after the backward pass. TFLOP/s per chip; losses in points against one slice, which is "
-        "calibrated. 128B hides that sum (it loses nothing), and 52B gains, which no model of the network has."
+        "calibrated. 128B hides that sum (with two slices it loses nothing), and 52B gains, which no model of the "
+        "network explains."
     )
     cells = [
         [s.model, s.chip, str(s.slices), f"{s.measured:g}", f"{s.predicted:.1f}", f"{100 * s.lost:.1f}",
@@ -210,4 +213,4 @@ def _left(rows: Sequence[Predicted]) -> list[str]:
     for one in rows:
         if one.setup.left_out and "MaxText" not in one.setup.left_out:
             why[one.setup.left_out] += 1
-    return ["", *(f"- {n} rows: {text}" for text, n in sorted(why.items()))]
+    return ["", *(f"- {n} row{'s' * (n > 1)}: {text}" for text, n in sorted(why.items()))]

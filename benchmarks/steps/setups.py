@@ -138,7 +138,7 @@ def _of_mlperf(one: Setup, row: dict[str, str]) -> Setup:
     if why := _unknown(row["benchmark"], name, row["gpu"], gpu):
         return replace(one, model=name, gpu=gpu, left_out=why, measured=measured)
     if gpu.startswith("tpu"):
-        why = "the parallelism of the TPU submissions and what their blocks evaluate is not known"
+        why = "the parallelism of the TPU submissions and what their blocks evaluate are not known"
         return replace(one, model=name, gpu=gpu, measured=measured, left_out=why)
     sizes = {}
     for key in ("tp", "pp", "cp"):

@@ -47,8 +47,9 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int | None = None, groups: G
     -------
     Schedule
         Ring c leaves every machine through one rail and enters the next one on the same rail: it runs through the
-        machines with even numbers up to member c, and backwards from member c through those with odd numbers. So C
-        rings use C rails both ways. With an odd number of machines each ring changes rails once.
+        machines with even numbers up to one member, and backwards from it through those with odd numbers. That is
+        member c, or, where there are fewer rings than members, which then share NICs, member c floor(G / C) of G. So
+        C rings use C rails both ways. With an odd number of machines each ring changes rails once.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int | None = None, groups: G
     groups = (tuple(range(n_ranks)),) if groups is None else tuple(tuple(group) for group in groups)
     if sorted(itertools.chain.from_iterable(groups)) != list(range(n_ranks)):
         raise InputError(f"multi_ring_all_reduce: groups must hold each rank 0..{n_ranks - 1} exactly once")
-    rings = np.array([ring_order(groups, c) for c in range(n_channels)])
+    rings = np.array([ring_order(groups, c, n_channels) for c in range(n_channels)])
     # Block b of ring c is chunk b * C + c, so that a ring's blocks wrap where the chunks do.
     block, channel = np.arange(n_ranks), np.arange(n_channels)[:, np.newaxis]
     following = np.roll(rings, -1, axis=1)
@@ -78,13 +79,25 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int | None = None, groups: G
     return p.build()
 
 
-def ring_order(groups: Groups, channel: int) -> NDArray[np.int64]:
-    """Ranks in the order of one ring: up to member `channel` of even machines, down from it in odd ones."""
+def ring_order(groups: Groups, channel: int, n_rails: int = 0) -> NDArray[np.int64]:
+    """Ranks in the order of one ring: up to one member of even machines, down from it in odd ones; see `leaving`."""
     order: list[int] = []
     for machine, group in enumerate(groups):
         if not group:
             continue
-        behind = channel % len(group) + 1
+        behind = leaving(len(group), channel, n_rails) + 1
         forwards = group[behind:] + group[:behind]
         order += reversed(forwards) if machine % 2 else forwards
     return np.array(order)
+
+
+def leaving(n_members: int, channel: int, n_rails: int = 0) -> int:
+    """Place of the member of a machine by which a channel leaves it.
+
+    That is `channel`; with fewer rails than members, whose neighbours share one, channels take the first member of
+    each rail in turn, then the second ones. 0 rails are as many as members.
+    """
+    n_rails = min(n_rails or n_members, n_members)
+    share = n_members // n_rails
+    turn, rail = divmod(channel, n_rails)
+    return (rail * share + turn % share) % n_members

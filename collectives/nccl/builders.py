@@ -27,7 +27,7 @@ channels : int, optional
     Size of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
 machines : tuple of tuple of int, optional
     Ranks of each machine; ``commsim run`` takes them from the network. Default: all in one.
-{root}{cycles}{sharp}{slow}{heads}
+{root}{cycles}{sharp}{slow}{heads}{rails}
 Returns
 -------
 Schedule
@@ -51,7 +51,12 @@ _HEADS = """heads : int
     GPUs of a machine that head a part of an all-reduce with CollNet direct. ``commsim run`` takes one for each NIC.
     Default: 0, all of them.
 """
+_RAILS = """rails : int
+    NICs of a machine: rings leave by a GPU of each in turn. ``commsim run`` takes it from the network. Default: 0, as
+    many as GPUs.
+"""
 _NCCL = {
+    "rails": _RAILS,
     "slow": "slow : bool\n    Whether all rings together carry at most 12 GB/s: NCCL then gives them fewer threads, "
     "and small\n    calls more channels. ``commsim run`` takes it from the network.\n",
     "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
@@ -61,6 +66,7 @@ _NCCL = {
     "own": "version : str\n    Version of NCCL, 2.8 to 2.30; ``any``: the newest, with an interval over all.\n",
 }
 _RCCL = {
+    "rails": "",
     "slow": "",
     "chooses": "Default: a ring.",
     "protocol": "LL for small arrays in ``commsim run``, else Simple",
@@ -122,27 +128,31 @@ def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Sche
     def build(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        slow: bool = False,
+        slow: bool = False, rails: int = 0,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow)
+        asked = Asked(
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails
+        )
         return launch(asked)
 
     def rooted(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
-        slow: bool = False,
+        slow: bool = False, rails: int = 0,
     ) -> Schedule:  # fmt: skip
-        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow)
+        asked = Asked(
+            name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, slow=slow, rails=rails
+        )
         return launch(asked, root)
 
     def adding(
         n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
         version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
-        sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0,
+        sharp: SharpTrees | None = None, slow: bool = False, heads: int = 0, rails: int = 0,
     ) -> Schedule:  # fmt: skip
         asked = Asked(
             name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines, sharp=sharp, slow=slow,
-            heads=heads,
+            heads=heads, rails=rails,
         )  # fmt: skip
         return launch(asked)
 

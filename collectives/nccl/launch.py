@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-from ..dense.multi_ring import ring_order
+from ..dense.multi_ring import leaving, ring_order
 from .call import BY_RANK, MAX_HEADS, NEWEST, Call, release_of
 from .mesh_rings import mesh_order
 from .nvls import head_places, write_nvls
@@ -55,6 +55,8 @@ class Asked:
         Whether rings carry so little together that NCCL gives them fewer threads.
     heads : int
         GPUs of a machine that head a part with CollNet direct; 0 for all. NVLink SHARP has no more than 32.
+    rails : int
+        NICs of a machine, by whose GPUs rings and trees leave it in turn; 0 for as many as GPUs.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Asked:
     loops: int = 0
     slow: bool = False
     heads: int = 0
+    rails: int = 0
 
     @property
     def units(self) -> Machines:
@@ -152,7 +155,8 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
         sizes = {len(unit) for unit in units}
         if asked.cycles and any(sizes != {len(ring)} or {*ring} != {*range(len(ring))} for ring in asked.cycles):
             raise InputError(f"{asked.name}: each of cycles must hold each place of a machine, from 0 on, exactly once")
-        order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else ring_order
+        rails = functools.partial(ring_order, n_rails=asked.rails)
+        order = functools.partial(mesh_order, cycles=asked.cycles) if asked.rings == "mesh" else rails
         return _rings(call, asked.parts(call), units, root, order)
     in_network = call.algorithm == "collnet_direct" or (call.algorithm == "nvls" and len(units) > 1)
     if call.operation in BY_RANK and in_network:
@@ -213,7 +217,7 @@ def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
     heads = call.n_heads if direct else 1
     if direct and len({len(unit) for unit in units}) > 1:
         raise InputError("algorithm=collnet_direct needs as many ranks in every machine")
-    pieces = pieces_of(parts, 1, heads)
+    pieces, trees = pieces_of(parts, 1, heads), list[Tree]()
     if call.algorithm != "tree":
         network = read_sharp_trees(asked.name, asked.sharp, len(units))
         p = Program(n, pieces.width, n_helpers=network.shape[1] - len(units))
@@ -228,10 +232,10 @@ def _trees(asked: Asked, call: Call, parts: tuple[Part, ...]) -> Schedule:
         p = Program(n, pieces.width)
         # The first half of a communicator's channels takes the one tree, the second half the other.
         both = node_trees(len(units))
-        trees = [
-            Tree(over_machines(units, both[int(channel >= (call.n_channels + 1) // 2)], channel, n), channel)
-            for channel in range(len(parts))
-        ]
+        for channel in range(len(parts)):
+            nodes = both[int(channel >= (call.n_channels + 1) // 2)]
+            place = leaving(len(units[0]), channel, asked.rails)
+            trees.append(Tree(over_machines(units, nodes, place, n), channel))
     # A head returns sums by the connections on which it gives to other heads: NCCL has other warps for it.
     write_trees(p, trees, pieces, up=True, down=True, apart=call.n_channels if direct else 0)
     return p.build()

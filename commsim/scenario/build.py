@@ -20,7 +20,7 @@ from commsim.core.units import counted
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.collective_names import collective_entry, load_schedule
-from commsim.scenario.good_parameters import PARTITIONS, count_rails, servers_that_fit
+from commsim.scenario.good_parameters import PARTITIONS, by_rails, count_rails, servers_that_fit
 from commsim.scenario.helper_placement import (
     helpers_sit_beside,
     machines_of,
@@ -286,7 +286,7 @@ def built(asked: Asked) -> Built:
         notes.append(where_helpers_sit(name, network, where, n_ranks))
     if "groups" in needs:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
-            parameters["groups"] = groups
+            parameters["groups"] = by_rails(network, where, groups) if "rails" in needs else groups
             rails = count_rails(network, where, groups) if "rails" in needs else None
             if rails is not None and parameters.get(NEEDS["rails"]) is None:
                 parameters[NEEDS["rails"]] = rails

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from collectives import NEEDS
 from commsim.core.locality import Groups
 from commsim.core.network import NIC, Network
+from commsim.core.network_queries import levels_from
 from commsim.core.placement import Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
@@ -38,6 +39,28 @@ def count_rails(network: Network, placement: Placement, groups: Groups) -> int |
     nics = np.bincount(network.machine[network.kind == NIC], minlength=int(machines.max()) + 1)[machines]
     rails = min(int(nics.min()), min(len(group) for group in groups), MAX_RAILS)
     return rails or None
+
+
+def by_rails(network: Network, placement: Placement, groups: Groups) -> Groups:
+    """Order the ranks of each machine by their nearest NIC, and of those with the same one the nearest to it first.
+
+    Ranks that are not in machines with NICs stay as they are; parameters as in :func:`count_rails`.
+    """
+    if count_rails(network, placement, groups) is None:
+        return groups
+    machine, nodes = network.machine, placement.nodes
+    nics = np.flatnonzero(network.kind == NIC)
+    nics = nics[np.argsort(machine[nics], kind="stable")]
+    rail = np.arange(len(nics)) - np.searchsorted(machine[nics], machine[nics])
+    inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)
+    links = np.empty((int(rail.max()) + 1, len(nodes)), np.int64)  # between each NIC and each rank
+    for r in range(len(links)):
+        start = np.zeros(network.n_nodes, np.bool_)
+        start[nics[rail == r]] = True
+        found = levels_from(start, network.src[inside], network.dst[inside])[nodes]
+        links[r] = np.where(found < 0, network.n_nodes, found)
+    key = list(zip(links.argmin(axis=0).tolist(), links.min(axis=0).tolist(), strict=True))
+    return tuple(tuple(sorted(group, key=key.__getitem__)) for group in groups)
 
 
 def servers_that_fit(

@@ -28,6 +28,28 @@ def test_rings_that_are_given_and_ranks_without_nics_are_left_alone():
         assert ready.schedule == prepare("multi_ring_all_reduce:n_channels=2", network).schedule
 
 
+PCIE = "pcie_host:n_gpus=4,n_nics={},n_cpus={},nic=100Gbps@star:machines=6"
+
+
+@pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
+def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time(name):
+    size = 2**26
+    one, two = (predict(name, PCIE.format(n, 1), size) for n in (1, 2))
+    assert two.time == pytest.approx(one.time / 2, rel=0.06)
+    network = load_network(PCIE.format(2, 1))
+    (switch,) = [node for node, name in enumerate(network.nodes) if name == "switch0"]
+    sent = two.link_bytes[network.dst == switch]
+    assert len(sent) == 12
+    assert sent.min() > 0.95 * sent.max()
+
+
+@pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
+def test_rings_leave_by_the_gpu_that_is_nearest_to_the_nic(name):
+    """The NIC is below the second CPU: a ring that left below the first would cross between them twice each way."""
+    time = predict(name, PCIE.format(1, 2), 2**26).time
+    assert time == pytest.approx(predict("ring_all_reduce", PCIE.format(1, 2), 2**26).time, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("name", "key"), [("omnireduce:density=0.1,block=256", "n_aggregators"), ("parameter_server", "n_servers")]
 )

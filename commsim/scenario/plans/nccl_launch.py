@@ -24,6 +24,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
+from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
 from commsim.scenario.plans.rccl_rings import rings_of_rccl
 from commsim.scenario.plans.sharp_placement import SharpPlacement, place_sharp
@@ -108,6 +109,7 @@ class NcclLaunch:
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
         chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
+        chosen["rails"] = count_rails(self.network, self.placement, self.machines) or 0
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
             if self.operation in ALLOWED:
@@ -313,6 +315,7 @@ def nccl_launch(
             rings, note = rings_of_rccl(network, placement, machines)
             notes.append(f"{name}: {note}")
     elif n_ranks > 1:
+        machines = by_rails(network, placement, machines)
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
-from collectives.dense.multi_ring import multi_ring_all_reduce, ring_order
+from collectives.dense.multi_ring import leaving, multi_ring_all_reduce, ring_order
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 
@@ -37,7 +37,15 @@ def test_each_ring_leaves_and_enters_machines_on_the_same_rail_and_rails_are_use
     assert len(used) == n_channels * n_machines
     assert len({(src, dst) for _, src, dst in used}) == len(used)  # no two rings share a rail in one direction
     leaving_even = {(channel, src % rails) for channel, src, _ in used if src // rails % 2 == 0}
-    assert leaving_even == {(c, c) for c in range(n_channels)}
+    assert leaving_even == {(c, c * (rails // n_channels)) for c in range(n_channels)}
+
+
+def test_members_that_share_rails_are_taken_rail_by_rail() -> None:
+    assert [leaving(4, channel) for channel in range(5)] == [0, 1, 2, 3, 0]
+    assert [leaving(4, channel, 2) for channel in range(5)] == [0, 2, 1, 3, 0]
+    assert [leaving(8, channel, 4) for channel in range(8)] == [0, 2, 4, 6, 1, 3, 5, 7]
+    assert [leaving(4, channel, 1) for channel in range(5)] == [0, 1, 2, 3, 0]
+    assert [leaving(2, channel, 8) for channel in range(3)] == [0, 1, 0]
 
 
 def test_an_odd_number_of_machines_changes_rails_once():
