@@ -38,18 +38,20 @@ def run(config: Config) -> Answer:
         require_extra()
         from commsim.placement.service.models import schemas as of_service
 
-        return Answer([Lines(json.dumps(of_service(), indent=1).splitlines())])
+        return Answer([Lines(json.dumps(of_service(), indent=1).splitlines(), is_file=True)])
     if verb == CLUSTER:
         from commsim.placement.cluster_schema import cluster_schema
 
-        return Answer([Lines(json.dumps(cluster_schema(), indent=1).splitlines())])
+        return Answer([Lines(json.dumps(cluster_schema(), indent=1).splitlines(), is_file=True)])
     if verb and verb not in known:
         if words := [name for name in known if name.startswith(f"{verb} ")]:
             raise InputError(f"{verb!r} has a schema for each of its verbs: {', '.join(words)}")
         raise InputError(
             f"there is no schema of {verb!r}; there are those of {', '.join(sorted([*known, SERVICE, CLUSTER]))}"
         )
-    return Answer([Lines(known[verb].splitlines() if verb else sorted([*known, SERVICE, CLUSTER]))])
+    if verb:
+        return Answer([Lines(known[verb].splitlines(), is_file=True)])
+    return Answer([Lines(sorted([*known, SERVICE, CLUSTER]))])
 
 
 def schemas() -> dict[str, str]:

@@ -17,7 +17,6 @@ from commsim.core.value import Value
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
-from .link_classes import LinkClass, Scores
 from .link_use import link_uses
 
 # Nodes of a job that are shown.
@@ -76,7 +75,7 @@ class Candidate(Value):
         Iteration time of each job in its place without the others: longer than its period where it alone asks more than
         a link has.
     prediction : {"estimate", "simulation"}
-        Source of `predicted`; :func:`commsim.placement.candidate.estimate` says what an estimate is.
+        Source of `predicted`; :func:`commsim.placement.iteration_times.estimate` says what an estimate is.
     rounding : float, s
         Largest change of a period, to find common multiples.
     n_cut_off : int
@@ -130,6 +129,10 @@ class Candidate(Value):
         """Mean of the links' scores, weighted by what the jobs send over each."""
         total = sum(link.demand for link in self.links)
         return sum(link.score * link.demand for link in self.links) / total if total else 1.0
+
+    def value(self, rank_by: str) -> float:
+        """Return what ranks: the slow-down, or a score of the links."""
+        return self.slowdown if rank_by == "slowdown" else float(getattr(self, f"score_{rank_by}"))
 
     def row(self) -> dict[str, Any]:
         """One JSON row."""
@@ -258,68 +261,3 @@ def simulated_times(
     return {
         job.name: float(times[iterations // 2 :].mean()) for job, times in zip(jobs, run.iteration_times, strict=True)
     }
-
-
-def alone_times(jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass]) -> NDArray[np.float64]:
-    """Return the iteration time of each job without the others: d times as long for what asks d times its worst link.
-
-    Returns
-    -------
-    float64[n_jobs], s
-    """
-    part = np.zeros(len(jobs))
-    for links in classes:
-        part[list(links.jobs)] = np.maximum(part[list(links.jobs)], links.part)
-    return np.array(
-        [job.period + _loss_at(job, worst) for job, worst in zip(jobs, part.tolist(), strict=True)], np.float64
-    )
-
-
-def _loss_at(job: PeriodicJob, part: float) -> float:
-    """Seconds that a job loses in an iteration where a rate is `part` times as many links."""
-    return _loss(job, [max(0.0, part * phase.rate - 1.0) * phase.duration for phase in job.phases])
-
-
-def _loss(job: PeriodicJob, delays: Sequence[float]) -> float:
-    """Seconds by which an iteration is longer when its phases take longer by `delays`, which computation may hide."""
-    late = (phase.duration + by - phase.length for phase, by in zip(job.phases, delays, strict=True))
-    return sum(max(seconds, 0.0) for seconds in late)
-
-
-def estimate(
-    jobs: Sequence[PeriodicJob], classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Estimate the iteration time of each job when the jobs start at given times.
-
-    What a job sends while a link is asked for d times its capacity takes d times as long. The job is delayed by what
-    computation beside each phase does not hide, summed over an iteration on its worst link; by no less than without the
-    others, and than where all of a link's jobs are slowed down until their bytes fit, unless a fair share of it is
-    enough. Left out are delays on its other links at other times, and that a delayed phase may come into another job's
-    way: mostly, jobs lose more.
-
-    Returns
-    -------
-    float64[n_jobs], s
-    """
-    times = alone_times(jobs, classes)
-    for links in classes:
-        if len(links.jobs) == 1 or not scores.is_tight(links):
-            continue
-        sharing = list(links.jobs)
-        circle = scores.circle(links.jobs)
-        load = links.part @ circle.rotated(shifts[sharing])
-        over = np.where(load > 1.0 + 1e-9, load - 1.0, 0.0)
-        delay = over @ circle.sending_at(shifts[sharing]).T * circle.period / circle.n_angles
-        for i, j in enumerate(sharing):
-            job, lost = scores.jobs[j], float(delay[i])
-            if job.slack:  # of each phase by itself, since one cannot be late in the time of another
-                sending = scores.phases_at(links.jobs, i, float(shifts[j]))
-                lost = _loss(job, (sending @ over * circle.period[i] / circle.n_angles).tolist())
-            fair = _loss_at(job, float(links.part[i]) * len(sharing))
-            times[j] = max(times[j], job.period + max(lost, min(job.period * (load.mean() - 1.0), fair)))
-    return times
-
-
-def slowdown_of(jobs: Sequence[PeriodicJob], times: NDArray[np.float64]) -> float:
-    """Mean over the jobs of the iteration times, in s, over those without other jobs."""
-    return float(np.mean(times / [job.period for job in jobs])) if len(jobs) else 1.0

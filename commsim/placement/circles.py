@@ -41,8 +41,10 @@ class Circle(Value):
         What each job sends, averaged exactly over each step of time (no samples: a phase that covers half of an angle
         counts half). The excess of averages is never above the average excess, so that scores err upwards, by less
         the more angles there are.
-    sending : float64[n_jobs, reach + n_angles]
-        Part of each step in which each job sends.
+    phases : float64[3, n_phases]
+        Offsets (s), durations (s) and rates (bytes/s) of all jobs' phases, stretched with their periods, by offset.
+    first_phase : int64[n_jobs + 1]
+        Job j has the phases ``first_phase[j]`` to ``first_phase[j + 1]``.
     rounding : float, s
         Largest change of a period.
     is_common : bool
@@ -57,7 +59,8 @@ class Circle(Value):
     period: NDArray[np.float64]
     reach: int
     demand: NDArray[np.float64]
-    sending: NDArray[np.float64]
+    phases: NDArray[np.float64]
+    first_phase: NDArray[np.int64]
     rounding: float
     is_common: bool
     multiples: NDArray[np.int64]
@@ -76,7 +79,14 @@ class Circle(Value):
     def reordered(self, order: NDArray[np.intp]) -> Circle:
         """Circle of the same jobs in another order."""
         period, demand, multiples = self.period[order], self.demand[order], self.multiples[order]
-        return replace(self, period=period, demand=demand, sending=self.sending[order], multiples=multiples)
+        each = [self.phases_of(j) for j in order.tolist()]
+        first = np.cumsum([0, *(of.shape[1] for of in each)])
+        phases = np.concatenate(each, axis=1)
+        return replace(self, period=period, demand=demand, phases=phases, first_phase=first, multiples=multiples)
+
+    def phases_of(self, j: int) -> NDArray[np.float64]:
+        """Offsets, durations and rates of the j-th job's phases, float64[3, n_phases]."""
+        return self.phases[:, self.first_phase[j] : self.first_phase[j + 1]]
 
     def distinct_positions(self, order: bool) -> NDArray[np.int64]:
         """How many of these make a difference in the long run, int64[n_jobs].
@@ -108,16 +118,9 @@ class Circle(Value):
         -------
         float64[n_jobs, n_angles], bytes/s
         """
-        return self._rotated(self.demand, shifts)
-
-    def sending_at(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Part of each angle in which each job sends, float64[n_jobs, n_angles], with shifts as in :meth:`rotated`."""
-        return self._rotated(self.sending, shifts)
-
-    def _rotated(self, rows: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         first = self.reach - np.rint((shifts % self.period) / self.step).astype(np.int64)
         n = self.n_angles
-        return np.array([row[a : a + n] for row, a in zip(rows, first.tolist(), strict=True)])
+        return np.array([row[a : a + n] for row, a in zip(self.demand, first.tolist(), strict=True)])
 
 
 def unify(
@@ -165,16 +168,18 @@ def unify(
     size = perimeter / n
     reach = int(np.ceil(period.max() / size)) + 1
     edges = np.arange(-reach, n + 1).astype(np.float64) * size
-    demand, sending = mean_rates(jobs, period, edges), mean_rates([at_one_rate(job) for job in jobs], period, edges)
+    demand = mean_rates(jobs, period, edges)
+    phases = np.concatenate([_stretched(*one) for one in zip(jobs, (period / given).tolist(), strict=True)], axis=1)
+    first_phase = np.cumsum([0, *(len(job.phases) for job in jobs)])
     rounding = float(np.abs(period - given).max())
-    for array in (period, demand, sending, whole):
+    for array in (period, demand, phases, first_phase, whole):
         array.setflags(write=False)
-    return Circle(perimeter, size, period, reach, demand, sending, rounding, is_common, whole)
+    return Circle(perimeter, size, period, reach, demand, phases, first_phase, rounding, is_common, whole)
 
 
-def at_one_rate(job: PeriodicJob) -> PeriodicJob:
-    """Return the job with 1 byte/s in each phase, so that its rates say when it sends."""
-    return replace(job, phases=tuple(replace(phase, rate=1.0) for phase in job.phases))
+def _stretched(job: PeriodicJob, longer: float) -> NDArray[np.float64]:
+    rows = [(phase.offset * longer, phase.duration * longer, phase.rate) for phase in job.phases]
+    return np.array(sorted(rows), np.float64).reshape(-1, 3).T
 
 
 def mean_rates(

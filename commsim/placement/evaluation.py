@@ -12,12 +12,12 @@ from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .affinity import SharedLink, components, inconsistency, traverse
-from .candidate import Candidate, ContendedLink, alone_times, estimate, slowdown_of
+from .candidate import Candidate, ContendedLink
 from .cluster import Cluster, ClusterLike, read_cluster
+from .iteration_times import alone_times, estimate, met, slowdown_of
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
 from .link_use import link_uses
-from .score import score_at
 
 LOOPS = ("merged", "literal")
 
@@ -110,21 +110,21 @@ def evaluate_placed(
     classes: Sequence[LinkClass],
     scores: Scores,
     loops: str,
+    shifts: NDArray[np.float64] | None = None,
 ) -> Candidate:
-    """Score a placement whose links are known; `scores` remembers what is sought."""
+    """Score a placement whose links are known, at shifts (s) that are sought unless given; `scores` remembers them."""
     shared = [links for links in classes if scores.counts(links)]
-    tight = [links for links in shared if len(links.jobs) > 1 and scores.is_tight(links)]
-    shifts, away, has_loop = _shifts(len(jobs), tight, scores)
+    found, away, has_loop = _shifts(len(jobs), contended(classes, scores), scores, shifts)
     if loops == "literal":
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
     circles = [scores.circle(links.jobs) for links in shared]
-    times = estimate(jobs, classes, scores, shifts)
+    times = estimate(jobs, classes, scores, found)
     return Candidate(
         generator,
         {job.name: job.placement or () for job in jobs},
-        _rows(cluster, names, shared, scores, shifts),
-        {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, shifts.tolist(), strict=True)},
+        _rows(cluster, names, shared, scores, found),
+        {job.name: shift if job.start is None else job.start for job, shift in zip(jobs, found.tolist(), strict=True)},
         has_loop,
         away,
         dict(zip(names, times.tolist(), strict=True)),
@@ -137,18 +137,28 @@ def evaluate_placed(
     )
 
 
-def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArray[np.float64], float, bool]:
+def contended(classes: Sequence[LinkClass], scores: Scores) -> list[LinkClass]:
+    """Return the links whose excess depends on a start time that can be chosen."""
+    return [
+        links
+        for links in classes
+        if len(links.jobs) > 1 and scores.is_tight(links) and not scores.is_held[list(links.jobs)].all()
+    ]
+
+
+def _shifts(
+    n_jobs: int, tight: list[LinkClass], scores: Scores, given: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], float, bool]:
     """Start times of all jobs, how far they are from what single links want, and whether there is a loop."""
     period = np.ones(n_jobs)
     wishes = []
-    tight = [links for links in tight if not scores.is_held[list(links.jobs)].all()]  # where a shift changes anything
     held = int(scores.is_held.argmax()) if scores.is_held.any() else -1
     for links in tight:
         period[list(links.jobs)] = scores.circle(links.jobs).period
         wishes.append(_wish(links, scores, held))
-    shifts = traverse(wishes, period, held=held)
+    shifts = traverse(wishes, period, held=held) if given is None else given
     parts = components([wish.jobs for wish in wishes])
-    for part in parts:
+    for part in parts if given is None else ():
         if part.has_loop and any(inconsistency(wishes[i], shifts, period) > 1e-9 for i in part.links):
             shifts = joint_shifts([tight[i] for i in part.links], scores, shifts)
     away = max((inconsistency(wish, shifts, period) for wish in wishes), default=0.0)
@@ -169,10 +179,9 @@ def _rows(
 ) -> tuple[ContendedLink, ...]:
     rows = {}
     for links in shared:
-        sharing, circle = list(links.jobs), scores.circle(links.jobs)
-        is_tight = scores.is_tight(links)
-        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if is_tight else 1.0
-        share = float(links.part @ circle.demand[:, circle.reach :].mean(axis=1))
+        sharing, is_tight = list(links.jobs), scores.is_tight(links)
+        score = met(links, scores, shifts).score if is_tight else 1.0
+        share = float(links.part @ scores.mean[sharing])
         for link in links.links.tolist():
             demand = share * float(cluster.network.bandwidth[link])
             rows[link] = (tuple(names[j] for j in sharing), score, demand, is_tight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob, begun
 
-from .circles import Circle, at_one_rate, mean_rates, unify
-from .score import ROUNDING, score_at, search
+from .circles import Circle, unify
+from .pieces import Pieces, anywhere, cut
+from .score import ROUNDING, best_shifts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,22 @@ class LinkClass:
     jobs: tuple[int, ...]
     part: NDArray[np.float64]
     links: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How the jobs of a class of links meet there.
+
+    Parameters
+    ----------
+    score : float
+        Score of each link.
+    times : tuple of float, s
+        Iteration time of each job, with what it loses there.
+    """
+
+    score: float
+    times: tuple[float, ...]
 
 
 def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
@@ -97,9 +114,11 @@ class Scores:
         self.is_held = np.array([job.start is not None for job in jobs], np.bool_)
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
-        self._phases: dict[tuple[tuple[int, ...], int], NDArray[np.float64]] = {}
+        self._anywhere: dict[tuple[int, ...], Pieces] = {}
+        self.met: dict[tuple[tuple[int, ...], bytes, bytes], Met] = {}  # by jobs, parts and start times
         self.descended: set[tuple[int, ...]] = set()  # jobs whose best rotations may not have been found
         self.peak = np.array([job.peak_rate for job in jobs])
+        self.mean = np.array([job.n_bytes / job.period for job in jobs])
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs, those with a fixed start as of then."""
@@ -108,46 +127,33 @@ class Scores:
             self._circles[jobs] = unify(given, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
         return self._circles[jobs]
 
-    def phases_at(self, jobs: tuple[int, ...], i: int, shift: float) -> NDArray[np.float64]:
-        """Part of each angle in which each phase of the i-th of some jobs is sent, float64[n_phases, n_angles].
-
-        Parameters
-        ----------
-        shift : float, s
-            How much later the job starts, rounded to angles.
-        """
-        circle = self.circle(jobs)
-        if (jobs, i) not in self._phases:
-            job = self.jobs[jobs[i]]
-            each = [replace(at_one_rate(job), phases=(phase,)) for phase in at_one_rate(job).phases]
-            edges = np.arange(-circle.reach, circle.n_angles + 1).astype(np.float64) * circle.step
-            self._phases[jobs, i] = mean_rates(each, np.full(len(each), circle.period[i]), edges)
-        first = circle.reach - round(shift % float(circle.period[i]) / circle.step)
-        return self._phases[jobs, i][:, first : first + circle.n_angles]
+    def anywhere(self, jobs: tuple[int, ...]) -> Pieces:
+        """Return what some of the jobs can do at once, whatever their start times."""
+        if jobs not in self._anywhere:
+            self._anywhere[jobs] = anywhere([self.jobs[j] for j in jobs])
+        return self._anywhere[jobs]
 
     def shifts(self, links: LinkClass) -> NDArray[np.float64]:
         """Best shifts on a class of links by itself, float64[n_jobs], s; 0 for jobs with a fixed start."""
         key = (links.jobs, links.part.tobytes())
         if key not in self._shifts:
             circle = self.circle(links.jobs)
-            rotations, is_exhaustive = search(circle, links.part, self.is_held[list(links.jobs)])
-            self._shifts[key] = circle.seconds(rotations)
+            self._shifts[key], is_exhaustive = best_shifts(circle, links.part, self.is_held[list(links.jobs)])
             if not is_exhaustive and not self._is_least(links):
                 self.descended.add(links.jobs)
         return self._shifts[key]
 
     def _is_least(self, links: LinkClass) -> bool:
         """Whether no shifts can have less excess than those found: the mean demand leaves as much."""
-        circle = self.circle(links.jobs)
-        least = max(0.0, float(links.part @ circle.demand[:, circle.reach :].mean(axis=1)) - 1.0)
-        found = 1.0 - float(score_at(circle, links.part[None], self._shifts[links.jobs, links.part.tobytes()])[0])
-        return found <= least + ROUNDING
+        pieces = cut(self.circle(links.jobs), self._shifts[links.jobs, links.part.tobytes()])
+        load = links.part @ pieces.demand - 1.0
+        return float(np.maximum(load, 0.0) @ pieces.length) <= max(0.0, float(load @ pieces.length)) + ROUNDING
 
     def blurred(self) -> dict[str, float]:
-        """Shortest phase, in s, of each job that has one shorter than an angle of a circle with other jobs."""
+        """Shortest phase, in s, of each job that has one shorter than an angle of a circle with several other jobs."""
         found = {}
         for jobs, circle in self._circles.items():
-            for job in [self.jobs[j] for j in jobs if len(jobs) > 1]:
+            for job in [self.jobs[j] for j in jobs if len(jobs) > 2]:  # of two jobs all meetings are tried
                 shortest = min((phase.duration for phase in job.phases if phase.rate > 0), default=np.inf)
                 if shortest < circle.step * (1 - 1e-9):
                     found[job.name] = shortest

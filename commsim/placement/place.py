@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
@@ -16,15 +13,14 @@ from commsim.limits import EXPECTED, expect
 from commsim.routing.routing import is_hashed
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
-from .candidate import Candidate, counted_names, estimate, simulated, slowdown_of
+from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
-from .evaluation import evaluate_placed, evaluated, use_of
-from .link_classes import LinkClass, Scores, Settings, link_classes
+from .evaluation import evaluated
+from .link_classes import Settings
+from .other_hashes import OfHashes, values_of, with_other_seeds
 from .ranking_remarks import (
-    OTHER_SEEDS,
     PRINTED,
     agreement,
-    contention,
     differing,
     disagreements,
     ended_early,
@@ -134,8 +130,8 @@ def place_jobs(
         least slow-down, then the order in which they were made.
     check : bool
         Simulate every candidate, and predict iteration times from that. A note has the rank correlation of estimates
-        and simulations, and names candidates where they differ by more than 1 %.
-        Without it they are estimates, mostly too short (:func:`commsim.placement.candidate.estimate`).
+        and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
+        (:func:`commsim.placement.iteration_times.estimate`).
     settings : Settings, optional
         How scores are found.
 
@@ -243,9 +239,10 @@ def _ranked(
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scored, use, scores = evaluated(cluster, placed, loops, settings)
-    others = _with_other_seeds(cluster, placed, use, scored, scores) if is_hashed(cluster.network.routing) else None
-    if others is not None:
-        scored = [replace(c, slowdown_worst=worst) for c, worst in zip(scored, others[0], strict=True)]
+    hashes: list[OfHashes] = []
+    if is_hashed(cluster.network.routing):
+        hashes = with_other_seeds(cluster, placed, use, scored, scores, loops)
+        scored = [one.candidate for one in hashes]
     kept = [i for i, c in enumerate(scored) if not (loops == "literal" and c.has_loop)]
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     if check:
@@ -257,7 +254,7 @@ def _ranked(
 
     def order(i: int) -> tuple[float, float, int, int, float]:
         c = scored[i]
-        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(_value(c, rank_by), 9)
+        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
         return value, round(c.slowdown_worst or 0.0, PRINTED), c.n_contended, n_inner[i], round(c.slowdown, 9)
 
     kept.sort(key=order)
@@ -266,66 +263,11 @@ def _ranked(
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [*agreement(ranked), *disagreements(ranked)] if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
-    if ranked and others is not None:
-        differ = [number for number, i in enumerate(kept, 1) if others[1][i]]
-        notes += _by_seed(cluster, placed[kept[0]], differ, ranked[0], scores, loops, rank_by)
+    differ = [number for number, i in enumerate(kept, 1) if hashes and len(hashes[i].ways) > 1]
+    if differ:
+        values = values_of(cluster, placed[kept[0]][1], ranked[0], hashes[kept[0]], scores, rank_by)
+        notes += other_paths(rank_by, settings.seed, values, differ)
     return Ranking(tuple(ranked), discarded, tuple(notes))
-
-
-def _value(candidate: Candidate, rank_by: str) -> float:
-    """Return what ranks: the least slow-down first, or the largest score."""
-    return candidate.slowdown if rank_by == "slowdown" else float(getattr(candidate, f"score_{rank_by}"))
-
-
-def _with_other_seeds(
-    cluster: Cluster,
-    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
-    use: NDArray[np.float64],
-    scored: Sequence[Candidate],
-    scores: Scores,
-) -> tuple[list[float], list[bool]]:
-    """Return each candidate's largest estimate with any seed of the hash, and whether it contends otherwise."""
-    first: list[tuple[object, ...]] = []
-    worst, differs = [c.slowdown_estimated for c in scored], [False] * len(scored)
-    for i in range(OTHER_SEEDS + 1):
-        use = use_of(cluster, placed, scores.settings.seed + i, scores) if i else use
-        classes = [link_classes(cluster.network, rows) for rows in use]
-        kinds = [contention(one, scores) for one in classes]
-        first = first or kinds
-        for n, ((_, jobs), one) in enumerate(zip(placed, classes, strict=True)):
-            if kinds[n] != first[n]:
-                differs[n] = True
-                shifts = np.array([0.0 if job.start is not None else scored[n].shifts[job.name] for job in jobs])
-                worst[n] = max(worst[n], slowdown_of(jobs, estimate(jobs, one, scores, shifts)))
-    return worst, differs
-
-
-def _by_seed(
-    cluster: Cluster,
-    placed: tuple[str, Sequence[PeriodicJob]],
-    differ: Sequence[int],
-    best: Candidate,
-    scores: Scores,
-    loops: str,
-    rank_by: str,
-) -> list[str]:
-    """Say what depends on the hash of paths: of all candidates whether, of the first, started as it says, how much."""
-    if not differ:
-        return []
-    seed = scores.settings.seed
-    of_best: dict[tuple[object, ...], tuple[int, list[LinkClass]]] = {}  # equal contention has equal scores
-    for i in range(seed, seed + OTHER_SEEDS + 1):
-        classes = link_classes(cluster.network, use_of(cluster, [placed], i, scores)[0])
-        of_best.setdefault(contention(classes, scores) if rank_by != "weighted" else (i,), (i, classes))
-    generator, jobs = placed
-    jobs = [replace(job, start=best.shifts[job.name] % job.period) for job in jobs]
-    started = Scores(jobs, scores.settings)
-    found = [best]
-    for other, one in [*of_best.values()][1:]:
-        candidate = evaluate_placed(cluster, generator, jobs, one, started, loops)
-        is_simulated = best.prediction == "simulation" and rank_by == "slowdown"
-        found.append(simulated(cluster, jobs, candidate, seed=other) if is_simulated else candidate)
-    return other_paths(rank_by, seed, [_value(one, rank_by) for one in found], differ)
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:

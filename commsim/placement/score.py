@@ -17,6 +17,7 @@ from commsim.limits import expect
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
+from .pieces import Pieces, cut, meet
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
@@ -141,8 +142,8 @@ class LinkScore(Value):
     Parameters
     ----------
     score : float
-        1 less the mean excess demand as a part of the capacity (Eqs. 1 and 2); 1 if nothing is in excess. It can be
-        negative.
+        1 less the mean excess demand at the start times, as a part of the capacity (Eqs. 1 and 2, without angles); 1 if
+        nothing is in excess. It can be negative.
     shifts : float64[n_jobs], s
         How much later than given each job should start, less than its period (Eq. 5). That of the first is 0, unless
         jobs have a fixed start, which is then theirs.
@@ -185,7 +186,9 @@ def score_link(
 
     Rotating all jobs together changes nothing, so the first stays. All rotations of the others below their periods (Eq.
     4) are tried where that is little work (``search.EXHAUSTIVE``); or else only those that make a difference in the
-    long run; or else one job after the other is rotated, from several starts. The same input gives the same answer.
+    long run; or else one job after the other is rotated, from several starts. If demand is still in excess, one job
+    after the other is moved to where its phases meet those of others, between angles. The same input gives the same
+    answer.
 
     Parameters
     ----------
@@ -217,15 +220,29 @@ def score_link(
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity
     circle = unify(begun(jobs), angles=angles, step=step, quantum=quantum, longest=longest)
-    rotations, is_exhaustive = search(circle, part, np.array([job.start is not None for job in jobs]))
-    shifts = circle.seconds(rotations)
+    shifts, is_exhaustive = best_shifts(circle, part, np.array([job.start is not None for job in jobs]))
     score = float(score_at(circle, part[None], shifts)[0])
     shifts += [job.start or 0.0 for job in jobs]
     return LinkScore(score, freeze(shifts, np.float64), circle, is_exhaustive)
 
 
+def best_shifts(
+    circle: Circle, part: NDArray[np.float64], is_held: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], bool]:
+    """Start times of one link's jobs: the best rotations, moved to where edges of phases meet if that is better.
+
+    Returns
+    -------
+    float64[n_jobs] (s), bool
+        The start times, 0 for jobs that are held, and whether all rotations were tried.
+    """
+    rotations, is_exhaustive = search(circle, part, is_held)
+    stays = is_held if is_held.any() else np.arange(len(is_held)) == 0
+    return meet(circle, part[None], np.ones(1, np.int64), circle.seconds(rotations), stays), is_exhaustive
+
+
 def score_at(circle: Circle, part: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores of links when the jobs start at given times, rounded to angles.
+    """Scores of links when the jobs start at given times.
 
     Parameters
     ----------
@@ -238,6 +255,11 @@ def score_at(circle: Circle, part: NDArray[np.float64], shifts: NDArray[np.float
     -------
     float64[n_links]
     """
-    excess = np.maximum(part @ circle.rotated(shifts) - 1.0, 0.0)
-    scores: NDArray[np.float64] = 1.0 - np.where(excess > ROUNDING, excess, 0.0).mean(axis=1)
+    return scores_of(cut(circle, shifts), part)
+
+
+def scores_of(pieces: Pieces, part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores of links by the pieces of their jobs' circle, float64[n_links]."""
+    excess = np.maximum(part @ pieces.demand - 1.0, 0.0)
+    scores: NDArray[np.float64] = 1.0 - np.where(excess > ROUNDING, excess, 0.0) @ pieces.length
     return scores

@@ -57,9 +57,12 @@ class Lines:
     ----------
     texts : sequence of str
         Lines.
+    is_file : bool
+        Whether they are a file's, which a terminal must not break.
     """
 
     texts: Sequence[str]
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)

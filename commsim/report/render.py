@@ -74,7 +74,7 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
                 print_facts(part.values)
             case Lines():
                 for line in part.texts:
-                    print_line(line)
+                    print_line(line, is_broken=not part.is_file)
             case Remarks():
                 if is_above and len(part.texts) > MOST_ABOVE:
                     print_comment(f"{len(part.texts)} remarks on what was derived or skipped: -v shows them")

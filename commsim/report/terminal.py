@@ -90,14 +90,14 @@ def print_comment(text: str) -> None:
         print(f"# {line}")
 
 
-def print_line(text: str) -> None:
-    """Print a line; on a terminal, a sentence that is too wide goes on below, and a picture stays as it is."""
+def print_line(text: str, is_broken: bool = True) -> None:
+    """Print a line; on a terminal, a sentence that is too wide goes on below; a picture or a file's stays as it is."""
     text = printable(text)
     words = text.lstrip()
     column = words.find(GAP)  # a name before the sentence
     begin = 0 if column < 0 else column + len(words[column:]) - len(words[column:].lstrip())
     is_sentence = GAP not in words[begin:].rstrip() and words.isascii()
-    if not (sys.stdout.isatty() and is_sentence):
+    if not (sys.stdout.isatty() and is_sentence and is_broken):
         print(text)
         return
     indent = "#   " if text.startswith("# ") else " " * (len(text) - len(words) + (begin or 2))

@@ -26,7 +26,7 @@ FULL_RACKS = (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1))
 HALF = (job("a", "h0", "h2", busy=0.06), job("b", "h1", "h3", busy=0.07))
 RACKS = Cluster(leaf_spine(4, 2, 8, bandwidth=100 * GBPS, oversubscription=4), [1] * 32 + [0] * 6)
 TENS = tuple(
-    PeriodicJob(name, 10, 0.2, (Phase(0.2 - busy, busy, 80 * GBPS),)) for name, busy in (("a", 0.08), ("b", 0.1))
+    PeriodicJob(name, 10, 0.2, (Phase(0.2 - busy, busy, 80 * GBPS),)) for name, busy in (("a", 0.11), ("b", 0.1))
 )
 
 

@@ -40,7 +40,7 @@ def test_a_step_that_one_circle_cannot_have_is_refused_before_any_search(monkeyp
     def search(*_):
         raise AssertionError("a search before all circles were made")
 
-    monkeypatch.setattr("commsim.placement.link_classes.search", search)
+    monkeypatch.setattr("commsim.placement.link_classes.best_shifts", search)
     slow = (job("c", "h4", "h6", period=2.0, busy=1.5), job("d", "h5", "h7", period=2.0, busy=1.5))
     with pytest.raises(InputError, match="a circle of 2 s has 2000000 steps of 1e-06 s"):
         evaluate(CLUSTER, (*TWO, *slow), settings=Settings(step=1e-6))
@@ -131,7 +131,7 @@ def test_a_phase_of_a_lower_rate_is_late_for_as_long_as_it_sends() -> None:
 def test_estimates_say_what_they_leave_out_and_simulations_do_not() -> None:
     jobs = [job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1)]
     by_check = {check: place_jobs(CLUSTER, jobs, check=check).notes for check in (False, True)}
-    assert any("collisions of late phases are left out" in note for note in by_check[False])
+    assert any("drift past each other" in note for note in by_check[False])
     assert not any("estimates" in note for note in (*by_check[True], *place_jobs(CLUSTER, TWO).notes))
 
 
@@ -346,16 +346,23 @@ def test_a_phase_that_goes_on_in_the_next_iteration_is_named() -> None:
     )
 
 
-def test_phases_shorter_than_an_angle_are_named_with_the_step_that_sees_them() -> None:
-    """Bursts of 5 ms collided within angles of 14 ms, and the score was 1.0 without a word."""
+def test_phases_shorter_than_an_angle_are_put_beside_each_other() -> None:
+    """Bursts of 5 ms collided within angles of 14 ms, and the score was 1.0; a shorter --step was needed."""
     bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
     a, b = (dataclasses.replace(one, period=1.0, phases=bursts) for one in TWO)
-    blurred, seen = (rank_placements(CLUSTER, {"far": (a, b)}, settings=Settings(step=s)) for s in (None, 0.005))
-    (said,) = blurred.notes
-    assert "each angle, which is longer than the shortest phase of a (5 ms), b (5 ms): contention" in said
-    assert said.endswith("--step 5ms resolves it")
-    assert seen.notes == ()
-    assert seen.candidates[0].shifts != blurred.candidates[0].shifts
+    together = evaluate(CLUSTER, [dataclasses.replace(one, start=0.0) for one in (a, b)])
+    assert together.score_min == pytest.approx(1 - 0.25 * 30 / 50)
+    ranking = rank_placements(CLUSTER, {"far": (a, b)})
+    assert ranking.notes == ()
+    assert ranking.candidates[0].score_min == 1.0
+    assert ranking.candidates[0].shifts["b"] % 0.02 == pytest.approx(0.01, abs=0.005 + 1e-12)
+
+
+def test_of_more_than_two_jobs_phases_shorter_than_an_angle_are_named_with_a_step() -> None:
+    bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
+    three = [dataclasses.replace(one, period=1.0, phases=bursts) for one in (*TWO, job("c", "h0", "h3"))]
+    (said,) = (note for note in rank_placements(CLUSTER, {"far": three}).notes if "angles longer than" in note)
+    assert "the shortest phase of a (5 ms), b (5 ms), c (5 ms): --step 5ms may find better ones" in said
 
 
 def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:

@@ -204,9 +204,10 @@ def score(config: ScoreConfig) -> Answer:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
+            rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
             said = [
-                f"the score averages demand over time steps of {scored.circle.step * 1e3:.4g} ms, and in one of them "
-                f"phases overlap: use a shorter --step, such as {min(scored.circle.step / 2, s.quantum) * 1e3:.4g}ms"
+                f"the score is that of iteration times rounded by up to {rounded_by:.4g} ms, in the first {seen:.4g} s:"
+                " use a shorter --quantum, or a longer --longest"
             ]
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in tree.items()}

@@ -60,7 +60,7 @@ def run(config: Config) -> Answer:
     is_nodelist = config.target == "nodelist"
     text = _nodelist(config, cluster, tree) if is_nodelist else _text(config, tree, tuple(comments))
     if config.output is None:
-        return Answer([Lines(text.splitlines())])
+        return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
         out.write(text.encode())
     return Answer()

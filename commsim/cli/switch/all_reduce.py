@@ -138,7 +138,7 @@ def status(config: StatusConfig) -> Answer:
 
     found = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
     if config.json:
-        return Answer([Lines(json.dumps(found, indent=2).splitlines())])
+        return Answer([Lines(json.dumps(found, indent=2).splitlines(), is_file=True)])
     jobs = [*found["jobs"], *found.get("static_jobs", [])]
     table = Table(STATUS, [_row(job) for job in jobs], f"{len(jobs)} job{'s' * (len(jobs) != 1)}")
     return Answer([Facts(_facts(found)), table])

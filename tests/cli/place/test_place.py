@@ -391,8 +391,8 @@ def test_files_that_are_not_there_or_not_text_are_named(commsim, tmp_path):
     )
 
 
-def test_a_score_of_one_that_a_simulation_contradicts_says_which_step_to_use(commsim, tmp_path):
-    """Score 1.0, agrees False, and no word why: the phases overlapped within an angle."""
+def test_bursts_that_fit_exactly_are_put_one_after_the_other(commsim, tmp_path):
+    """They overlapped within an angle of 2.8 ms: score 1.0, agrees False."""
     rows = [
         {
             "job": name,
@@ -405,11 +405,28 @@ def test_a_score_of_one_that_a_simulation_contradicts_says_which_step_to_use(com
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([rows[0] | {"start_ms": 20}, rows[1]]))
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check")
-    assert "agrees              False" in said
-    assert "time steps of 2.778 ms, and in one of them phases overlap: use a shorter --step, such as 1ms" in said
-    said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--step", "1ms")
     assert "agrees              True" in said
-    assert "overlap" not in said
+    assert "140.000" in said
+
+
+def test_a_score_of_one_that_a_simulation_contradicts_says_what_was_rounded(commsim, tmp_path):
+    rows = [
+        {
+            "job": name,
+            "gpus": 4,
+            "iter_time_ms": period,
+            "phases": [{"offset_ms": 0, "dur_ms": 49, "rate_Gbps": 40}],
+        }
+        for name, period in (("a", 100), ("b", 100.4))
+    ]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(rows))
+    said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check")
+    assert "agrees              False" in said
+    assert "rounded by up to 0.4 ms, in the first 0.1 s: use a shorter --quantum" in said
+    said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--quantum", "0.1ms")
+    assert "agrees              True" in said
+    assert "rounded by up to" not in said
 
 
 def test_simulated_slowdowns_stand_beside_the_estimates(commsim):

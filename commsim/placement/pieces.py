@@ -1,0 +1,219 @@
+"""Circles cut at the edges of phases: exact excess of demand, and start times at which edges of two jobs meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .circles import Circle
+
+# Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at one moment.
+MAX_PIECES = 20_000
+# Start times of one job that are tried: those nearest to its own, where there are more.
+MAX_MEETINGS = 4096
+MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
+ROUNDS = 4  # over all jobs, at most, in which start times are moved
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # moments that follow each other by it have no period
+_SAME = 1e-12  # part of the perimeter by which edges differ that were written to meet
+_LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, to move a job
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Parts of the time in which no demand changes.
+
+    Parameters
+    ----------
+    length : float64[n_pieces]
+        Length of each, as a part of the time.
+    phase : int64[n_jobs, n_pieces]
+        Number of the phase in which each job sends, among its own; -1 where it computes.
+    demand : float64[n_jobs, n_pieces], bytes/s
+        Demand of each job.
+    """
+
+    length: NDArray[np.float64]
+    phase: NDArray[np.int64]
+    demand: NDArray[np.float64]
+
+
+def cut(circle: Circle, shifts: NDArray[np.float64]) -> Pieces:
+    """Cut a circle wherever a phase begins or ends when each job starts later by its shift.
+
+    Parameters
+    ----------
+    shifts : float64[n_jobs], s
+        One for each job of the circle.
+    """
+    edges, phase, demand = _cut(circle, shifts, range(len(circle.period)))
+    return Pieces(np.diff(edges) / circle.perimeter, phase, demand)
+
+
+def _cut(
+    circle: Circle, shifts: NDArray[np.float64], jobs: Sequence[int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return edges in s, and phases and demands of some of the jobs between them."""
+    n_edges = sum(2 * circle.phases_of(j).shape[1] * (circle.perimeter / circle.period[j] + 2) for j in jobs)
+    if n_edges <= MAX_PIECES:
+        edges = _edges(circle, shifts, jobs)
+        moments = (edges[1:] + edges[:-1]) / 2
+    else:
+        edges = np.linspace(0.0, circle.perimeter, MAX_PIECES + 1)
+        moments = edges[:-1] + (np.arange(MAX_PIECES) * _GOLDEN % 1.0) * edges[1]
+    phase = np.full((len(jobs), len(moments)), -1)
+    demand = np.zeros((len(jobs), len(moments)))
+    for i, j in enumerate(jobs):
+        offset, duration, rate = circle.phases_of(j)
+        if not len(offset):
+            continue
+        late = (moments - (shifts[j] + offset[0])) % float(circle.period[j])  # since the first phase began
+        if len(offset) == 1:
+            is_on = late < duration[0]
+            phase[i], demand[i] = is_on.astype(np.int64) - 1, is_on * rate[0]
+        else:
+            at = np.searchsorted(offset - offset[0], late, "right") - 1
+            is_on = late - (offset[at] - offset[0]) < duration[at]
+            phase[i], demand[i] = np.where(is_on, at, -1), is_on * rate[at]
+    return edges, phase, demand
+
+
+def anywhere(jobs: Sequence[PeriodicJob]) -> Pieces:
+    """Return all that jobs can do at once, by how much of the time they do it if they start at any time.
+
+    Where jobs have many phases, some of it is drawn, always the same.
+    """
+    shape = [len(job.phases) + 1 for job in jobs]
+    part = [np.array([phase.duration / job.period for phase in job.phases]) for job in jobs]
+    part = [np.concatenate(([max(0.0, 1.0 - of.sum())], of)) for of in part]
+    if math.prod(shape) <= MAX_STATES:
+        state = np.indices(shape).reshape(len(shape), -1)
+        length = np.prod([of[at] for of, at in zip(part, state, strict=True)], axis=0)
+    else:  # each job passes evenly through its iteration, and independently of the others
+        draw, n = np.random.default_rng(0), MAX_STATES
+        at = [(draw.permutation(n) + 0.5) / n for _ in jobs]
+        state = np.array([np.searchsorted(np.cumsum(of[:-1]), u, "right") for of, u in zip(part, at, strict=True)])
+        length = np.full(n, 1.0 / n)
+    rates = [np.array([0.0, *(phase.rate for phase in job.phases)]) for job in jobs]
+    demand = np.array([of[at] for of, at in zip(rates, state, strict=True)])
+    return Pieces(length, state - 1, demand)
+
+
+def _edges(circle: Circle, shifts: NDArray[np.float64], jobs: Sequence[int]) -> NDArray[np.float64]:
+    """Return the edges of phases in ascending order, from 0 to the perimeter, each once."""
+    found = [np.array([0.0, circle.perimeter])]
+    for j in jobs:
+        period = float(circle.period[j])
+        offset, duration, _ = circle.phases_of(j)
+        own = (np.concatenate((offset, offset + duration)) + shifts[j]) % period
+        found.append((own[:, None] + np.arange(0.0, circle.perimeter, period)).ravel())
+    edges = np.sort(np.concatenate(found))
+    edges = edges[edges <= circle.perimeter]
+    least = np.diff(edges, prepend=-1.0) > _SAME * circle.perimeter
+    return edges[least]
+
+
+def meet(
+    circle: Circle,
+    part: NDArray[np.float64],
+    weight: NDArray[np.int64],
+    shifts: NDArray[np.float64],
+    is_held: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Move one job after the other to where an edge of its phases meets another job's, while the excess gets less.
+
+    The excess is linear between two such start times of a job, so one of them is best for it; of two jobs, in all.
+
+    Parameters
+    ----------
+    part : float64[n_links, n_jobs]
+        Factors that turn rates of the jobs into shares of the capacities; 0 where a job does not pass.
+    weight : int64[n_links]
+        Weight of each link's mean excess in the sum that gets less.
+    shifts : float64[n_jobs], s
+        Start times to begin with.
+    is_held : bool[n_jobs]
+        Jobs that stay where they are.
+
+    Returns
+    -------
+    float64[n_jobs], s
+    """
+    pieces = cut(circle, shifts)
+    load = part @ pieces.demand - 1.0
+    least = weight @ np.maximum(load @ pieces.length, 0.0)  # where bytes fill every gap
+    if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + _LESS:
+        return shifts
+    shifts, jobs = shifts.copy(), np.arange(len(shifts))
+    for _ in range(ROUNDS):
+        moved = False
+        for j in np.flatnonzero(~is_held).tolist():
+            on = part[:, j] > 0
+            others = np.flatnonzero((part[on] > 0).any(axis=0) & (jobs != j)).tolist()
+            if not others:
+                continue
+            best = _best_meeting(circle, part[on], weight[on], shifts, j, others)
+            moved, shifts[j] = moved or best != shifts[j], best
+        if not moved:
+            break
+    return shifts
+
+
+def _best_meeting(
+    circle: Circle,
+    part: NDArray[np.float64],
+    weight: NDArray[np.int64],
+    shifts: NDArray[np.float64],
+    j: int,
+    others: Sequence[int],
+) -> float:
+    """Return the start time of a job that has the least excess beside the others: its own, unless one has less."""
+    edges, _, demand = _cut(circle, shifts, others)
+    period = float(circle.period[j])
+    offset, duration, rate = circle.phases_of(j)
+    own = np.concatenate((offset, offset + duration))
+    times = (edges[:, None] - own) % period
+    times = np.unique(np.where(period - times < _SAME * circle.perimeter, 0.0, times))
+    times = times[np.diff(times, prepend=-1.0) > _SAME * circle.perimeter]
+    if len(times) > MAX_MEETINGS:
+        away = np.abs((times - shifts[j] + period / 2) % period - period / 2)
+        times = np.sort(times[np.argsort(away, kind="stable")[:MAX_MEETINGS]])
+    times = np.concatenate((shifts[j : j + 1], times))
+    beside = part[:, others] @ demand - 1.0
+    least = np.maximum(beside, 0.0)
+    cost = np.zeros(len(times))
+    for one in np.unique(rate).tolist():
+        more = weight @ (np.maximum(beside + part[:, j, None] * one, 0.0) - least)
+        at, total = _folded(edges, more, period)
+        for start, length in zip(offset[rate == one].tolist(), duration[rate == one].tolist(), strict=True):
+            begin = (times + start) % period
+            end = begin + length
+            cost += np.interp(np.where(end > period, end - period, end), at, total) - np.interp(begin, at, total)
+            cost += np.where(end > period, total[-1], 0.0)
+    if cost[1:].min(initial=np.inf) < cost[0] - _LESS * circle.perimeter:
+        return float(times[1 + int((cost[1:] <= cost[1:].min() + 1e-3 * _LESS * circle.perimeter).argmax())])
+    return float(shifts[j])
+
+
+def _folded(
+    edges: NDArray[np.float64], height: NDArray[np.float64], period: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add up what a step function has in all iterations of a job, and sum it up from the start of one.
+
+    Returns
+    -------
+    float64[n], float64[n]
+        Times from 0 to the period, and the sums up to then; linear between them.
+    """
+    at = edges % period
+    order = np.argsort(at, kind="stable")
+    times = np.concatenate(([0.0], at[order], [period]))
+    steps = np.concatenate(([0.0], np.cumsum(np.diff(height, prepend=0.0, append=0.0)[order])))
+    lasting = np.diff(times)
+    level = (height @ np.diff(edges) - steps @ lasting) / period  # at 0: nothing may be lost
+    return times, np.concatenate(([0.0], np.cumsum((level + steps) * lasting)))

@@ -1,0 +1,142 @@
+"""Exact excess, and start times at which one burst begins where another ends, against brute force on a fine grid."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from commsim.placement import pieces
+from commsim.placement.circles import unify
+from commsim.placement.pieces import anywhere, cut, meet
+from commsim.placement.score import score_at, score_link, search
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+
+LINK = 50 * GBPS
+FINE = 20e-6  # seconds; edges of the jobs below are on this grid, so that its best turn is the best of all
+
+
+def drawn_job(rng: np.random.Generator) -> PeriodicJob:
+    """One to three phases, whose edges are not on the grid of 72 angles."""
+    period = int(rng.choice([4000, 6000, 8000, 12000])) // 20
+    edges = np.sort(rng.choice(period, 2 * int(rng.integers(1, 4)), replace=False))
+    spans = edges.reshape(-1, 2).tolist()
+    phases = [Phase(a * FINE, (b - a) * FINE, float(rng.choice([20, 30, 45, 60])) * GBPS) for a, b in spans]
+    return PeriodicJob("j", 1, period * FINE, tuple(phases))
+
+
+def fine_rows(job: PeriodicJob, n: int) -> np.ndarray:
+    """Demand of the job at each fine step, as a part of the link's capacity."""
+    period = round(job.period / FINE)
+    row = np.zeros(period)
+    for phase in job.phases:
+        first = round(phase.offset / FINE)
+        row[first : first + round(phase.duration / FINE)] = phase.rate / LINK
+    return np.tile(row, n // period)
+
+
+def least_excess(jobs: list[PeriodicJob]) -> float:
+    """The mean excess of the best of all turns by fine steps."""
+    n = int(np.lcm.reduce([round(job.period / FINE) for job in jobs]))
+    one, *others = (fine_rows(job, n) for job in jobs)
+    turns = (range(round(job.period / FINE)) for job in jobs[1:])
+    return min(
+        float(np.maximum(one + sum(np.roll(row, k) for row, k in zip(others, at, strict=True)) - 1, 0).mean())
+        for at in itertools.product(*turns)
+    )
+
+
+def excess(jobs: list[PeriodicJob], shifts: np.ndarray) -> float:
+    """The mean excess of given start times, at the middle of steps of a quarter of the fine ones."""
+    n = int(np.lcm.reduce([round(job.period / FINE) for job in jobs]))
+    times = (np.arange(16 * n) + 0.5) * FINE / 16
+    total = sum(
+        fine_rows(job, n)[((times - shift) % (n * FINE) / FINE).astype(int)]
+        for job, shift in zip(jobs, shifts, strict=True)
+    )
+    return float(np.maximum(total - 1, 0).mean())
+
+
+@pytest.mark.slow
+def test_of_a_hundred_pairs_all_start_as_the_best_of_a_fine_grid_and_none_worse_than_before() -> None:
+    """Only whole angles were tried: bursts that fit exactly beside each other overlapped by part of one."""
+    rng, n_better = np.random.default_rng(9), 0
+    for _ in range(100):
+        pair = [drawn_job(rng), drawn_job(rng)]
+        circle, part = unify(pair), np.full(2, 1 / LINK)
+        found, best = score_link(pair, LINK), least_excess(pair)
+        by_angles = 1 - score_at(circle, part[None], circle.seconds(search(circle, part)[0]))[0]
+        assert 1 - found.score <= by_angles + 1e-9
+        assert 1 - found.score == pytest.approx(best, abs=1e-9)
+        n_better += by_angles > best + 1e-6
+    assert n_better > 30
+
+
+def test_scores_are_exact_wherever_jobs_start() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        jobs = [drawn_job(rng) for _ in range(3)]
+        circle = unify(jobs)
+        shifts = np.array([rng.integers(0, 16 * round(job.period / FINE)) * FINE / 16 for job in jobs])
+        score = score_at(circle, np.full((1, 3), 1 / LINK), shifts)[0]
+        assert 1 - score == pytest.approx(excess(jobs, shifts), abs=1e-9)
+
+
+def test_a_burst_begins_where_another_one_ends() -> None:
+    a = PeriodicJob("a", 1, 0.1, (Phase(0.0, 0.0473, 50 * GBPS),))
+    b = PeriodicJob("b", 1, 0.1, (Phase(0.0, 0.0527, 50 * GBPS),))
+    found = score_link([a, b], LINK)
+    assert found.score == 1.0
+    assert found.shifts == pytest.approx([0.0, 0.0473])
+
+
+def test_more_jobs_are_never_worse_than_by_whole_angles() -> None:
+    rng, n_better = np.random.default_rng(3), 0
+    for _ in range(30):
+        jobs = [drawn_job(rng) for _ in range(4)]
+        circle, part = unify(jobs), np.full(4, 1 / LINK)
+        before = 1 - score_at(circle, part[None], circle.seconds(search(circle, part)[0]))[0]
+        after = 1 - score_link(jobs, LINK).score
+        assert after <= before + 1e-9
+        n_better += after < before - 1e-6
+    assert n_better > 10
+
+
+def test_jobs_that_are_held_stay_and_several_links_count_by_their_weight() -> None:
+    """Two jobs with fixed starts, and one that meets each of them on a link of its own."""
+    jobs = [
+        PeriodicJob(name, 1, 0.1, (Phase(at, 0.0473, 50 * GBPS),))
+        for name, at in (("a", 0.0), ("b", 0.03), ("c", 0.01))
+    ]
+    circle = unify(jobs)
+    part = np.array([[1, 0, 1], [0, 1, 1]]) / LINK
+    held = np.array([True, True, False])
+    for weight, score in (((5, 1), (1.0, None)), ((1, 5), (None, 1.0))):
+        shifts = meet(circle, part, np.array(weight), np.zeros(3), held)
+        assert shifts[:2].tolist() == [0.0, 0.0]
+        for one, wanted in zip(score_at(circle, part, shifts), score, strict=True):
+            assert wanted is None or one == wanted
+
+
+def test_a_circle_with_too_many_edges_is_looked_at_in_equal_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [drawn_job(np.random.default_rng(k)) for k in (1, 2)]
+    circle, shifts = unify(jobs), np.array([0.0, 1.23e-3])
+    exact = cut(circle, shifts)
+    monkeypatch.setattr(pieces, "MAX_PIECES", len(exact.length) - 2)
+    rough = cut(circle, shifts)
+    assert rough.length.tolist() == pytest.approx([1 / pieces.MAX_PIECES] * pieces.MAX_PIECES)
+    monkeypatch.setattr(pieces, "_edges", None)
+    assert (rough.demand == cut(circle, shifts).demand).all()
+
+
+@pytest.mark.parametrize("n_jobs", [3, 12])
+def test_the_states_of_jobs_that_start_anywhere_are_weighed_by_their_time(n_jobs: int) -> None:
+    """Counted one by one, or drawn where there are too many."""
+    jobs = [drawn_job(np.random.default_rng(k)) for k in range(n_jobs)]
+    found = anywhere(jobs)
+    assert found.length.sum() == pytest.approx(1.0)
+    for job, phase, demand in zip(jobs, found.phase, found.demand, strict=True):
+        assert demand @ found.length == pytest.approx(job.n_bytes / job.period, abs=60e-3 * GBPS)
+        for i, one in enumerate(job.phases):
+            assert found.length[phase == i].sum() == pytest.approx(one.duration / job.period, abs=1.1e-3)
+    both = found.length[(found.demand[0] > 0) & (found.demand[1] > 0)].sum()
+    assert both == pytest.approx(np.prod([job.communication_time / job.period for job in jobs[:2]]), abs=0.04)
