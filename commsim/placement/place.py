@@ -220,8 +220,8 @@ def rank_placements(
         unplaced = [job.name for job in others if job.placement is None]
         if unplaced:
             raise InputError(
-                f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this file "
-                "alone finds one; `commsim place moves` says what moving a running job changes"
+                f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
+                "file alone finds one; `commsim place moves` says what moving a running job changes"
             )
     return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or Settings())
 

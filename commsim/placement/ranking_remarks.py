@@ -184,7 +184,7 @@ def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -
         if len(count) == 1:
             return None
         ranks.append((np.cumsum(count) - (count - 1) / 2)[place])
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(np.array(ranks))[0, 1])
 
 
 def differing(ranked: Sequence[Candidate]) -> dict[int, float]:

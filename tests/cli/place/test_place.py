@@ -113,6 +113,22 @@ def test_all_hosts_of_a_job_are_shown_as_ranges(commsim, tmp_path):
     assert "# placements of 1 job are shortened: --json has all hosts" in commsim.out
 
 
+def test_moves_of_running_jobs_are_ranked_by_what_they_gain(commsim, tmp_path):
+    jobs = [FORTY | {"job": name, "gpus": 2, "phases": [{"offset_ms": 0, "dur_ms": 30, "rate_Gbps": 50}],
+                     "placement": ["h0", "h4"]} for name in ("a", "b")]  # fmt: skip
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    call = ("place", "moves", EXAMPLES / "cluster.toml", tmp_path / "jobs.json")
+    tree = commsim.results(*call, "--check")
+    first, second = tree["moves"]
+    assert first["job"] == "a"
+    assert first["gain"] == second["gain"] == pytest.approx(first["slowdown_now"] - first["slowdown_after"])
+    assert first["gain"] > 0.1
+    assert (first["slowdown_after"], first["placement_now"]) == (1.0, ["h0", "h4"])
+    assert commsim(*call).code == 0
+    assert "# iteration times with a moved:" in commsim.out
+    assert "unknown placement strategy" in commsim.refuses(*call, "--generator", "nowhere")
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
@@ -427,6 +443,24 @@ def test_a_score_of_one_that_a_simulation_contradicts_says_what_was_rounded(comm
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--quantum", "0.1ms")
     assert "agrees              True" in said
     assert "rounded by up to" not in said
+
+
+def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
+    """Help and docs promised it, and only `place score` said anything of the kind."""
+    from scipy.stats import spearmanr
+
+    call = ("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--generator", "random", "--candidates", 6)
+    tree = commsim.results(*call, "--check")
+    rows = tree["candidates"]
+    both = [[round(row[key], 4) for row in rows] for key in ("slowdown_estimated", "slowdown")]
+    assert tree["rank_correlation"] == pytest.approx(spearmanr(*both).statistic)
+    apart = [i for i, row in enumerate(rows, 1) if abs(row["slowdown"] / row["slowdown_estimated"] - 1) > 0.01]
+    assert tree["differing_candidates"] == apart
+    (said,) = [note for note in tree["notes"] if "rank correlation" in note]
+    assert f"rank correlation of {tree['rank_correlation']:.2f}" in said
+    assert ("differ by more than 1 % in candidate" in said) == bool(apart)
+    plain = commsim.results(*call)
+    assert (plain["rank_correlation"], plain["differing_candidates"]) == (None, [])
 
 
 def test_simulated_slowdowns_stand_beside_the_estimates(commsim):
