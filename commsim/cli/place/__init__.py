@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb
 
-from . import candidates, export, import_, moves, order, serve
+from . import candidates, export, import_, job_moves, order, serve
 
 COMMANDS = {
     "place rank": Verb(
@@ -14,7 +14,7 @@ COMMANDS = {
         is_usual=True,
     ),
     "place moves": Verb(
-        moves.Config, moves.run, "rank moves of one running job to other hosts by what it and the others gain"
+        job_moves.Config, job_moves.run, "rank moves of one running job to other hosts by what it and the others gain"
     ),
     "place score": Verb(
         candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and print when each should start"
