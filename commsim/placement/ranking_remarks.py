@@ -183,8 +183,10 @@ def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -
         _, place, count = np.unique(np.round(values, PRINTED), return_inverse=True, return_counts=True)
         if len(count) == 1:
             return None
-        ranks.append((np.cumsum(count) - (count - 1) / 2)[place])
-    return float(np.corrcoef(np.array(ranks))[0, 1])
+        rank = (np.cumsum(count) - (count - 1) / 2)[place]
+        ranks.append(rank - rank.mean())
+    a, b = ranks
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
 def differing(ranked: Sequence[Candidate]) -> dict[int, float]:
