@@ -11,7 +11,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .affinity import components
 from .link_classes import LinkClass, Met, Scores
-from .pieces import Pieces, cut
+from .phase_edges import Pieces, cut
 from .score import scores_of
 
 _REMEMBERED = 100_000  # classes of links, at some start times

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .link_classes import LinkClass, Scores
-from .pieces import meet
+from .phase_edges import meet
 from .score import search_together
 
 # Jobs times links that are moved between angles, too; of more, time is better spent on other things: of 42 drawn

@@ -12,7 +12,7 @@ from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob, begun
 
 from .circles import Circle, unify
-from .pieces import Pieces, anywhere, cut
+from .phase_edges import Pieces, anywhere, cut
 from .score import ROUNDING, best_shifts
 
 

@@ -17,7 +17,7 @@ from commsim.limits import expect
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, begun, read_jobs
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
-from .pieces import Pieces, cut, meet
+from .phase_edges import Pieces, cut, meet
 
 # Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19

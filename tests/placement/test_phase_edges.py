@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from commsim.placement import pieces
+from commsim.placement import phase_edges
 from commsim.placement.circles import unify
-from commsim.placement.pieces import anywhere, cut, meet
+from commsim.placement.phase_edges import anywhere, cut, meet
 from commsim.placement.score import score_at, score_link, search
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
@@ -121,11 +121,12 @@ def test_a_circle_with_too_many_edges_is_looked_at_in_equal_pieces(monkeypatch: 
     jobs = [drawn_job(np.random.default_rng(k)) for k in (1, 2)]
     circle, shifts = unify(jobs), np.array([0.0, 1.23e-3])
     exact = cut(circle, shifts)
-    monkeypatch.setattr(pieces, "MAX_PIECES", len(exact.length) - 2)
+    monkeypatch.setattr(phase_edges, "MAX_PIECES", len(exact.length) - 2)
     rough = cut(circle, shifts)
-    assert rough.length.tolist() == pytest.approx([1 / pieces.MAX_PIECES] * pieces.MAX_PIECES)
-    monkeypatch.setattr(pieces, "_edges", None)
+    assert rough.length.tolist() == pytest.approx([1 / phase_edges.MAX_PIECES] * phase_edges.MAX_PIECES)
     assert (rough.demand == cut(circle, shifts).demand).all()
+    many = [PeriodicJob("j", 1, 0.1, tuple(Phase(k / 640, 1e-3, GBPS) for k in range(64))) for _ in range(9)]
+    assert len(cut(unify([*many, drawn_job(np.random.default_rng(0))]), np.zeros(10)).length) == phase_edges.MAX_PIECES
 
 
 @pytest.mark.parametrize("n_jobs", [3, 12])
@@ -140,3 +141,13 @@ def test_the_states_of_jobs_that_start_anywhere_are_weighed_by_their_time(n_jobs
             assert found.length[phase == i].sum() == pytest.approx(one.duration / job.period, abs=1.1e-3)
     both = found.length[(found.demand[0] > 0) & (found.demand[1] > 0)].sum()
     assert both == pytest.approx(np.prod([job.communication_time / job.period for job in jobs[:2]]), abs=0.04)
+
+
+def test_where_too_many_edges_could_meet_start_times_stay_whole_angles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 jobs of 64 phases took 12 s of a service's time."""
+    jobs = [PeriodicJob("j", 1, 0.1, (Phase(0.0, busy, 50 * GBPS),)) for busy in (0.0473, 0.0527)]
+    circle, part, start = unify(jobs), np.full((1, 2), 1 / LINK), np.zeros(2)
+    held = np.array([True, False])
+    assert meet(circle, part, np.ones(1), start, held) == pytest.approx([0.0, 0.0473])
+    monkeypatch.setattr(phase_edges, "MAX_PAIRS", 3)
+    assert (meet(circle, part, np.ones(1), start, held) == start).all()

@@ -13,13 +13,15 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import Circle
 
-# Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at one moment.
+# Pieces of a circle; where phases have more edges, so many equal ones are looked at, each at a moment
+# that is drawn, always the same: evenly spaced ones would miss phases that are spaced alike.
 MAX_PIECES = 20_000
 # Start times of one job that are tried: those nearest to its own, where there are more.
 MAX_MEETINGS = 4096
+# Pairs of edges of a circle that may meet; where there are more, start times stay whole angles: some 0.1 s of a search.
+MAX_PAIRS = 500_000
 MAX_STATES = 1024  # that jobs can have together; of more, so many are drawn
 ROUNDS = 4  # over all jobs, at most, in which start times are moved
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # moments that follow each other by it have no period
 _SAME = 1e-12  # part of the perimeter by which edges differ that were written to meet
 _LESS = 1e-9  # by which a mean excess must be less, as a part of the capacity, to move a job
 
@@ -65,7 +67,7 @@ def _cut(
         moments = (edges[1:] + edges[:-1]) / 2
     else:
         edges = np.linspace(0.0, circle.perimeter, MAX_PIECES + 1)
-        moments = edges[:-1] + (np.arange(MAX_PIECES) * _GOLDEN % 1.0) * edges[1]
+        moments = edges[:-1] + np.random.default_rng(0).random(MAX_PIECES) * edges[1]
     phase = np.full((len(jobs), len(moments)), -1)
     demand = np.zeros((len(jobs), len(moments)))
     for i, j in enumerate(jobs):
@@ -128,6 +130,7 @@ def meet(
     """Move one job after the other to where an edge of its phases meets another job's, while the excess gets less.
 
     The excess is linear between two such start times of a job, so one of them is best for it; of two jobs, in all.
+    Nobody moves where phases have more edges than can be tried (``MAX_PAIRS``).
 
     Parameters
     ----------
@@ -148,6 +151,9 @@ def meet(
     load = part @ pieces.demand - 1.0
     least = weight @ np.maximum(load @ pieces.length, 0.0)  # where bytes fill every gap
     if weight @ (np.maximum(load, 0.0) @ pieces.length) <= least + _LESS:
+        return shifts
+    own = 2 * np.diff(circle.first_phase)
+    if own[~is_held].sum() * (own * (circle.perimeter / circle.period)).sum() > MAX_PAIRS:
         return shifts
     shifts, jobs = shifts.copy(), np.arange(len(shifts))
     for _ in range(ROUNDS):
