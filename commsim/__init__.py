@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .optimum import synthesize as synthesize
     from .placement.cluster import read_cluster as read_cluster
     from .placement.evaluation import evaluate as evaluate
+    from .placement.moves import rank_moves as rank_moves
     from .placement.place import place_jobs as place_jobs
     from .placement.place import rank_placements as rank_placements
     from .placement.score import score_link as score_link
@@ -106,6 +107,7 @@ _MODULES = {
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.evaluation": ("evaluate",),
+    "commsim.placement.moves": ("rank_moves",),
     "commsim.placement.place": ("place_jobs", "rank_placements",),
     "commsim.placement.score": ("score_link",),
     "commsim.api": (

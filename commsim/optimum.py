@@ -152,6 +152,13 @@ def synthesize(
         Whether registered collectives are tried too.
     running : str, optional
         Schedule that runs without the faults. Default: the fastest registered collective.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> found = cs.synthesize("all_gather", "ring:n_hosts=4", "1MiB")
+    >>> found.best(2**20).time <= cs.predict("ring_all_gather", "ring:n_hosts=4", "1MiB").time
+    True
     """
     operation, where = checked("operation", operation), network_of(network)
     root, max_messages = checked("root", root), checked("max_messages", max_messages)

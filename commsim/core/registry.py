@@ -111,7 +111,8 @@ class Registry(Generic[T]):
             # a part of a name, such as ring, is the usual slip: difflib finds it too unlike the whole name
             parts = [known for known in self._entries if name and name.lower() in known]
             parts.sort(key=lambda known: (not known.startswith(name.lower()), known))
-            close = difflib.get_close_matches(name, self._entries, n=1) or parts[:MAX_HINTS]
+            like = difflib.get_close_matches(name, self._entries, n=MAX_HINTS)
+            close = [known for known in like if _is_like(name, known)][:1] or parts[:MAX_HINTS]
             hint = f"did you mean {' or '.join(close)}? " if close else ""
             raise InputError(f"unknown {self.kind} {name!r}; {hint}{self._known(hint)}")
         return self._entries[name]
@@ -166,3 +167,12 @@ class Registry(Generic[T]):
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise
+
+
+def _is_like(name: str, known: str) -> bool:
+    """Whether names are alike also without the words at their ends that are equal, as in foo_all_reduce."""
+    words, other = name.split("_"), known.split("_")
+    while words and other and words[-1] == other[-1]:
+        words.pop()
+        other.pop()
+    return not words or not other or bool(difflib.get_close_matches("_".join(words), ["_".join(other)]))

@@ -115,9 +115,10 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     InputError
         If it is neither that nor a size with a unit, or is not a whole number of bytes from 1 to 2^63 - 1.
     """
-    match = _NCCL_SIZE.fullmatch(text.strip())
+    match = _NCCL_SIZE.fullmatch(text.strip().removeprefix("-"))
     if match is not None and len(match[1]) < 20:
         value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+        value = -value if text.strip().startswith("-") else value
     else:
         value = parse_size(text, name)
     if value < 1 or value != int(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from .link_use import link_uses
 
 # Nodes of a job that are shown.
 MAX_SHOWN = 6
+SHORTENED = " ..."
+_NUMBER = re.compile(r"(?<!\d)(0|[1-9]\d{0,8})\Z", re.ASCII)
 ITERATIONS = 60
 
 
@@ -198,11 +201,43 @@ def simulated(
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
 
 
-def counted_names(nodes: Sequence[str]) -> str:
-    """Return names of nodes with how often each comes, in order, shortened: ``h0x4 h1x4``."""
+def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
+    """Return names of nodes with how often each comes, in order: ``h0x4 h1x4``; many as ranges, ``h0-7x4``.
+
+    Parameters
+    ----------
+    nodes : sequence of str
+        Node of each rank.
+    most : int
+        Number of names and ranges beyond which ``...`` stands for the others.
+    """
     counts = Counter(nodes)  # in the order of first use
-    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:MAX_SHOWN]]
-    return " ".join(shown) + (" ..." if len(counts) > MAX_SHOWN else "")
+    runs = [(name, name, n) for name, n in counts.items()]
+    if len(runs) > MAX_SHOWN:
+        runs = []
+        for name, n in counts.items():
+            first, last, times = runs[-1] if runs else ("", "", 0)
+            if times == n and _follows(name, last):
+                runs[-1] = first, name, n
+            else:
+                runs.append((name, name, n))
+    shown = [
+        (first if first == last else f"{first}-{_number(last)}") + (f"x{n}" if n > 1 else "")
+        for first, last, n in runs[:most]
+    ]
+    return " ".join(shown) + (SHORTENED if len(runs) > most else "")
+
+
+def _follows(name: str, other: str) -> bool:
+    """Whether a name has the number after that of another, as h8 after h7, and else the same text."""
+    before = _number(other)
+    return bool(before) and name == f"{other.removesuffix(before)}{int(before) + 1}"
+
+
+def _number(name: str) -> str:
+    """Return the number at the end of a name, without zeros before it."""
+    match = _NUMBER.search(name)
+    return match[0] if match else ""
 
 
 def simulated_times(

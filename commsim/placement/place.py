@@ -19,12 +19,16 @@ from .evaluation import evaluated
 from .link_classes import Settings
 from .other_hashes import OfHashes, values_of, with_other_seeds
 from .ranking_remarks import (
+    PRINTED,
+    agreement,
+    differing,
     disagreements,
     ended_early,
     estimated,
     going_on,
     notes_of,
     other_paths,
+    rank_correlation,
     short_phases,
     slow_alone,
 )
@@ -32,7 +36,6 @@ from .strategies import candidates
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
-_DIGITS = 4  # of slow-downs, as they are printed
 GENERATORS = ("packed", "balanced", "spread", "random")
 # Seconds to simulate a candidate, for each job times each phase of all: 3e-6 to 4e-6 were measured of 20 to 240 jobs.
 PER_PAIR = 4e-6
@@ -71,6 +74,17 @@ class Ranking:
         """The notes, under the name that other answers have."""
         return self.notes
 
+    @property
+    def rank_correlation(self) -> float | None:
+        """Spearman's of estimated and simulated slow-downs; None without ``check``, or of fewer than 4 candidates."""
+        simulated_ones = [one for one in self.candidates if one.prediction == "simulation"]
+        return rank_correlation([c.slowdown_estimated for c in simulated_ones], [c.slowdown for c in simulated_ones])
+
+    @property
+    def agreement(self) -> dict[str, Any]:
+        """JSON of how well simulations and estimates agree: the rank correlation, and candidates that differ."""
+        return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
@@ -99,7 +113,8 @@ def place_jobs(
     cluster : Cluster, path or dict
         Cluster to place the jobs on, as :func:`commsim.read_cluster` takes it.
     jobs : sequence of PeriodicJob or of dict, or path
-        Jobs, as :func:`commsim.read_jobs` takes them; those with a placement stay.
+        Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
+        placement stay.
     n : int
         Candidates in all, at most; the strategies alternate.
     generators : sequence of str
@@ -114,8 +129,9 @@ def place_jobs(
         that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
         least slow-down, then the order in which they were made.
     check : bool
-        Simulate every candidate, predict iteration times from that, and note where the ranking and simulation disagree.
-        Without it they are estimates, mostly too short (:func:`commsim.placement.iteration_times.estimate`).
+        Simulate every candidate, and predict iteration times from that. A note has the rank correlation of estimates
+        and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
+        (:func:`commsim.placement.iteration_times.estimate`).
     settings : Settings, optional
         How scores are found.
 
@@ -127,6 +143,16 @@ def place_jobs(
     ------
     InputError
         If a name is unknown, or the cluster has no room.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> cluster = {"topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"}, "hosts": {"gpus": 2}}
+    >>> phases = [{"offset_ms": 0, "dur_ms": 80, "rate_Gbps": 40}]
+    >>> jobs = [{"job": name, "gpus": 4, "iter_time_ms": 100, "phases": phases} for name in ("a", "b")]
+    >>> best = cs.place_jobs(cluster, jobs).candidates[0]
+    >>> best.placement["a"], best.slowdown
+    (('h0', 'h0', 'h1', 'h1'), 1.0)
     """
     cluster, jobs = read_cluster(cluster), read_jobs(jobs)
     settings = settings or Settings()
@@ -151,7 +177,8 @@ def rank_placements(
     cluster : Cluster, path or dict
         Cluster on which the jobs are placed, as :func:`commsim.read_cluster` takes it.
     placed : mapping of str to jobs
-        By name, which the ranking shows as the generator: the same jobs each time, all with a placement.
+        By name, which the ranking shows as the generator: the same jobs each time, plain dicts or others, all with a
+        placement.
     loops, rank_by, check, settings
         Same as in :func:`place_jobs`.
 
@@ -163,6 +190,18 @@ def rank_placements(
     ------
     InputError
         If the jobs are not the same each time, one has no placement, or a placement is not one of the cluster.
+
+    Examples
+    --------
+    >>> import commsim as cs
+    >>> cluster = {"topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=50Gbps"},
+    ...            "hosts": {"gpus": 2}}
+    >>> job = {"gpus": 2, "iter_time_ms": 100, "phases": [{"offset_ms": 0, "dur_ms": 80, "rate_Gbps": 40}]}
+    >>> near = [{"job": "a", "placement": ["h0", "h1"]} | job, {"job": "b", "placement": ["h2", "h3"]} | job]
+    >>> far = [{"job": "a", "placement": ["h0", "h2"]} | job, {"job": "b", "placement": ["h1", "h3"]} | job]
+    >>> ranking = cs.rank_placements(cluster, {"far": far, "near": near})
+    >>> [one.generator for one in ranking.candidates]
+    ['near', 'far']
     """
     if not isinstance(placed, Mapping):
         raise wrong_kind("placed", "a dict of jobs by name", placed)
@@ -180,7 +219,10 @@ def rank_placements(
                 )
         unplaced = [job.name for job in others if job.placement is None]
         if unplaced:
-            raise InputError(f"{name}: job {unplaced[0]} needs a placement, to be compared with others")
+            raise InputError(
+                f"{name}: job {unplaced[0]} needs a placement, to be compared with others: `commsim place` of this "
+                "file alone finds one; `commsim place moves` says what moving a running job changes"
+            )
     return _ranked(cluster, jobs, list(read.items()), loops, rank_by, check, settings or Settings())
 
 
@@ -212,14 +254,14 @@ def _ranked(
 
     def order(i: int) -> tuple[float, float, int, int, float]:
         c = scored[i]
-        value = round(c.slowdown, _DIGITS) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        return value, round(c.slowdown_worst or 0.0, _DIGITS), c.n_contended, n_inner[i], round(c.slowdown, 9)
+        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
+        return value, round(c.slowdown_worst or 0.0, PRINTED), c.n_contended, n_inner[i], round(c.slowdown, 9)
 
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
-    notes += disagreements(ranked) if check else estimated(ranked)
+    notes += [*agreement(ranked), *disagreements(ranked)] if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
     differ = [number for number, i in enumerate(kept, 1) if hashes and len(hashes[i].ways) > 1]
     if differ:

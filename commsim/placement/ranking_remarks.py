@@ -21,6 +21,12 @@ MAX_NAMED = 3
 # Seeds after the given one with which paths are hashed, to tell whether scores depend on it.
 OTHER_SEEDS = 4
 _SAME = 1e-3
+# Part of an estimate by which a simulated slow-down differs much.
+MUCH = 0.01
+# Digits of slow-downs, as they are printed.
+PRINTED = 4
+# Candidates of which a rank correlation says something.
+FEWEST_RANKED = 4
 
 
 def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: NDArray[np.float64]) -> list[str]:
@@ -160,6 +166,59 @@ def disagreements(ranked: Sequence[Candidate]) -> list[str]:
         return []
     best = slow.index(min(slow))
     return [f"candidate {best + 1} has the least simulated slow-down, {slow[best]:.4g}; candidate 1 has {slow[0]:.4g}"]
+
+
+def rank_correlation(estimates: Sequence[float], simulations: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation, of values that are equal as printed the mean of their ranks.
+
+    Returns
+    -------
+    float, or None
+        From -1 to 1; None of fewer than ``FEWEST_RANKED``, or where all of one kind are equal.
+    """
+    if len(estimates) < FEWEST_RANKED:
+        return None
+    ranks = []
+    for values in (estimates, simulations):
+        _, place, count = np.unique(np.round(values, PRINTED), return_inverse=True, return_counts=True)
+        if len(count) == 1:
+            return None
+        rank = (np.cumsum(count) - (count - 1) / 2)[place]
+        ranks.append(rank - rank.mean())
+    a, b = ranks
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def differing(ranked: Sequence[Candidate]) -> dict[int, float]:
+    """Return by how much of the estimate simulated slow-downs differ from it, of candidates where that is much.
+
+    Returns
+    -------
+    dict of int to float
+        By the candidate's number, from 1.
+    """
+    apart = {i: c.slowdown / c.slowdown_estimated - 1 for i, c in enumerate(ranked, 1) if c.prediction == "simulation"}
+    return {i: part for i, part in apart.items() if abs(part) > MUCH}
+
+
+def agreement(ranked: Sequence[Candidate]) -> list[str]:
+    """Say how well estimates and simulations of candidates agree: in the order, and in the slow-downs."""
+    said = []
+    correlation = rank_correlation([c.slowdown_estimated for c in ranked], [c.slowdown for c in ranked])
+    if correlation is not None:
+        said.append(
+            f"estimated and simulated slowdowns order the candidates with a rank correlation of {correlation:.2f}"
+        )
+    if apart := differing(ranked):
+        worst = max(apart, key=lambda i: abs(apart[i]))
+        by = f"{100 * apart[worst]:+.1f} %"
+        said.append(
+            f"they differ by more than {100 * MUCH:g} % in {_named([*apart])}"
+            + (f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}")
+        )
+    elif correlation is not None:
+        said.append(f"none differs by more than {100 * MUCH:g} %")
+    return ["; ".join(said)] if said else []
 
 
 def estimated(ranked: Sequence[Candidate]) -> list[str]:

@@ -92,6 +92,25 @@ def network_costs(
     return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor, tuple(told))
 
 
+def busiest_link(network: Network, sent: Iterable[tuple[Mapping[int, float], int]]) -> int | None:
+    """Return the link out of a machine with ranks that is longest busy with communications; None if all stay inside.
+
+    Parameters
+    ----------
+    sent : iterable of (mapping of int to float, int)
+        Bytes of a communication by link, and how often it comes.
+    """
+    unit = units(network)
+    src, dst = unit[network.src], unit[network.dst]
+    leaves = (src != dst) & np.isin(src, unit[network.endpoints])
+    busy = np.zeros(network.n_links)
+    for n_bytes, times in sent:
+        for link, one in n_bytes.items():
+            busy[link] += times * (one / network.bandwidth[link])
+    busy[~leaves] = 0.0
+    return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None
+
+
 class NetworkCosts:
     """From a task to its seconds on a network, and to what its members send; parameters as of :func:`network_costs`."""
 
@@ -127,15 +146,7 @@ class NetworkCosts:
 
     def busiest_link(self, tasks: Iterable[Task]) -> int | None:
         """Return the link out of a rank's machine that is longest busy with communications; None if all stay inside."""
-        unit = units(self._network)
-        src, dst = unit[self._network.src], unit[self._network.dst]
-        leaves = (src != dst) & np.isin(src, unit[self._network.endpoints])
-        busy = np.zeros(self._network.n_links)
-        for task in tasks:
-            for link, n_bytes in self.link_bytes(task).items():
-                busy[link] += n_bytes / self._network.bandwidth[link]
-        busy[~leaves] = 0.0
-        return int(np.round(busy, 12).argmax()) if busy.max() > 0 else None
+        return busiest_link(self._network, ((self.link_bytes(task), 1) for task in tasks))
 
     def _simulated(self, task: Task) -> tuple[float, dict[int, float]]:
         from commsim.scenario.solve import solve

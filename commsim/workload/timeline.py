@@ -156,7 +156,11 @@ def sent_by_rank(rank: int, sent: Callable[[Task], float] = sent_by_each) -> Cal
 
 
 def link_phases(
-    timeline: Timeline, rank: int = 0, gap: float = 0.0, sent: Callable[[Task], float] | None = None
+    timeline: Timeline,
+    rank: int = 0,
+    gap: float = 0.0,
+    sent: Callable[[Task], float] | None = None,
+    beside: Sequence[tuple[float, float]] | None = None,
 ) -> tuple[Phase, ...]:
     """Phases in which something is sent over a link, each at its mean rate.
 
@@ -169,7 +173,9 @@ def link_phases(
     gap : float, s
         Phases that are no further apart are one. What touches always is.
     sent : callable
-        Function from a communication to its bytes on the link. Default: the least that the rank sends.
+        Function from a task to its bytes on the link. Default: the least that the rank sends.
+    beside : sequence of (float, float), s
+        Spans of the computation that runs beside the phases. Default: that of the rank's worker.
 
     Returns
     -------
@@ -193,7 +199,7 @@ def link_phases(
         raise InputError("a communication takes no time, so that its rate has no bound; give a finite bandwidth")
     if not spans:
         return ()
-    computing = _beside(timeline, rank)
+    computing = _beside(timeline, rank) if beside is None else beside
     following = [*(start for start, _, _ in spans[1:]), timeline.iteration_time]
     phases = []
     for (start, end, n_bytes), then in zip(spans, following, strict=True):

@@ -17,6 +17,7 @@ import pytest
 import commsim as cs
 from commsim.core.errors import InputError
 from commsim.scenario.options import RankedOptions, ScenarioOptions
+from commsim.workload.steps.predicted_step import Step
 
 ROOT = Path(cs.__file__).parent.parent
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
@@ -51,6 +52,21 @@ def test_examples_of_docstrings_are_true(name):
     found = doctest.testmod(importlib.import_module(f"commsim.{name}"))
     assert found.failed == 0
     assert found.attempted > 1
+
+
+WITH_EXAMPLE = [name for name in cs.__all__ if ">>>" in (inspect.getdoc(getattr(cs, name)) or "")]
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_EXAMPLE if inspect.isfunction(getattr(cs, name))])
+def test_the_example_of_a_function_is_true(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(cs, name), name, globs={})
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_an_example_of_a_step_is_true():
+    (example,) = doctest.DocTestFinder(recurse=False).find(Step.job, "job", globs={})
+    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_a_prediction_is_equal_to_the_plain_result_also_after_a_pickle():

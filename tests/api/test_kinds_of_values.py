@@ -15,7 +15,7 @@ MORE = {
     "predict": (STAR, "1MiB"), "rank": (STAR, "1MiB"), "scenario_of": (STAR,), "place": (3,),
     "load_placement": (STAR, 4),
     "over_bound": (STAR, "1MiB"), "lower_bound": (STAR,), "synthesize": (STAR, "1MiB"), "evaluate": ([],),
-    "place_jobs": ([],), "rank_placements": ({"a": []},),
+    "place_jobs": ([],), "rank_moves": ([],), "rank_placements": ({"a": []},),
     "score_link": ("50Gbps",), "advise_for": (STAR,), "compare_with": (STAR,),
     "write_report": ("x.html",), "prepare": (STAR,), "run_sweep": ("d",), "estimate": ("1MiB", 4, STAR),
     "emulate": (STAR, 4), "save": ("x.json",), "read_placement": (STAR,), "compressed_sum": ([],),

@@ -209,3 +209,14 @@ def test_a_name_that_is_taken_is_refused(numbers, write):
 def test_a_name_that_is_no_text_is_unknown(package):
     with pytest.raises(InputError, match="unknown shape 'square\\\\udcff'; did you mean square"):
         package["square\udcff"]
+
+
+def test_a_name_is_suggested_only_where_its_own_words_are_alike():
+    """foo_all_reduce was said to be meant as torus_all_reduce: they end alike."""
+    from collectives import COLLECTIVES
+
+    for wrong, meant in (("rign_all_reduce", "ring"), ("torsu_all_reduce", "torus"), ("ringallreduce", "ring")):
+        with pytest.raises(InputError, match=rf"did you mean {meant}_all_reduce\?"):
+            COLLECTIVES[wrong]
+    with pytest.raises(InputError, match=r"unknown collective 'foo_all_reduce'; \d+ are known"):
+        COLLECTIVES["foo_all_reduce"]

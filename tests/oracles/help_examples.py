@@ -20,7 +20,7 @@ def in_shell(line, folder, **more):
     """Run a line in a folder; return what it printed on standard error."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **more}
-    line = _on_a_free_port(line) if "switch serve" in line else line
+    line = _on_a_free_port(line) if " serve " in line else line
     done = subprocess.run(["bash", "-c", line], cwd=folder, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert "Traceback" not in done.stderr, f"{line}\n{done.stderr}"
@@ -28,8 +28,9 @@ def in_shell(line, folder, **more):
 
 
 def _on_a_free_port(line):
-    """Give a switch a port that no other test has, and its workers time until it has started."""
+    """Give a server a port that no other test has, and those who ask it time until it has started."""
     (port,) = free_ports(1)
+    line = re.sub(r"\b8080\b", f"{port}", line)
     line = re.sub(r"(switch (serve|all-reduce|status))", rf"\1 --port {port}", line)
     return line.replace("sleep 2", "sleep 8")
 

@@ -13,7 +13,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.placement.ranking_remarks import disagreements
+from commsim.placement.ranking_remarks import disagreements, rank_correlation
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
@@ -415,3 +415,22 @@ def test_a_check_of_many_jobs_declares_its_time_before_it_simulates(monkeypatch)
     monkeypatch.setenv("COMMSIM_MAX_SECONDS", "1e-9")
     with pytest.raises(InputError, match=r"4 jobs in 2 candidates would take about .* fewer --candidates"):
         place_jobs(CLUSTER, idle, n=2, check=True)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "simulations"),
+    [
+        ([1.0, 1.1, 1.2, 1.3], [1.0, 1.2, 1.1, 1.3]),
+        ([1.0, 1.0, 1.2, 1.3], [2, 1, 1, 0.5]),
+        ([1, 2, 3, 4, 4], [1] * 3 + [2] * 2),
+    ],
+)
+def test_a_rank_correlation_is_spearmans_with_ties(estimates, simulations):
+    expected = pytest.importorskip("scipy.stats").spearmanr(estimates, simulations).statistic
+    assert rank_correlation(estimates, simulations) == pytest.approx(expected)
+
+
+def test_no_rank_correlation_is_said_of_few_or_equal_values():
+    assert rank_correlation([1, 2, 3], [1, 2, 3]) is None
+    assert rank_correlation([1, 1, 1, 1], [1, 2, 3, 4]) is None
+    assert rank_correlation([1, 2, 3, 4], [1.00001, 1.00002, 1.00003, 1.00004]) is None  # equal as printed

@@ -68,6 +68,8 @@ class Parser(argparse.ArgumentParser):
         """Print the message and where to read more, and exit with 2."""
         if message.startswith("argument --seed: invalid int value") and "," in message:
             message += ": one seed at a time; `repeats` in the file of `commsim sweep run` has several"
+        if message.endswith(": expected one argument") and (negative := self._negative(message)):
+            message = message.removesuffix("expected one argument") + f"must not be negative, got {negative}"
         if message == "unrecognized arguments: -c" and "--operation" in self._option_string_actions:
             message += ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce"
         prog = self._meant(message)
@@ -76,6 +78,12 @@ class Parser(argparse.ArgumentParser):
             message += f"; a pattern is given as --pattern {word}"
         print_error(f"{prog}: error: {message} (see {prog} --help)")
         self.exit(2)
+
+    def _negative(self, message: str) -> str:
+        """Return the negative number after the flag of a message, which argparse takes for a flag; or nothing."""
+        names = message.removeprefix("argument ").partition(":")[0].split("/")
+        after = (word for flag, word in itertools.pairwise(self.words) if flag in names)
+        return next((word for word in after if word[:1] == "-" and word[1:2].isdigit()), "")
 
     def _meant(self, message: str) -> str:
         """Return the command that an error is about: argparse reports flags that a verb's verb lacks for the verb."""

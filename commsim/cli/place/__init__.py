@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.cli.flags import Verb
 
-from . import candidates, export, import_, order, serve
+from . import candidates, export, import_, job_moves, order, serve
 
 COMMANDS = {
     "place rank": Verb(
@@ -12,6 +12,9 @@ COMMANDS = {
         candidates.run,
         "rank placements of jobs on a cluster by link contention (`commsim place CLUSTER JOBS` is the same)",
         is_usual=True,
+    ),
+    "place moves": Verb(
+        job_moves.Config, job_moves.run, "rank moves of one running job to other hosts by what it and the others gain"
     ),
     "place score": Verb(
         candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and print when each should start"
@@ -21,7 +24,7 @@ COMMANDS = {
         order.run,
         "order the ranks of a job so that its rings and trees cross between racks as rarely as possible",
     ),
-    "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
+    "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP, until Ctrl-C or SIGTERM"),
     "place import": Verb(import_.Config, import_.run, "make a network or a cluster from other tools' files"),
     "place export": Verb(export.Config, export.run, "write a cluster's network in files that schedulers read"),
 }

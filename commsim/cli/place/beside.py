@@ -29,6 +29,8 @@ def beside(a: Fields, b: Fields, paths: tuple[str, str]) -> Answer:
     """Return the jobs of the best candidates, side by side."""
     from commsim.placement.candidate import counted_names
 
+    from .candidates import MAX_HOSTS
+
     sides = {"a": _jobs(a), "b": _jobs(b)}
     rows: list[dict[str, Any]] = []
     cells = []
@@ -36,7 +38,7 @@ def beside(a: Fields, b: Fields, paths: tuple[str, str]) -> Answer:
         one, other = (sides[side].get(job) for side in ("a", "b"))
         ratio = other["iteration_ms"] / one["iteration_ms"] if one and other else None
         rows.append({"job": job, "a": one, "b": other, "time_ratio": ratio})
-        places = [counted_names(of["placement"]) if of else "-" for of in (one, other)]
+        places = [counted_names(of["placement"], MAX_HOSTS) if of else "-" for of in (one, other)]
         times = [f"{of[key]:.3f}" if of else "-" for key in ("start_ms", "iteration_ms") for of in (one, other)]
         cells.append([job, *places, *times, "-" if ratio is None else f"{ratio:.4g}"])
     differs = {key: {"a": a.number(key), "b": b.number(key)} for key in SCORES}

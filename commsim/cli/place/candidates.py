@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
 _MAX_NAMES = 6
+MAX_HOSTS = 32  # hosts, or ranges of them, of a job
 
 
 def settings_of(config: Scoring, seed: int = 0) -> Settings:
@@ -29,6 +30,14 @@ def settings_of(config: Scoring, seed: int = 0) -> Settings:
     step = None if config.step is None else parse_time(config.step, "--step")
     quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
     return Settings(config.angles, step, quantum, longest, seed)
+
+
+def generators_of(text: str) -> list[str]:
+    """Read the value of ``--generator``."""
+    from commsim.core.own_files import resolve
+    from commsim.core.placement import STRATEGIES
+
+    return [resolve(STRATEGIES, name.strip())[0].name for name in text.split(",")]
 
 
 class Scoring(Flags):
@@ -44,7 +53,9 @@ class Scoring(Flags):
         metavar="TIME",
         help="limit on the least common multiple of the iteration times (hyperperiod); longer ones are truncated",
     )
-    check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
+    check: bool = switched(
+        help="also simulate the candidates, rank them by that, and say how well the estimates agree with it"
+    )
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
     )
@@ -97,8 +108,6 @@ class ScoreConfig(Scoring):
 
 def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
-    from commsim.core.own_files import resolve
-    from commsim.core.placement import STRATEGIES
     from commsim.placement.affected import affected
     from commsim.placement.cluster import on_network, read_cluster
     from commsim.placement.place import place_jobs, rank_placements
@@ -118,14 +127,14 @@ def run(config: Config) -> Answer:
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
         ranking = rank_placements(cluster, {path: read_jobs(path) for path in (config.jobs, *config.others)}, **how)
     else:
-        generators = [resolve(STRATEGIES, text.strip())[0].name for text in config.generator.split(",")]
-        ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators, **how)
+        ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
     more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.notes]}
+    more |= ranking.agreement
     return Answer(parts, candidates, more=more, key="candidates")
 
 
@@ -150,7 +159,7 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import counted_names
+    from commsim.placement.candidate import SHORTENED, counted_names
 
     rows = []
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
@@ -172,11 +181,13 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
             f"{best.shifts[job.name] * 1e3:.3f}",
             f"{best.alone[job.name] * 1e3:.3f}",
             f"{best.predicted[job.name] * 1e3:.3f}",
-            counted_names(best.placement[job.name]),
+            counted_names(best.placement[job.name], MAX_HOSTS),
         ]
         for job in jobs
     ]
-    return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:")]
+    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
+    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
+    return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:"), *remarks(more)]
 
 
 def score(config: ScoreConfig) -> Answer:

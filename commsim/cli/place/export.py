@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, flag
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree, replacing
 from commsim.report.answer import Answer, Lines
@@ -13,6 +13,7 @@ from commsim.report.answer import Answer, Lines
 from .import_ import require_yaml
 
 if TYPE_CHECKING:
+    from commsim.placement.cluster import Cluster
     from commsim.placement.schedulers.fabric_tree import Tree
 
 FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist")
@@ -27,6 +28,9 @@ class Config(Flags):
     output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
     plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
     placements: str | None = flag(metavar="FILE", help="nodelist: JSON that `commsim place --json` wrote")
+    hostfile: str | None = flag(
+        metavar="FILE", help="nodelist: also write the host of each rank, one per line, for Slurm's SLURM_HOSTFILE"
+    )
     job: str | None = flag(metavar="NAME", help="nodelist: job whose placement to write (default: the only one)")
     candidate: int = flag(
         default=1, metavar="N", help="nodelist: rank of the candidate, as in the table; 1 is the best"
@@ -40,19 +44,21 @@ def run(config: Config) -> Answer:
 
     if config.plugin == "block" and not config.target.startswith("slurm"):
         raise InputError(f"--plugin has no effect on {config.target}")
-    if (config.target == "nodelist") != (config.placements is not None):
-        if config.placements:
-            raise InputError(f"--placements has no effect on {config.target}")
+    if config.target != "nodelist" and (given := config.given("placements", "hostfile", "job", "candidate")):
+        raise InputError(f"{given[0]} has no effect on {config.target}")
+    if config.target == "nodelist" and config.placements is None:
         raise InputError("nodelist needs --placements FILE, which `commsim place --json` writes")
     if config.target in _YAML:
         require_yaml()
-    network = read_cluster(config.cluster).network
+    cluster = read_cluster(config.cluster)
+    network = cluster.network
     tree, stand_ins = tree_of(network)
     comments = [f"{network.name}, written by commsim; rates are not in this file"]
     for name, all_names in stand_ins.items():
         shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
         comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
-    text = _text(config, tree, tuple(comments))
+    is_nodelist = config.target == "nodelist"
+    text = _nodelist(config, cluster, tree) if is_nodelist else _text(config, tree, tuple(comments))
     if config.output is None:
         return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
@@ -76,13 +82,38 @@ def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
             return kubernetes.write_topograph_graph(tree)
         case "volcano":
             return kubernetes.write_volcano(tree, comments)
-        case "kueue":
-            return kubernetes.write_kueue(tree, comments)
-    return slurm.sbatch_options(tree, _hosts(config, config.placements or "", tree)) + "\n"
+    return kubernetes.write_kueue(tree, comments)
 
 
-def _hosts(config: Config, path: str, tree: Tree) -> list[str]:
-    """Hosts of the placement that ``--placements``, ``--candidate`` and ``--job`` choose."""
+def _nodelist(config: Config, cluster: Cluster, tree: Tree) -> str:
+    """Return the options of a placement, and write its hosts; say on standard error where the options need these."""
+    from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
+    from commsim.report.render import tell
+
+    hosts = _hosts(config, config.placements or "", cluster, tree)
+    options = sbatch_options(tree, hosts)
+    if config.hostfile is not None:
+        with replacing(config.hostfile) as out:
+            out.write("".join(f"{host}\n" for host in hosts).encode())
+    elif ARBITRARY in options:
+        tell(
+            "# GPUs per host or the order of ranks are not those of Slurm's block distribution: without SLURM_HOSTFILE "
+            "they are lost; --hostfile FILE writes what it names"
+        )
+    return options + "\n"
+
+
+def _hosts(config: Config, path: str, cluster: Cluster, tree: Tree) -> list[str]:
+    """Hosts of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
+
+    Raises
+    ------
+    InputError
+        If there is no such placement, or the cluster does not have its hosts and GPUs.
+    """
+    from commsim.placement.strategies.free_gpus import FreeGpus
+    from commsim.workload.sharing.periodic import PeriodicJob
+
     rows = Fields(read_tree(path), path).tables("candidates")
     if not 1 <= config.candidate <= len(rows):
         raise InputError(f"{path}: has candidates 1..{len(rows)}, got --candidate {config.candidate}")
@@ -92,6 +123,9 @@ def _hosts(config: Config, path: str, tree: Tree) -> list[str]:
         raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
     if config.job is not None and config.job not in jobs:
         raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")
-    nodes = placement.items(config.job or jobs[0], str, "the name of a node")
+    placed = {job: tuple(placement.items(job, str, "the name of a node")) for job in jobs}
+    with located(path):
+        FreeGpus(cluster, [PeriodicJob(job, len(nodes), 1.0, (), nodes) for job, nodes in placed.items()])
+    nodes = placed[config.job or jobs[0]]
     known = set(tree.nodes)
     return [node if node in known else node.partition(".")[0] for node in nodes]  # m0 for m0.gpu0

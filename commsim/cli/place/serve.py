@@ -40,7 +40,7 @@ class Config(Flags):
 
 
 def run(config: Config) -> Answer:
-    """Serve until stopped by SIGINT or SIGTERM."""
+    """Serve until Ctrl-C (SIGINT) or SIGTERM; requests under way are answered first."""
     from commsim.placement.cluster import read_cluster
 
     require_extra()

@@ -84,8 +84,8 @@ def run_pipeline(config: PipelineConfig) -> Answer:
         from commsim.workload.timeline import busiest_rank
 
         order, timeline = runs[0]
-        n_gpus = config.stages * config.data_parallel
-        parts += config.write_phases(timeline, n_gpus, order.name, busiest_rank(timeline, order.n_workers))
+        n_gpus, rank = config.stages * config.data_parallel, busiest_rank(timeline, order.n_workers)
+        parts += config.write_phases(timeline, n_gpus, order.name, rank, time_of)
     return Answer(parts, rows)
 
 
@@ -176,7 +176,7 @@ def run_moe(config: MoeConfig) -> Answer:
         "times as long as alone"
     )
     table = Table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
-    written = config.write_phases(runs[0][1], config.ranks, policies[0].name)
+    written = config.write_phases(runs[0][1], config.ranks, policies[0].name, time_of=time_of[0])
     return Answer(
         [table, *remarks([*dict.fromkeys(note for of in time_of for note in notes_of(of)), shared]), *written], rows
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from commsim.cli.flags import flag
+from commsim.cli.flags import Flags, flag
 from commsim.core.errors import InputError
-from commsim.core.units import format_time, parse_time
+from commsim.core.units import counted, format_time, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Lines, Part
 
@@ -39,8 +39,8 @@ def phases_of(
     return phases, f"{time_of.network.link_name(link)}, the busiest link out of a machine"
 
 
-class WithPhases(Communication):
-    """Flags of the phases, after those of communication costs."""
+class PhaseFlags(Flags):
+    """Flags of the phases, and their file."""
 
     TITLE: ClassVar[str] = "demand on a link"
     phases: str | None = flag(metavar="FILE.json", help="write the link's demand over time as a jobs.json")
@@ -57,6 +57,37 @@ class WithPhases(Communication):
         """
         if self.phases is None and (given := self.given("phase_gap", "job")):
             raise InputError(f"{given[0]} changes nothing without --phases")
+
+    @property
+    def gap(self) -> float:
+        """Time between phases that are one, s."""
+        return 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
+
+    def write_job(self, name: str, n_gpus: int, period: float, phases: Sequence[Phase], whose: str) -> list[Part]:
+        """Write a job of known phases to the file, and say so.
+
+        Parameters
+        ----------
+        name : str
+            Name of the job; ``--job`` takes precedence.
+        n_gpus : int
+            Number of GPUs of the job.
+        period : float, s
+            Iteration time.
+        phases : sequence of Phase
+            Phases of the link.
+        whose : str
+            The link.
+        """
+        from commsim.workload.timeline import job_row
+
+        row = job_row(self.job or name, n_gpus, period, phases)
+        write_json(str(self.phases), [row])
+        return [Lines([f"{self.phases}: {counted(len(phases), 'phase')} of {whose}, period {format_time(period)}"])]
+
+
+class WithPhases(Communication, PhaseFlags):
+    """Flags of the phases, after those of communication costs."""
 
     def write_phases(
         self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0, time_of: Callable[[Task], float] | None = None
@@ -76,13 +107,7 @@ class WithPhases(Communication):
         time_of : callable, optional
             Costs of the exchanges, which on a network say what its links carry. Default: the least for its operation.
         """
-        from commsim.workload.timeline import job_row
-
         if self.phases is None:
             return []
-        gap = 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
-        phases, whose = phases_of(timeline, rank, gap, time_of)
-        row = job_row(self.job or name, n_gpus, timeline.iteration_time, phases)
-        write_json(self.phases, [row])
-        period = format_time(timeline.iteration_time)
-        return [Lines([f"{self.phases}: {len(row['phases'])} phases of {whose}, period {period}"])]
+        phases, whose = phases_of(timeline, rank, self.gap, time_of)
+        return self.write_job(name, n_gpus, timeline.iteration_time, phases, whose)

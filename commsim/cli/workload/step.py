@@ -8,10 +8,15 @@ from commsim.cli.flags import WithJson, flag, switched
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults
 from commsim.core.units import counted, format_time
-from commsim.report.answer import Answer, Facts, remarks
+from commsim.report.answer import Answer, Facts, Part, remarks
+
+from .phases import PhaseFlags
 
 if TYPE_CHECKING:
     from commsim.workload.steps.predicted_step import Step
+
+# Phases of a job, more than which `place serve` does not take.
+MANY_PHASES = 64
 
 
 class OnNetwork(Faults, WithJson):
@@ -26,7 +31,7 @@ class OnNetwork(Faults, WithJson):
     software: str | None = flag(metavar="NAME", help="communication library whose measured rate per port is used")
 
 
-class StepConfig(OnNetwork):
+class StepConfig(OnNetwork, PhaseFlags):
     """All flags of ``commsim workload step``."""
 
     model: str = flag(required=True, metavar="NAME", help="transformer, such as llama3-405b")
@@ -67,12 +72,25 @@ def run_step(config: StepConfig) -> Answer:
     from commsim.workload.steps.ask import training_step
     from commsim.workload.steps.step_setting import hidden_kinds
 
-    asked = config.flags("topology", "expose", "seed", "model", "gpu")
+    config.check_phases()
+    asked = config.flags("topology", "expose", "seed", "model", "gpu", "phases", "phase_gap", "job")
     step = training_step(
         config.model, config.gpu, config.topology, overlap=hidden_kinds(config.expose), seed=config.seed or 0, **asked
     )
     row = step.row()
-    return Answer([_facts(step, row), *remarks(step.notes)], [row], {"what": "step"})
+    written = _write_phases(config, step) if config.phases else []
+    return Answer([_facts(step, row), *remarks(step.notes), *written], [row], {"what": "step"})
+
+
+def _write_phases(config: StepConfig, step: Step) -> list[Part]:
+    """Write the step as a job of a ``jobs.json``."""
+    from commsim.workload.steps.step_phases import step_phases
+
+    phases, link = step_phases(step, config.gap)
+    whose = "a step of which nothing leaves a machine" if link is None else f"{link}, the busiest link out of a machine"
+    parts = config.write_job(step.setting.model.name, step.setting.layout.n_ranks, step.time, phases, whose)
+    few = f"{len(phases)} phases: --phase-gap 1ms, or longer, makes one of those that are closer, for a faster search"
+    return [*parts, *(remarks([few]) if len(phases) > MANY_PHASES else [])]
 
 
 def _facts(step: Step, row: dict[str, Any]) -> Facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ _BLOCK = ("blockname", "nodes")
 _LONGEST_NAME = 64
 _KINDS = ("tree", "block")
 _OTHERS = ("ring", "torus3d", "flat")
+ARBITRARY = "--distribution=arbitrary"
 
 
 def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
@@ -173,9 +175,10 @@ def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
     Returns
     -------
     str
-        ``--nodes``, ``--nodelist`` and ``--switches``. Hosts come in the order of Slurm's own choice, not of the
-        ranks: if ranks do not rise with the hosts' names, ``--distribution=arbitrary`` and SLURM_HOSTFILE keep theirs.
-        ``--switches`` counts leaf switches, and Slurm waits for them at most its max_switch_wait (300 s).
+        ``--nodes``, ``--ntasks`` (one for each rank), ``--nodelist`` and ``--switches``, which counts leaf switches,
+        and Slurm waits for them at most its max_switch_wait (300 s). Slurm takes hosts in the order of their names:
+        where equally many ranks on each host rise with these, ``--ntasks-per-node`` says all; else there is
+        ``--distribution=arbitrary``, with which SLURM_HOSTFILE names a file with the host of each rank.
 
     Raises
     ------
@@ -187,7 +190,16 @@ def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
         if host not in layers:
             raise InputError(f"the placement names {host!r}, which is not a node of the tree")
     n_leaves = len({layers[host][0] for host in hosts})
-    return f"--nodes={len(hosts)} --nodelist={compress_hosts(hosts)} --switches={n_leaves}"
+    each, left = divmod(len(placement), len(hosts))
+    in_order = [host for host in sorted(hosts, key=_by_number) for _ in range(each)]
+    how = f"--ntasks-per-node={each}" if not left and list(placement) == in_order else ARBITRARY
+    tasks = f"--nodes={len(hosts)} --ntasks={len(placement)} {how}"
+    return f"{tasks} --nodelist={compress_hosts(hosts)} --switches={n_leaves}"
+
+
+def _by_number(host: str) -> list[tuple[int, int, str]]:
+    """Return what sorts hosts as Slurm does, their numbers as numbers: h2 before h10."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", host) if part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,14 @@ from starlette.exceptions import HTTPException
 
 from commsim import __version__
 from commsim.core.errors import InputError, cut, printable
+from commsim.files.fields import Fields
+from commsim.placement.evaluation import LOOPS
+from commsim.placement.place import RANKINGS
 
 from .guard import FAULT, Limits, Refusal
 from .models import (
+    MAX_CANDIDATES,
+    MAX_SEED,
     Candidates,
     ExtenderArgs,
     FilterResult,
@@ -27,6 +32,7 @@ from .models import (
     Search,
     schemas,
 )
+from .state import KnownJob, read_known_jobs
 
 if TYPE_CHECKING:
     from .metrics import Metrics
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 # Bodies that the errors of an address show; a single job, or a list of them, is the usual mistake.
 _JOB = '{"job": "a", "gpus": 8, "iter_time_ms": 100, "phases": [{"offset_ms": 0, "dur_ms": 40, "rate_Gbps": 50}]}'
 BODIES = {"/jobs": f'{{"jobs": [{_JOB}]}}', "/place": f'{{"jobs": [{_JOB}], "candidates": 10}}'}
+SOURCE = "request"  # what messages name in place of a file
 MAX_SHOWN = 80  # letters of what came
 
 
@@ -44,7 +51,7 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
         title="commsim placement service", version=__version__, redoc_url=None, max_body_size=limits.body_bytes,
         responses={"4XX": {"model": Problem, "description": "what is wrong"}},
     )  # fmt: skip
-    _add_refusals(app)
+    _add_refusals(app, service)
 
     @app.post("/filter", summary="Kubernetes: where the pod may go", response_model=FilterResult)
     async def filter_nodes(args: ExtenderArgs) -> Response:
@@ -58,7 +65,8 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def prioritize_nodes(args: ExtenderArgs) -> Any:
         return await service.prioritize(args)
 
-    @app.post("/place", summary="Candidate placements, best first", response_model=Candidates)
+    @app.post("/place", summary="Candidate placements, best first", response_model=Candidates,
+              response_model_exclude_unset=True)  # fmt: skip
     async def place_jobs(search: Search) -> Any:
         return await service.place(search)
 
@@ -98,7 +106,7 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     return app
 
 
-def _add_refusals(app: FastAPI) -> None:
+def _add_refusals(app: FastAPI, service: PlacementService) -> None:
     """Answer whatever is refused with a status and one line of JSON."""
 
     def refused(status: int, message: str) -> Response:
@@ -110,14 +118,16 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
-        is_short = error.errors()[0]["type"] == "missing"
-        is_json = isinstance(error.body, (dict, list)) and (is_short or not _has_jobs(error.body))
-        right = BODIES.get(request.url.path) if is_json else None
-        return refused(400, said_of(error.errors()) + ("" if right is None else f"; the body must be like {right}"))
+        path, body = request.url.path, error.body
+        said = said_of(error.errors(), body)
+        if path in BODIES and isinstance(body, dict):
+            said = said_by_readers(body, is_search=path == "/place", known=service.state.jobs) or said
+        return refused(400, said + ("" if isinstance(body, bytes) else _right(path)))
 
     @app.exception_handler(InputError)
-    async def by_reader(_: Request, error: InputError) -> Response:
-        return refused(400, str(error))
+    async def by_reader(request: Request, error: InputError) -> Response:
+        said = str(error)
+        return refused(400, said + (_right(request.url.path) if said.startswith(f"{SOURCE}: ") else ""))
 
     @app.exception_handler(Refusal)
     async def by_service(_: Request, error: Refusal) -> Response:
@@ -128,15 +138,38 @@ def _add_refusals(app: FastAPI) -> None:
         return refused(500, FAULT)
 
 
-def _has_jobs(body: Any) -> bool:
-    return isinstance(body, dict) and "jobs" in body
+def _right(path: str) -> str:
+    return f"; the body must be like {BODIES[path]}" if path in BODIES else ""
 
 
-def said_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Write the first of pydantic's errors on one line: ``request: jobs[0].gpus: Input should be ..., got 'four'``."""
+def said_by_readers(body: Mapping[str, Any], *, is_search: bool, known: Mapping[str, KnownJob]) -> str | None:
+    """Say what is wrong with a body as the command line says it of a file; None where its readers find nothing."""
+    fields = Fields(body, SOURCE)
+    try:
+        fields.only(*(Search if is_search else Jobs).model_fields)
+        if not isinstance(rows := fields.raw("jobs"), list) or not rows:
+            names = ", or of names of known jobs" if is_search else ""
+            fields.refuse("jobs", f"a list of jobs{names}, at least one")
+        read_known_jobs(rows, SOURCE, ("jobs",), known if is_search else None)
+        fields.whole("candidates", 1, MAX_CANDIDATES, 1)
+        fields.whole("seed", 0, MAX_SEED, 0)
+        fields.one_of("rank_by", RANKINGS, RANKINGS[0])
+        fields.one_of("loops", LOOPS, LOOPS[0])
+        fields.truth("check", default=False)
+    except InputError as error:
+        return printable(str(error))
+    return None
+
+
+def said_of(errors: Sequence[Mapping[str, Any]], body: object = None) -> str:
+    """Write the first of pydantic's errors on one line: ``request: Pod: Input should be ..., got 'four'``."""
     first = errors[0]
     if first["type"] == "json_invalid":
-        return f"request: {first['msg']}: {first['ctx']['error']}"
+        said, at = f"request: {first['msg']}: {first['ctx']['error']}", first["loc"][-1]
+        if not (isinstance(body, str) and isinstance(at, int)):
+            return said
+        line, start = body.count("\n", 0, at) + 1, body.rfind("\n", 0, at) + 1
+        return f"{said} at line {line}, column {at - start + 1}"
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]).lstrip(".")
     given = first["input"]
     got = f", got {repr(given)[:MAX_SHOWN]}" if isinstance(given, str | int | float | None) else ""

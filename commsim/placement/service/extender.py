@@ -11,6 +11,7 @@ from commsim.files.fields import Fields
 
 from .models import MAX_NODES, ExtenderArgs
 from .rating import Rating
+from .state import KnownJob
 
 
 def names_of(args: ExtenderArgs) -> list[str]:
@@ -29,8 +30,26 @@ def names_of(args: ExtenderArgs) -> list[str]:
     return [item.table("metadata").text("name") for item in items]
 
 
+def lacking(asked: KnownJob | None, ratings: Mapping[str, Rating] | None) -> str | None:
+    """Say why no node will do for a pod: its job needs more GPUs than are free on all hosts; None where they suffice.
+
+    A pod that is bound before the rest of its job has room keeps its GPUs from others, and computes nothing.
+    """
+    if asked is None or ratings is None:
+        return None
+    n_free = sum(rating.n_free for rating in ratings.values())
+    if asked.n_left <= n_free:
+        return None
+    more = " more" if asked.placed else ""
+    return f"job {asked.job.name} needs {asked.n_left}{more} GPUs, {n_free} are free"
+
+
 def filter_result(
-    args: ExtenderArgs, ratings: Mapping[str, Rating] | None, pod_gpus: int, min_score: float | None
+    args: ExtenderArgs,
+    ratings: Mapping[str, Rating] | None,
+    pod_gpus: int,
+    min_score: float | None,
+    lacks: str | None = None,
 ) -> dict[str, Any]:
     """Answer a filter request.
 
@@ -44,6 +63,8 @@ def filter_result(
         Number of GPUs that the pod needs.
     min_score : float, optional
         Nodes with a link whose score is less are refused.
+    lacks : str, optional
+        Why no host will do, from :func:`lacking`.
 
     Returns
     -------
@@ -59,6 +80,8 @@ def filter_result(
             never[name] = "commsim: not a host of the cluster's file"
         elif rating.n_free < pod_gpus:
             failed[name] = f"commsim: {counted(rating.n_free, 'GPU')} free, the pod needs {pod_gpus}"
+        elif lacks is not None:
+            failed[name] = f"commsim: {lacks}"
         elif min_score is not None and rating.worst < min_score:
             failed[name] = f"commsim: score {rating.worst:.3f} of {rating.worst_link} is below {min_score:g}"
     good = [name for name in names if name not in failed and name not in never]

@@ -65,7 +65,7 @@ class Jobs(_Request):
 class Search(_Request):
     """Jobs to be placed beside those that are known and placed; see ``commsim place``."""
 
-    jobs: list[Job] = Field(min_length=1)
+    jobs: list[Job | Annotated[str, Field(description="the name of a known job")]] = Field(min_length=1)
     candidates: int = Field(10, ge=1, le=MAX_CANDIDATES)
     seed: int = Field(0, ge=0, le=MAX_SEED)
     generators: list[str] | None = None
@@ -206,6 +206,8 @@ class Candidates(BaseModel):
     candidates: list[Candidate]
     discarded: list[Candidate]
     notes: list[str]
+    rank_correlation: float | None = Field(None, description="of estimated and simulated slowdowns, with check")
+    differing_candidates: list[int] = Field([], description="those with over 1 % between estimate and simulation")
 
 
 class Problem(BaseModel):

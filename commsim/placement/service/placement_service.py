@@ -13,14 +13,13 @@ from commsim.core.errors import InputError, printable
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.timeline import job_row
 
-from .extender import failed_result, filter_result, host_priorities
+from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
 from .job_store import JobStore
 from .models import ExtenderArgs, Search
 from .rating import Rater, Rating
-from .state import ClusterState, gpus_of_pod, job_of_pod, read_known_jobs
+from .state import ClusterState, KnownJob, gpus_of_pod, job_of_pod, read_known_jobs
 
 T = TypeVar("T")
 _REMEMBERED = 200_000  # ratings of hosts, of all jobs together: about 50 MB
@@ -109,29 +108,28 @@ class PlacementService:
     async def filter(self, args: ExtenderArgs) -> dict[str, Any]:
         """Answer a filter request."""
         try:
-            ratings, pod_gpus = await self._rated(args)
+            asked, ratings, pod_gpus = await self._rated(args)
         except (InputError, Refusal) as error:
             return failed_result(f"commsim: {error}")
-        return filter_result(args, ratings, pod_gpus, self._preferences.min_score)
+        return filter_result(args, ratings, pod_gpus, self._preferences.min_score, lacking(asked, ratings))
 
     async def prioritize(self, args: ExtenderArgs) -> list[dict[str, Any]]:
         """Answer a prioritize request."""
-        ratings, _ = await self._rated(args)
-        return host_priorities(args, ratings)
+        asked, ratings, _ = await self._rated(args)
+        return host_priorities(args, None if lacking(asked, ratings) else ratings)
 
-    async def _rated(self, args: ExtenderArgs) -> tuple[Mapping[str, Rating] | None, int]:
+    async def _rated(self, args: ExtenderArgs) -> tuple[KnownJob | None, Mapping[str, Rating] | None, int]:
         asked = job_of_pod(args.Pod, self.state)
         pod_gpus = gpus_of_pod(args.Pod, self._preferences.gpu_resource) if asked is not None else 0
         if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
             self._ignore(args, "no known job" if asked is None else f"no request for {self._preferences.gpu_resource}")
-            return None, 0
-        left = asked.job.n_gpus - len(asked.placed)
-        if pod_gpus > left:
+            return None, None, 0
+        if pod_gpus > (left := asked.n_left):
             raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {asked.job.name} are left to place")
         known = self._ratings.get((self.state.version, asked, pod_gpus))
         if known is None:
             known = await self._kept(lambda: self._rate(asked, pod_gpus))
-        return known, pod_gpus
+        return asked, known, pod_gpus
 
     def _ignore(self, args: ExtenderArgs, why: str) -> None:
         """Count a pod that may go anywhere, and say why where requests are logged."""
@@ -186,14 +184,7 @@ class PlacementService:
     def jobs(self) -> dict[str, Any]:
         """Return what is known of jobs."""
         jobs = self.state.jobs.values()
-        rows: list[dict[str, Any]] = []
-        for known in jobs:
-            job = known.job
-            started = {} if job.start is None else {"start_ms": round(job.start * 1e3, 9)}
-            rows.append(
-                job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(known.placed), **started}
-            )
-        return {"version": self.state.version, "jobs": rows}
+        return {"version": self.state.version, "jobs": [known.row() for known in jobs]}
 
     async def place(self, asked: Search) -> dict[str, Any]:
         """Search placements for the jobs of a request, beside those that are known and placed."""

@@ -204,8 +204,8 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
     InputError
         Naming the field that is wrong.
     """
-    rows = [job.row() for job in asked.jobs]
-    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",))]
+    rows = [job if isinstance(job, str) else job.row() for job in asked.jobs]
+    wanted = [known.job for known in read_known_jobs(rows, "request", ("jobs",), state.jobs)]
     names = {job.name for job in wanted}
     others = [known for known in state.jobs.values() if known.placed and known.job.name not in names]
     jobs = [_job(known.job, known.placed) for known in others] + wanted
@@ -213,6 +213,11 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         f"job {known.job.name} has {len(known.placed)} of its {known.job.n_gpus} GPUs: none are kept for the others"
         for known in others
         if len(known.placed) < known.job.n_gpus
+    ]
+    told += [
+        f"job {known.job.name} is known and has no GPUs yet: none are kept for it; to place both, send its name, too"
+        for known in state.jobs.values()
+        if not known.placed and known.job.name not in names
     ]
     told += [
         f"job {job.name} is known on {counted_names(state.jobs[job.name].placed)}, and is placed anew: the request has "
@@ -241,6 +246,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
             "candidates": [one.row() for one in ranking.candidates],
             "discarded": [one.row() for one in ranking.discarded],
             "notes": [*told, *said, *ranking.notes],
+            **(ranking.agreement if asked.check else {}),
         }
 
     return search

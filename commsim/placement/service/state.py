@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -24,11 +24,13 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
 from commsim.placement.schedulers.tree_network import host_names
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
+from commsim.workload.timeline import job_row
 
 from .guard import Refusal
 from .models import MAX_PERIOD_MS, MAX_PHASES, Pod
 
 MAX_JOBS = 1000
+MAX_NAMED, MAX_NAME = 8, 64  # jobs in a message, and letters of one
 ANNOTATION = "commsim/job"
 LABELS = (
     "commsim/job", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name",
@@ -50,6 +52,17 @@ class KnownJob:
 
     job: PeriodicJob
     placed: tuple[str, ...] = ()
+
+    @property
+    def n_left(self) -> int:
+        """GPUs that are still to be placed."""
+        return self.job.n_gpus - len(self.placed)
+
+    def row(self) -> dict[str, Any]:
+        """Return the job as ``POST /jobs`` takes it."""
+        job = self.job
+        started = {} if job.start is None else {"start_ms": round(job.start * 1e3, 9)}
+        return job_row(job.name, job.n_gpus, job.period, job.phases) | {"placed": list(self.placed), **started}
 
 
 _Saved: TypeAlias = tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]], int]
@@ -94,7 +107,8 @@ class ClusterState:
         Raises
         ------
         Refusal
-            If it is placed on a node without GPUs, on GPUs that others have, or there are too many jobs.
+            If it is larger than the cluster, placed on a node without GPUs or on GPUs that others have, or there are
+            too many jobs.
         """
         name = known.job.name
         self.check(known)
@@ -105,7 +119,7 @@ class ClusterState:
         self.version += 1
 
     def check(self, known: KnownJob) -> None:
-        """Raise unless the job can be where it is placed.
+        """Raise unless the cluster could hold the job, and it can be where it is placed.
 
         Raises
         ------
@@ -113,6 +127,8 @@ class ClusterState:
             As in :meth:`put`.
         """
         name, wanted = known.job.name, Counter(known.placed)
+        if known.job.n_gpus > (total := sum(map(len, self.gpus.values()))):
+            raise Refusal(400, f"job {name} needs {counted(known.job.n_gpus, 'GPU')}, and the cluster has {total}")
         for node in wanted:
             if node not in self.host_of:
                 first = next(iter(self.host_of))
@@ -218,14 +234,23 @@ def gpus_of_pod(pod: Pod, resource: str) -> int:
     return total
 
 
-def read_known_jobs(rows: object, source: str, keys: Keys = ()) -> list[KnownJob]:
+def read_known_jobs(
+    rows: object, source: str, keys: Keys = (), known: Mapping[str, KnownJob] | None = None
+) -> list[KnownJob]:
     """Read jobs as in ``jobs.json``, with ``placement`` if all of a job is placed, or ``placed`` for a part.
+
+    Parameters
+    ----------
+    known : mapping of str to KnownJob, optional
+        Jobs for which a name stands. One that is placed wholly is then to be placed anew. Default: no names.
 
     Raises
     ------
     InputError
         Naming the field that is wrong.
     """
+    if known is not None and isinstance(rows, list):
+        rows = [_spelled_out(row, known, Fields({}, source, (*keys, i))) for i, row in enumerate(rows)]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         parse_jobs(rows, source, keys)
     for i, row in enumerate(table := cast("list[dict[str, Any]]", rows)):
@@ -238,6 +263,17 @@ def read_known_jobs(rows: object, source: str, keys: Keys = ()) -> list[KnownJob
         if job.period > MAX_PERIOD_MS / 1e3:
             fields.refuse("iter_time_ms", f"at most {MAX_PERIOD_MS:g}")
     return [KnownJob(job, job.placement or job.placed) for job in jobs]
+
+
+def _spelled_out(row: object, known: Mapping[str, KnownJob], fields: Fields) -> object:
+    """Return the row of a known job for its name; anything else as it is."""
+    if not isinstance(row, str):
+        return row
+    if row not in known:
+        names = ", ".join(list(known)[:MAX_NAMED]) + (", ..." if len(known) > MAX_NAMED else "")
+        fields.fail(None, f"is the name of no known job: {row[:MAX_NAME]!r}; known: {names or 'none'}")
+    one = known[row]
+    return {key: value for key, value in one.row().items() if key != "placed" or one.n_left}
 
 
 def strict_json(text: str | bytes) -> Any:

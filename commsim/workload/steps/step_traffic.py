@@ -45,13 +45,13 @@ class StepTraffic:
     def __init__(
         self, network: Network, placement: Placement, seed: int = 0, engine: str = "flow", *, damaged: bool = False
     ) -> None:
-        self._network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
+        self.network, self._nodes, self._seed, self._engine = network, placement.nodes, seed, engine
         self._machine = network.machine[placement.nodes]
         self._alone = int(((network.kind == SWITCH) & (network.machine < 0)).sum()) <= 1
         self._own_nics = int((network.kind == NIC).sum()) >= len(network.endpoints)
         self._damaged = damaged
         self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
-        self._known: dict[tuple[str, Groups, float], float] = {}
+        self._known: dict[tuple[str, Groups, float], tuple[float, dict[int, float]]] = {}
         self.notes: dict[str, None] = {}
 
     def time(self, operation: str, groups: Groups, size: float) -> float:
@@ -71,8 +71,21 @@ class StepTraffic:
         InputError
             If a rank has no place on the network.
         """
+        return self._found(operation, groups, size)[0]
+
+    def link_bytes(self, operation: str, groups: Groups, size: float) -> dict[int, float]:
+        """Return the bytes of all groups together on each link that they use; of groups that are alike, of some.
+
+        Parameters
+        ----------
+        operation, groups, size
+            Same as in :meth:`time`.
+        """
+        return self._found(operation, groups, size)[1]
+
+    def _found(self, operation: str, groups: Groups, size: float) -> tuple[float, dict[int, float]]:
         if not groups or len(groups[0]) < 2 or size <= 0:
-            return 0.0
+            return 0.0, {}
         highest = max(map(max, groups))
         if highest >= len(self._nodes):
             raise InputError(f"a step on {highest + 1} ranks needs as many GPUs, the network has {len(self._nodes)}")
@@ -104,7 +117,7 @@ class StepTraffic:
         order = sorted(range(len(groups)), key=lambda i: not near[i])
         return tuple(groups[i] for i in sorted(order[:MAX_GROUPS]))
 
-    def _solve(self, operation: str, groups: Groups, size: float) -> float:
+    def _solve(self, operation: str, groups: Groups, size: float) -> tuple[float, dict[int, float]]:
         key = (operation, groups)
         if key not in self._plans:
             scenario = self._scenario(operation, groups)
@@ -112,16 +125,20 @@ class StepTraffic:
         scenario, plan = self._plans[key]
         solution = solve(scenario, [size], plan=plan)
         self.notes.update(dict.fromkeys(note for note in solution.said if "assumed" in note))
-        return max(result.time for result in solution.results)
+        n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
+        used = np.flatnonzero(n_bytes)
+        on_links = dict(zip(used.tolist(), n_bytes[used].tolist(), strict=True))
+        return max(result.time for result in solution.results), on_links
 
     def _scenario(self, operation: str, groups: Groups) -> Scenario:
         sends = operation == SEND
-        name = MESSAGE if sends else usual_collective(self._network, operation)[0]
-        members = np.array(sorted({rank for group in groups for rank in group}))
+        name = MESSAGE if sends else usual_collective(self.network, operation)[0]
+        # a group by itself keeps its order: a message goes from its first to its second
+        members = np.array(groups[0] if len(groups) == 1 else sorted({rank for group in groups for rank in group}))
         place = {int(rank): i for i, rank in enumerate(members)}
         several = [[place[rank] for rank in group] for group in groups] if len(groups) > 1 else []
         return scenario_of(
-            name, self._network, operation="broadcast" if sends else operation,
+            name, self.network, operation="broadcast" if sends else operation,
             n_ranks=len(members), placement=Placement(self._nodes[members]), seed=self._seed, engine=self._engine,
             groups=several,
         )  # fmt: skip

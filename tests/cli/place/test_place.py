@@ -96,6 +96,39 @@ def test_placements_of_ones_own_are_ranked_by_their_files(commsim, tmp_path):
     assert "its jobs must be those of" in commsim.refuses("place", cluster, files[0], unplaced)
 
 
+def test_all_hosts_of_a_job_are_shown_as_ranges(commsim, tmp_path):
+    """64 GPUs on 8 hosts were printed as `h0x8 ... h5x8 ...`, and nothing said where the others are."""
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text('[topology]\nspec = "leaf_spine:n_leaves=16,n_spines=2,hosts_per_leaf=8"\n[hosts]\ngpus = 8\n')
+    jobs = [{"job": "big", "gpus": 64, "iter_time_ms": 100, "phases": []}]
+    for job, names in (("gap", ["h8x8"]), ("apart", [f"h{i}" for i in range(20, 128, 2)])):
+        placed = {"gpus": 8 if job == "gap" else len(names), "placement": names}
+        jobs.append({"job": job, "iter_time_ms": 100, "phases": []} | placed)
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    call = ("place", cluster, tmp_path / "jobs.json", "--generator", "packed", "--candidates", 1)
+    assert commsim(*call).code == 0
+    rows = {line.split()[0]: line for line in commsim.out.splitlines() if line}
+    assert rows["big"].endswith(" h0-7x8")
+    assert rows["apart"].endswith(" h80 h82 ...")
+    assert "# placements of 1 job are shortened: --json has all hosts" in commsim.out
+
+
+def test_moves_of_running_jobs_are_ranked_by_what_they_gain(commsim, tmp_path):
+    jobs = [FORTY | {"job": name, "gpus": 2, "phases": [{"offset_ms": 0, "dur_ms": 30, "rate_Gbps": 50}],
+                     "placement": ["h0", "h4"]} for name in ("a", "b")]  # fmt: skip
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    call = ("place", "moves", EXAMPLES / "cluster.toml", tmp_path / "jobs.json")
+    tree = commsim.results(*call, "--check")
+    first, second = tree["moves"]
+    assert first["job"] == "a"
+    assert first["gain"] == second["gain"] == pytest.approx(first["slowdown_now"] - first["slowdown_after"])
+    assert first["gain"] > 0.1
+    assert (first["slowdown_after"], first["placement_now"]) == (1.0, ["h0", "h4"])
+    assert commsim(*call).code == 0
+    assert "# iteration times with a moved:" in commsim.out
+    assert "unknown placement strategy" in commsim.refuses(*call, "--generator", "nowhere")
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
@@ -264,7 +297,8 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
         commsim.err
     )
     assert commsim("place", "export", cluster, "--to", "nodelist", "--placements", placed).code == 0, commsim.err
-    assert commsim.out == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
+    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --nodelist=h[0-1] --switches=1\n"
+    assert commsim.out == options
     call = ("place", "export", cluster, "--to", "nodelist", "--placements", placed)
     assert "has no job 'b'; it has a" in commsim.refuses(*call, "--job", "b")
     for wrong in (0, 99):  # as the table numbers them, from 1
@@ -273,7 +307,52 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
             in commsim.refuses(*call, "--candidate", wrong)
         )
     first = commsim("place", "export", *call[2:], "--candidate", 1).out
-    assert first == "--nodes=2 --nodelist=h[0-1] --switches=1\n"
+    assert first == options
+
+
+def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_path):
+    """h0x2 h1x4 h2x4 was --nodes=3 --nodelist=h[0-2]: the numbers of GPUs and the order were lost without a word."""
+    placed, own = tmp_path / "placed.json", tmp_path / "hosts"
+    assert (
+        commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code
+        == 0
+    )
+    hosts = json.loads(placed.read_text())["candidates"][0]["placement"]["resnet50"]
+    assert hosts == ["h0"] * 2 + ["h1"] * 4 + ["h2"] * 4
+    call = (
+        "place",
+        "export",
+        EXAMPLES / "cluster.toml",
+        "--to",
+        "nodelist",
+        "--placements",
+        placed,
+        "--job",
+        "resnet50",
+    )
+    assert commsim(*call).code == 0
+    assert commsim.out == "--nodes=3 --ntasks=10 --distribution=arbitrary --nodelist=h[0-2] --switches=1\n"
+    assert "without SLURM_HOSTFILE they are lost; --hostfile FILE" in commsim.err
+    assert commsim(*call, "--hostfile", own).code == 0
+    assert (own.read_text().split(), commsim.err) == (hosts, "")
+    assert "hostfile has no effect on slurm-conf" in commsim.refuses(*call[:4], "slurm-conf", "--hostfile", own)
+
+
+def test_a_placement_on_another_cluster_is_refused(commsim, tmp_path):
+    placed = tmp_path / "placed.json"
+    assert (
+        commsim("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--candidates", 1, "--json", placed).code
+        == 0
+    )
+    for name, hosts, gpus, said in (
+        ("small", 16, 2, "job vgg19 asks 4 GPUs of h12, which has 2"),
+        ("few", 8, 4, "job vgg19 is placed on h12, which has no GPUs"),
+    ):
+        other = tmp_path / f"{name}.toml"
+        other.write_text(f'[topology]\nspec = "star:n_hosts={hosts}"\n[hosts]\ngpus = {gpus}\n')
+        told = commsim.refuses("place", "export", other, "--to", "nodelist", "--placements", placed, "--job", "pinned")
+        assert "placed.json: " in told
+        assert said in told
 
 
 def test_link_speeds_are_said_to_be_ignored(commsim, tmp_path):
@@ -364,6 +443,24 @@ def test_a_score_of_one_that_a_simulation_contradicts_says_what_was_rounded(comm
     said = printed(commsim, "place", "score", "--capacity", "50Gbps", path, "--check", "--quantum", "0.1ms")
     assert "agrees              True" in said
     assert "rounded by up to" not in said
+
+
+def test_a_check_says_how_well_estimates_agree(commsim, tmp_path):
+    """Help and docs promised it, and only `place score` said anything of the kind."""
+    from scipy.stats import spearmanr
+
+    call = ("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--generator", "random", "--candidates", 6)
+    tree = commsim.results(*call, "--check")
+    rows = tree["candidates"]
+    both = [[round(row[key], 4) for row in rows] for key in ("slowdown_estimated", "slowdown")]
+    assert tree["rank_correlation"] == pytest.approx(spearmanr(*both).statistic)
+    apart = [i for i, row in enumerate(rows, 1) if abs(row["slowdown"] / row["slowdown_estimated"] - 1) > 0.01]
+    assert tree["differing_candidates"] == apart
+    (said,) = [note for note in tree["notes"] if "rank correlation" in note]
+    assert f"rank correlation of {tree['rank_correlation']:.2f}" in said
+    assert ("differ by more than 1 % in candidate" in said) == bool(apart)
+    plain = commsim.results(*call)
+    assert (plain["rank_correlation"], plain["differing_candidates"]) == (None, [])
 
 
 def test_simulated_slowdowns_stand_beside_the_estimates(commsim):

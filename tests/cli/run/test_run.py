@@ -214,6 +214,8 @@ def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
         (["--topology", "star"], "needs n_hosts"),
         (["--topology", "nothing.toml"], "nothing.toml"),
         (["--topology", STAR, "-b", "0"], "-b must be a whole number of bytes, at least 1"),
+        (["--topology", STAR, "-b=-1M"], "-b must be a whole number of bytes, at least 1, got '-1M'"),
+        (["--topology", STAR, "-b", "-1M"], "-b/--minbytes: must not be negative, got -1M"),
         (["--topology", STAR, "-b", "2M", "-e", "1M"], "-e must not be smaller"),
         (["--topology", STAR, "-f", "1"], "-f must be"),
         (["--topology", STAR, "--ranks", "0"], "ranks must be"),

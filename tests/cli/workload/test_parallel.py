@@ -126,6 +126,20 @@ def test_a_pipeline_sends_small_peaks_and_then_its_gradients(commsim, tmp_path):
     assert job.phases[-1].offset + job.phases[-1].duration == pytest.approx(job.period)
 
 
+def test_phases_of_a_pipeline_on_a_network_are_those_of_a_link_out_of_a_machine(commsim, tmp_path):
+    """They were what one rank sends, over NVLink for one, and called "the link of rank 1"."""
+    shape = ["--stages", 4, "--micro-batches", 4, "--forward", "10ms", "--backward", "20ms", "--activation", "10MB"]
+    path = tmp_path / "jobs.json"
+    for network, said in (
+        ("dgx-h100@star:machines=2", "what rank 1 sends inside its machine, which nothing leaves"),
+        ("star:n_hosts=4,bandwidth=50Gbps", "h1:switch0, the busiest link out of a machine"),
+    ):
+        assert commsim("workload", "pipeline", *shape, "--network", network, "--phases", path).code == 0
+        assert said in commsim.out
+    (job,) = read_jobs(path)
+    assert job.n_bytes == pytest.approx(8 * 10e6)  # activations to the next stage, and gradients to the one before
+
+
 def test_phases_of_experts_hold_all_that_a_gpu_sends(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     layer = ("--layers", "2", "--ranks", "4", "--attention", "1ms", "--expert", "1ms", "--bandwidth", "100Gbps")

@@ -44,6 +44,20 @@ def test_the_answer_names_the_calibrated_row_and_the_network_that_it_assumes(com
     assert "LLAMA3_8B" in commsim.out
 
 
+def test_phases_are_those_of_all_gpus_and_of_a_link_out_of_a_machine(commsim, tmp_path):
+    """`workload step --phases` was an unrecognized argument, and no other verb had tensor parallelism."""
+    path, fabric = tmp_path / "jobs.json", "dgx-h100@star:machines=4"
+    assert commsim(*STEP, "--topology", fabric, "--phases", path, "--job", "big", "--phase-gap", "1ms").code == 0
+    assert "phases of m0.nic0:switch0, the busiest link out of a machine, period" in commsim.out
+    (job,) = cs.read_jobs(path)
+    step = cs.training_step("llama3-8b", "h100", fabric, tp=2, pp=2, vp=2, global_batch=16)
+    made = step.job("big", gap="1ms")
+    assert (job.name, job.n_gpus, len(job.phases)) == ("big", 32, len(made.phases))
+    assert job.period == pytest.approx(step.time)
+    assert job.n_bytes == pytest.approx(made.n_bytes)
+    assert "--job changes nothing without --phases" in commsim.refuses(*STEP, "--topology", fabric, "--job", "big")
+
+
 def test_a_kv_cache_is_divided_as_the_decode_ranks_divide_heads(commsim):
     row = commsim.results(*KV, "--layers", 4, "--kv-heads", 8)["results"][0]
     assert row["size_B"] == 2 * 4 * 8 * 128 * 2 * 128

@@ -141,7 +141,7 @@ def test_timeline_and_phases_are_written_and_read_back(run, tmp_path):
 def test_phases_are_the_demand_of_a_link_out_of_a_machine(run, commsim, tmp_path, network, workers, link, n_links):
     """They had the bus bandwidth, with NVLink SHARP 2850 Gb/s on NICs of 400."""
     tree = run("--network", network, "--phases", tmp_path / "jobs.json", workers=workers)
-    assert f"phases of {link}, the busiest link out of a machine" in commsim.out
+    assert f" of {link}, the busiest link out of a machine" in commsim.out
     (job,) = read_jobs(tmp_path / "jobs.json")
     network = load_network(network)
     assert job.peak_rate <= float(network.bandwidth[find_link(network, link)]) * (1 + 1e-9)
@@ -155,7 +155,7 @@ def test_a_model_that_is_not_published_is_told_which_are_and_a_wrong_flag_where_
     assert "no published model; these are known: " in message
     assert "bert" in message
     message = commsim.refuses(
-        "workload", "step", "--model", "llama2-7b", "--gpu", "h100", "--global-batch", 8, "--phases", "f"
+        "workload", "step", "--model", "llama2-7b", "--gpu", "h100", "--global-batch", 8, "--forward", "1ms"
     )
     assert "(see commsim workload step --help)" in message
 

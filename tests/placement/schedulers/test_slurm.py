@@ -85,8 +85,17 @@ TREE = Tree((Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2",)), Switch
 
 
 def test_a_placement_is_nodes_and_leaf_switches():
-    assert sbatch_options(TREE, ["n0", "n0", "n1", "n1"]) == "--nodes=2 --nodelist=n[0-1] --switches=1"
-    assert sbatch_options(TREE, ["n2", "n1"]) == "--nodes=2 --nodelist=n[2,1] --switches=2"
+    block = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --nodelist=n[0-1] --switches=1"
+    assert sbatch_options(TREE, ["n0", "n0", "n1", "n1"]) == block
+    for one, hosts, n_leaves in (("n2 n1", "n[2,1]", 2), ("n0 n0 n1", "n[0-1]", 1), ("n0 n1 n0 n1", "n[0-1]", 1)):
+        lost = f"--ntasks={len(one.split())} --distribution=arbitrary --nodelist={hosts} --switches={n_leaves}"
+        assert sbatch_options(TREE, one.split()) == f"--nodes=2 {lost}"
+
+
+def test_slurm_takes_hosts_by_their_numbers():
+    tree = Tree((Switch("a", nodes=("n10", "n2")),))
+    assert "--ntasks-per-node=1" in sbatch_options(tree, ["n2", "n10"])
+    assert "--distribution=arbitrary" in sbatch_options(tree, ["n10", "n2"])
 
 
 def test_a_host_that_the_tree_does_not_have_is_refused():

@@ -213,6 +213,44 @@ def test_filter_passes_nodes_with_room_and_says_why_others_fail(service):
     }  # fmt: skip
 
 
+def test_a_job_that_is_larger_than_the_cluster_is_refused(service):
+    """It was known, and pods of it were bound to nodes where the job can never run."""
+    status, answer = service.ask("POST", "/jobs", {"jobs": [row("k", 25)]})
+    assert (status, answer["error"]) == (400, "job k needs 25 GPUs, and the cluster has 24")
+    assert service.ask("GET", "/jobs")[1]["jobs"] == []
+    asked = args(row("k", 25), gpus=2)
+    assert "job k needs 25 GPUs, and the cluster has 24" in service.ask("POST", "/filter", asked)[1]["Error"]
+    assert service.ask("POST", "/prioritize", asked)[0] == 400
+
+
+def test_no_node_will_do_while_a_job_needs_more_gpus_than_are_free(service):
+    old = row("old", 16, placement=[f"h{i // 2}" for i in range(16)])
+    assert service.ask("POST", "/jobs", {"jobs": [old, row("k", 10, placed=["h8"])]})[0] == 200
+    answer = service.ask("POST", "/filter", args("k", gpus=2, names=["h0", "h9", "zz"]))[1]
+    assert answer["NodeNames"] == []
+    assert answer["FailedNodes"]["h9"] == "commsim: job k needs 9 more GPUs, 7 are free"
+    assert set(points(service.ask("POST", "/prioritize", args("k", gpus=2))[1]).values()) == {0}
+    service.ask("POST", "/jobs", {"jobs": [row("k", 8, placed=["h8"])]})
+    assert service.ask("POST", "/filter", args("k", names=["h9"]))[1]["NodeNames"] == ["h9"]
+    assert points(service.ask("POST", "/prioritize", args("k", names=["h9"]))[1])["h9"] > 0
+
+
+def test_known_jobs_are_placed_by_their_names(service):
+    service.ask("POST", "/jobs", {"jobs": [row("a", 8, placed=["h5"]), row("b", 2), row("c", 2, placed=["h0", "h0"])]})
+    status, answer = service.ask("POST", "/place", {"jobs": ["a", row("d", 2), "c"], "candidates": 1})
+    assert status == 200
+    (best,) = answer["candidates"]
+    assert set(best["placement"]) == {"a", "d", "c"}
+    assert best["placement"]["a"][0] == "h5"
+    assert [note for note in answer["notes"] if "job " in note] == [
+        "job b is known and has no GPUs yet: none are kept for it; to place both, send its name, too",
+        "job c is known on h0x2, and is placed anew: the request has neither placement nor placed",
+    ]
+    status, answer = service.ask("POST", "/place", {"jobs": ["a", "nobody"]})
+    assert status == 400
+    assert "jobs[1] is the name of no known job: 'nobody'; known: a, b, c; the body must be" in answer["error"]
+
+
 def test_a_pod_of_no_known_job_may_go_anywhere(service):
     for one in (pod(), pod("unheard-of"), pod(row(), gpus=0), {"metadata": {}}, {}):
         tree = {"Pod": one, "NodeNames": ["h0", "zz"]}
@@ -286,7 +324,7 @@ def test_place_answers_with_candidates_best_first(service):
 def test_a_job_that_lacks_a_field_is_told_the_right_body(service):
     for path in ("/jobs", "/place"):
         answer = service.ask("POST", path, {"jobs": [{"job": "a"}]})[1]
-        assert answer["error"].startswith("request: jobs[0].gpus: Field required; the body must be like {")
+        assert answer["error"].startswith("request: jobs[0].gpus is missing: a whole number 1..2147483647; the body")
 
 
 def test_a_job_grows_from_the_hosts_that_it_has(service):

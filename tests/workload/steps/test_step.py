@@ -8,8 +8,9 @@ from commsim.software.gpus import gpu
 from commsim.workload.steps.ask import traffic_on
 from commsim.workload.steps.calibration import calibration_for
 from commsim.workload.steps.parallel_sizes import Layout
-from commsim.workload.steps.predicted_step import _Costs, predict_step
+from commsim.workload.steps.predicted_step import predict_step
 from commsim.workload.steps.roofline import head_time, layer_times, optimizer_time
+from commsim.workload.steps.step_costs import StepCosts
 from commsim.workload.steps.step_setting import StepSetting
 from commsim.workload.steps.transformer import transformer
 
@@ -34,7 +35,7 @@ def test_on_one_gpu_a_step_is_the_roofline_of_its_passes_and_the_optimizer():
 
 def test_many_micro_batches_are_extrapolated_to_what_the_whole_pipeline_takes():
     setting = StepSetting(LLAMA, H100, Layout(pipeline=4, chunks=2), 1, 24, 8192, "fp8")
-    costs = _Costs(setting, traffic_on(cs.load_network("dgx-h100"), 4))
+    costs = StepCosts(setting, traffic_on(cs.load_network("dgx-h100"), 4))
     kinds = frozenset({"pipeline"})
     assert costs.step(kinds) == pytest.approx(costs._simulated(24, kinds), rel=1e-9)
 

@@ -1,0 +1,165 @@
+"""Moves: of running jobs, which one to place again so that it and the others lose less to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.frames import frame_of
+from commsim.core.units import counted
+from commsim.workload.sharing.periodic import JobsLike, read_jobs
+
+from .candidate import Candidate, counted_names
+from .cluster import ClusterLike, read_cluster
+from .link_classes import Settings
+from .place import GENERATORS, place_jobs, rank_placements
+
+# Slow-downs that are equal as they are printed are no gain.
+LEAST_GAIN = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One running job, placed again beside the others.
+
+    Parameters
+    ----------
+    job : str
+        Its name.
+    now, after : Candidate
+        All jobs as they are placed, and with this one where it would be best; the same if that is where it is.
+    """
+
+    job: str
+    now: Candidate
+    after: Candidate
+
+    @property
+    def gain(self) -> float:
+        """By how much the mean slow-down of the jobs becomes less; 0 where the job should stay."""
+        return self.now.slowdown - self.after.slowdown
+
+    @property
+    def others(self) -> tuple[float, float]:
+        """Mean slow-down of the other jobs, now and after; 1 without others."""
+        now, after = (
+            [seconds / one.periods[name] for name, seconds in one.predicted.items() if name != self.job]
+            for one in (self.now, self.after)
+        )
+        return float(np.mean(now or [1.0])), float(np.mean(after or [1.0]))
+
+    def row(self) -> dict[str, Any]:
+        """One JSON row."""
+        now, after = self.now.row(), self.after.row()
+        return {
+            "job": self.job,
+            "gain": round(self.gain, 9) + 0.0,
+            "slowdown_now": now["slowdown"],
+            "slowdown_after": after["slowdown"],
+            "others_now": round(self.others[0], 9),
+            "others_after": round(self.others[1], 9),
+            "placement_now": now["placement"][self.job],
+            "placement_after": after["placement"][self.job],
+            "iteration_now_ms": now["predicted_iteration_ms"],
+            "iteration_after_ms": after["predicted_iteration_ms"],
+            "shifts_after_ms": after["shifts_ms"],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Moves of each running job by itself.
+
+    Parameters
+    ----------
+    moves : tuple of Move
+        Largest gain first; of equals in the order of the jobs.
+    notes : tuple of str
+        What was left out.
+    """
+
+    moves: tuple[Move, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return a line for each job: its gain, and from where to where."""
+        lines = [
+            f"{one.job}: slowdown {one.now.slowdown:.4f}x now, {one.after.slowdown:.4f}x after, from "
+            f"{counted_names(one.now.placement[one.job])} to {counted_names(one.after.placement[one.job])}"
+            for one in self.moves
+        ]
+        return "\n".join([*lines, *(f"# {note}" for note in self.notes)])
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, under the name that other answers have."""
+        return self.notes
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each job as a data frame of pandas or polars."""
+        return frame_of((one.row() for one in self.moves), library)
+
+
+def rank_moves(
+    cluster: ClusterLike,
+    jobs: JobsLike,
+    *,
+    n: int = 10,
+    generators: Sequence[str] = GENERATORS,
+    check: bool = False,
+    settings: Settings | None = None,
+) -> Moves:
+    """Take each running job off its GPUs, place it again beside the others, and rank these moves by what they gain.
+
+    Parameters
+    ----------
+    cluster : Cluster, path or dict
+        Cluster on which the jobs run, as :func:`commsim.read_cluster` takes it.
+    jobs : sequence of PeriodicJob or of dict, or path
+        Jobs, as :func:`commsim.read_jobs` takes them. Those without a placement do not run, and are left out.
+    n, generators, check, settings
+        Same as in :func:`commsim.place_jobs`, for the places of each job.
+
+    Returns
+    -------
+    Moves
+        For each running job the slow-downs now and after; what it costs to stop and to start it again is not counted.
+        A job that is moved may start at another time; the others keep their ``start``.
+
+    Raises
+    ------
+    InputError
+        If no job has a placement, a name is unknown, or jobs are placed where no GPUs are free.
+
+    Examples
+    --------
+    Two jobs of the same phase share the links of two racks, and one of them has room in a rack:
+
+    >>> import commsim as cs
+    >>> phases = [{"offset_ms": 0, "dur_ms": 80, "rate_Gbps": 40}]
+    >>> far = {"gpus": 2, "iter_time_ms": 100, "phases": phases, "placement": ["h0", "h2"]}
+    >>> cluster = {"topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=50Gbps"},
+    ...            "hosts": {"gpus": 2}}
+    >>> best = cs.rank_moves(cluster, [{"job": "a"} | far, {"job": "b"} | far]).moves[0]
+    >>> best.now.slowdown > 1.2, best.after.slowdown, best.after.placement["a"]
+    (True, 1.0, ('h1', 'h1'))
+    """
+    cluster, read = read_cluster(cluster), read_jobs(jobs)
+    running = [job for job in read if job.placement is not None]
+    if not running:
+        raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
+    waiting = [job.name for job in read if job.placement is None]
+    (now,) = rank_placements(cluster, {"now": running}, check=check, settings=settings).candidates
+    moves = []
+    for i, job in enumerate(running):
+        freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
+        ranking = place_jobs(cluster, freed, n=n, generators=generators, check=check, settings=settings)
+        after = ranking.candidates[0]
+        moves.append(Move(job.name, now, after if now.slowdown - after.slowdown > LEAST_GAIN else now))
+    moves.sort(key=lambda one: -round(one.gain, 9))
+    notes = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
+    return Moves(tuple(moves), (*notes, "what it costs to stop a job and to start it again elsewhere is not counted"))

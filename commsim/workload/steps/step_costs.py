@@ -1,0 +1,296 @@
+"""Costs of a step: seconds of passes with what their traffic exposes, what is exchanged, and the pipeline's time."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from commsim.workload.cost_of import SEND
+from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.workload.parallel.pipeline_orders import interleaved, one_forward_one_backward
+from commsim.workload.task_graph import Timeline, simulate_graph
+
+from .parallel_sizes import layers_of_chunks
+from .roofline import head_time, layer_times, optimizer_time
+from .step_graph import with_exchanges
+from .step_setting import KINDS, StepSetting
+from .step_traffic import StepTraffic
+from .transformer import ACTIVATION
+
+# Parts in which parameters of a model without a pipeline are gathered and reduced, one while another is computed.
+BUCKETS = 8
+# Share of a data parallel exchange behind computation that the step takes longer for all that: both want the same
+# memory and processors. Fitted once for all models and GPUs, on MLPerf 3.1, GPT-3 on 4,096 H100 (eos-dfw_n512).
+INTERFERENCE = 0.4
+
+
+def copies_of_token(top_k: int, n_machines: int) -> float:
+    """Return the copies of a token for which an all-to-all has the bytes of one copy for each machine.
+
+    Experts are drawn uniformly: of n machines (n-1)(1 - (1-1/n)^k) others get a copy, where k (n-1)/n messages to
+    single ranks would leave. Inside of one machine all k are sent.
+    """
+    if n_machines < 2:
+        return float(top_k)
+    return n_machines * (1 - (1 - 1 / n_machines) ** top_k)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Collectives of all groups of a kind at once, or messages from a stage to another.
+
+    Parameters
+    ----------
+    operation : str
+        Operation of one of them, or ``send``.
+    kind : str
+        Kind of groups, as :meth:`Layout.groups` names it, or ``pipeline``.
+    size : float, bytes
+        Size of one, as nccl-tests counts it.
+    times : float
+        Number of them.
+    """
+
+    operation: str
+    kind: str
+    size: float
+    times: float = 1.0
+
+
+class StepCosts:
+    """Seconds of passes and of data parallel exchanges, with some kinds of traffic left out; and the exchanges.
+
+    Parameters
+    ----------
+    setting : StepSetting
+        What is computed.
+    traffic : StepTraffic
+        Times of collectives on a network.
+    """
+
+    def __init__(self, setting: StepSetting, traffic: StepTraffic) -> None:
+        self.setting, self.traffic = setting, traffic
+        lay, model = setting.layout, setting.model
+        self._chunks = lay.chunks if lay.pipeline > 1 else max(lay.chunks, min(BUCKETS, model.layers))
+        self._layers = layers_of_chunks(model.layers, lay.pipeline * self._chunks)
+        self._times = layer_times(model, setting.gpu, lay, setting.micro_batch, setting.sequence, setting.precision)
+        self._tokens = setting.micro_batch * setting.sequence / lay.context  # of a tensor parallel group
+
+    def has(self, kind: str) -> bool:
+        """Whether the setting has traffic of a kind."""
+        lay = self.setting.layout
+        size = {"tensor": lay.tensor, "context": lay.context, "expert": lay.expert, "pipeline": lay.pipeline,
+                "data": lay.context * lay.data}  # fmt: skip
+        return size[kind] > 1
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what was assumed."""
+        asked, lay = self.setting, self.setting.layout
+        said = [asked.gpu.told(asked.precision)]
+        if lay.chunks > 1 and asked.micro_batches % lay.pipeline:
+            said.append(
+                f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
+            )
+        return (*said, *self.traffic.notes)
+
+    def busiest(self) -> float:
+        """Return the computation of the stage that computes most, with its optimizer."""
+        lay, none = self.setting.layout, frozenset[str]()
+        passes = [self._pass(i, none, backward=False) + self._pass(i, none, backward=True) for i in range(self.n_parts)]
+        each = [sum(passes[w :: lay.pipeline]) for w in range(lay.pipeline)]
+        return self.setting.micro_batches * max(each) + self._update()
+
+    @property
+    def n_parts(self) -> int:
+        """Parts of the model, over all stages."""
+        return len(self._layers)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of traffic that the setting has."""
+        return frozenset(kind for kind in KINDS if self.has(kind))
+
+    def _pass(self, part: int, kinds: frozenset[str], *, backward: bool) -> float:
+        """Seconds of one micro-batch in one part of the model, with what its own traffic exposes."""
+        asked, times = self.setting, self._times
+        layer = times.backward(frozen=asked.frozen) if backward else times.forward
+        compute = layer * self._layers[part]
+        if part == self.n_parts - 1:
+            head = head_time(asked.model, asked.gpu, asked.layout, asked.micro_batch, asked.sequence)
+            compute += head * (2 if backward else 1)
+        if backward and asked.recompute:
+            compute += times.forward * self._layers[part]
+        exposed = self._layers[part] * sum(
+            self._exposed(kind, backward) for kind in kinds & {"tensor", "context", "expert"}
+        )
+        seconds = compute * asked.factor + exposed
+        if asked.sharding == "full" and "data" in kinds:
+            gathered = self._gather(part) * (1 + backward)
+            seconds = max(seconds, gathered) if "data" in asked.overlap else seconds + gathered
+        return seconds
+
+    @functools.cache  # noqa: B019 - lives as long as one prediction
+    def _exposed(self, kind: str, backward: bool) -> float:
+        """Seconds that a kind of traffic adds to a pass of the mean layer."""
+        asked, lay = self.setting, self.setting.layout
+        each, (many, of) = self._of_layer(kind, backward)
+        sent = sum(map(self._time, each)) * many / of
+        if kind not in asked.overlap:
+            return sent
+        products = asked.factor * self._times.products * (2 if backward and not asked.frozen else 1)
+        if kind == "tensor":
+            piece = sent / lay.tensor
+            return piece + max(0.0, sent - piece - products)
+        attention = asked.factor * self._times.attention * (2.5 if backward else 1)
+        return max(0.0, sent - (attention if kind == "context" else products))
+
+    def _time(self, one: Exchange) -> float:
+        return self.traffic.time(one.operation, self.setting.layout.groups(one.kind), one.size)
+
+    def _of_layer(self, kind: str, backward: bool) -> tuple[list[Exchange], tuple[float, float]]:
+        """Return what ranks exchange of one kind in a pass of a layer that has it, and how many layers of how many."""
+        asked, lay, model = self.setting, self.setting.layout, self.setting.model
+        if kind == "tensor":
+            size = self._tokens * model.hidden * ACTIVATION
+            blocks = 1 + (model.layers - model.n_expert_layers) / model.layers  # experts are no tensor parallel block
+            names = ["all_gather", "reduce_scatter", *(["all_gather"] if backward and not asked.frozen else [])]
+            return [Exchange(name, kind, size) for name in names], (blocks, 1)
+        if kind == "context":
+            size = (
+                self._tokens / lay.tensor * lay.context * model.kv_bytes * lay.tensor / min(lay.tensor, model.kv_heads)
+            )
+            return [Exchange("all_gather", kind, size)] * (1 + backward), (1, 1)
+        width = model.expert_hidden or model.hidden
+        copies = copies_of_token(model.top_k, self.traffic.n_machines(lay.groups(kind)[0]))
+        size = self._tokens / lay.tensor * copies * width * ACTIVATION
+        return [Exchange("all_to_all", kind, size)] * 2, (model.n_expert_layers, model.layers)
+
+    def in_pass(self, part: int, *, backward: bool) -> list[Exchange]:
+        """Return what the ranks of a stage exchange in a pass of one micro-batch, without messages to other stages."""
+        found = []
+        for kind in sorted(self.kinds & {"tensor", "context", "expert"}):
+            each, (many, of) = self._of_layer(kind, backward)
+            found += [replace(one, times=self._layers[part] * many / of) for one in each]
+        if self.setting.sharding == "full" and "data" in self.kinds:
+            found += [replace(one, times=1.0 + backward) for one in self._of_parameters("all_gather", part)]
+        return found
+
+    def _weights(self, part: int) -> tuple[float, float]:
+        """Parameters of a part on one rank: those of all, and of its experts."""
+        model, lay = self.setting.model, self.setting.layout
+        share = self._layers[part] / model.layers
+        ends = (part == 0) + (part == self.n_parts - 1)
+        dense = (share * model.other_weights + ends * model.vocab * model.hidden) / lay.tensor
+        return dense, share * model.expert_weights / lay.expert
+
+    def _gather(self, part: int) -> float:
+        return self._exchanged("all_gather", part)
+
+    def _exchanged(self, operation: str, part: int) -> float:
+        """Seconds in which the parameters of a part are gathered, or its gradients reduced and scattered."""
+        return sum(map(self._time, self._of_parameters(operation, part)))
+
+    def _of_parameters(self, operation: str, part: int) -> list[Exchange]:
+        each = ACTIVATION if operation == "all_gather" else self.setting.gradient_bytes
+        sizes = zip(("data", "expert_data"), self._weights(part), strict=True)
+        return [Exchange(operation, kind, weights * each) for kind, weights in sizes]
+
+    def around(self, part: int, *, after: bool) -> list[Exchange]:
+        """Return what is exchanged of a part before its first pass, parameters, or after its last one, gradients."""
+        asked = self.setting
+        if "data" not in self.kinds or asked.frozen or (asked.sharding == "none" and not after):
+            return []
+        return self._of_parameters(self._reduction if after else "all_gather", part)
+
+    @property
+    def _reduction(self) -> str:
+        return "all_reduce" if self.setting.sharding == "none" else "reduce_scatter"
+
+    def of_replicas(self) -> list[Exchange]:
+        """Return what replicas exchange of the gradients of a rank's shards, after the last of them is there."""
+        lay, p = self.setting.layout, self.setting.layout.pipeline
+        if lay.replicas == 1 or self.setting.frozen:
+            return []
+        held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
+        return [Exchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
+
+    def _update(self) -> float:
+        """Seconds of the optimizer, of the stage with most parameters."""
+        asked, lay = self.setting, self.setting.layout
+        if asked.frozen:
+            return 0.0
+        weights = [self._weights(i) for i in range(self.n_parts)]
+        found = 0.0
+        for w in range(lay.pipeline):
+            dense, experts = (sum(of) for of in zip(*weights[w :: lay.pipeline], strict=True))
+            shards = 1 if asked.sharding == "none" else lay.shards
+            owned = dense / shards + experts / max(1, shards * lay.tensor // lay.expert)
+            found = max(found, optimizer_time(asked.gpu, owned, dense + experts))
+        return found
+
+    def step(self, kinds: frozenset[str]) -> float:
+        """Seconds of a step with some kinds of traffic: simulated with few micro-batches, and periodic from there."""
+        asked, p = self.setting, self.setting.layout.pipeline
+        m = asked.micro_batches
+        few = 3 * p
+        if m <= 4 * p and (m % p == 0 or self._plain):
+            return self._simulated(m, kinds)
+        if m < p:  # the interleaved schedule needs a micro-batch for each stage
+            return self._simulated(p, kinds) * (m * self._chunks + p - 1) / (p * self._chunks + p - 1)
+        one, two = (self._simulated(n, kinds) for n in (few, few + p))
+        if m < few:
+            few = m // p * p
+            one, two = (self._simulated(n, kinds) for n in (few, few + p))
+        return one + (m - few) / p * (two - one)
+
+    @property
+    def _plain(self) -> bool:
+        return self._chunks == 1
+
+    def _simulated(self, m: int, kinds: frozenset[str]) -> float:
+        timeline, disturbed, added = self.timeline(m, kinds)
+        return timeline.iteration_time + disturbed + added
+
+    @property
+    def message(self) -> Exchange:
+        """What each rank of a stage sends to one of the next stage after a pass."""
+        size = self._tokens / self.setting.layout.tensor * self.setting.model.hidden * ACTIVATION
+        return Exchange(SEND, "pipeline", size)
+
+    def timeline(self, m: int, kinds: frozenset[str]) -> tuple[Timeline, float, float]:
+        """Simulate a step of so many micro-batches.
+
+        Returns
+        -------
+        timeline : Timeline
+            Passes of each stage (``gpu0``, ...), messages between stages, and exchanges around the passes.
+        disturbed : float, s
+            Time that computation takes longer beside exchanges of data parallelism.
+        added : float, s
+            Time in which replicas add up gradients after all that.
+        """
+        asked, lay = self.setting, self.setting.layout
+        order = (
+            interleaved(lay.pipeline, m, self._chunks)
+            if self._chunks > 1
+            else one_forward_one_backward(lay.pipeline, m)
+        )
+        forward, backward = ([self._pass(i, kinds, backward=b) for i in range(self.n_parts)] for b in (False, True))
+        send = self.traffic.time(SEND, lay.sends(), self.message.size) if "pipeline" in kinds else 0.0
+        if send and "pipeline" not in asked.overlap:
+            forward, backward = [f + send for f in forward], [b + send for b in backward]
+            send = 0.0
+        graph = pipeline_graph(order, StageCosts(forward, backward, activation=float(send > 0)))
+        data = "data" in kinds and not asked.frozen
+        gather = [self._gather(i) if data and asked.sharding != "none" else 0.0 for i in range(self.n_parts)]
+        reduce = [self._exchanged(self._reduction, i) if data else 0.0 for i in range(self.n_parts)]
+        whole = with_exchanges(graph, order, gather, reduce, self._update(), apart="data" not in asked.overlap)
+        added = sum(map(self._time, self.of_replicas())) if data else 0.0
+        return simulate_graph(whole, lambda _: send), self._disturbed(gather, reduce), added
+
+    def _disturbed(self, gather: list[float], reduce: list[float]) -> float:
+        """Seconds that computation takes longer beside exchanges of data parallelism."""
+        if "data" not in self.setting.overlap:
+            return 0.0
+        p = self.setting.layout.pipeline
+        return INTERFERENCE * max(sum(gather[w::p]) + sum(reduce[w::p]) for w in range(p))

@@ -1,0 +1,61 @@
+"""Moves: which running job to place again, so that the jobs lose less to each other."""
+
+from dataclasses import replace
+
+import pytest
+
+import commsim as cs
+from commsim.core.errors import InputError
+from commsim.placement.moves import rank_moves
+
+CLUSTER = {
+    "topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=50Gbps"},
+    "hosts": {"gpus": 2},
+}
+
+
+def job(name, *hosts, up=80, rate=40, **more):
+    phases = [{"offset_ms": 0, "dur_ms": up, "rate_Gbps": rate}]
+    return {"job": name, "gpus": len(hosts), "iter_time_ms": 100, "phases": phases, "placement": [*hosts], **more}
+
+
+def test_the_move_that_gains_most_comes_first_and_what_should_stay_stays():
+    apart, near = job("apart", "h0", "h4"), job("near", "h2", "h2", rate=1)
+    found = rank_moves(CLUSTER, [near, apart, job("wide", "h0", "h4")], check=True)
+    assert [one.job for one in found.moves] == ["apart", "wide", "near"]
+    first, _, last = found.moves
+    assert first.gain == pytest.approx(first.now.slowdown - 1)
+    assert first.gain > 0.05
+    assert first.others[1] == pytest.approx(1.0)
+    assert first.others[0] > 1.01
+    assert len(set(first.after.placement["apart"])) == 1
+    assert (last.gain, last.after) == (0.0, last.now)
+    # what is said of after is what a ranking of that placement by itself says
+    jobs = [
+        replace(one, placement=first.after.placement[one.name])
+        for one in cs.read_jobs([near, apart, job("wide", "h0", "h4")])
+    ]
+    (same,) = cs.rank_placements(CLUSTER, {"after": jobs}, check=True).candidates
+    assert same.slowdown == pytest.approx(first.after.slowdown)
+
+
+def test_others_stay_where_and_when_they_run():
+    jobs = [job("a", "h0", "h4", start_ms=20), job("b", "h0", "h4", start_ms=20), job("c", "h5", "h5")]
+    found = rank_moves(CLUSTER, jobs)
+    for move in found.moves:
+        for one in jobs:
+            if one["job"] != move.job:
+                assert [*move.after.placement[one["job"]]] == one["placement"]
+                if "start_ms" in one:
+                    assert move.after.shifts[one["job"]] == pytest.approx(0.02)
+
+
+def test_jobs_that_do_not_run_are_left_out_and_named():
+    waiting = {key: value for key, value in job("w", "h0").items() if key != "placement"}
+    found = rank_moves(CLUSTER, [job("a", "h0", "h1"), waiting])
+    assert [one.job for one in found.moves] == ["a"]
+    assert found.remarks[0] == "1 job without a placement left out: w"
+    assert str(found).splitlines()[0] == "a: slowdown 1.0000x now, 1.0000x after, from h0 h1 to h0 h1"
+    assert list(found.to_frame("pandas")["gain"]) == [0.0]
+    with pytest.raises(InputError, match="no job has a placement, so none can be moved"):
+        rank_moves(CLUSTER, [waiting])
