@@ -254,8 +254,8 @@ class NcclLaunch:
                 return Placement([*nodes.tolist(), *helpers])
             nodes = np.append(nodes, helpers)
         if self.sharp is None:
-            inside = "nvls_tree (NVLS in each machine, trees between), " if parameters["algorithm"] == "nvls" else ""
-            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take {inside}ring or tree")
+            tree = "nvls_tree (NVLS in each machine, trees between), " if parameters["algorithm"] == "nvls" else ""
+            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take {tree}ring or tree")
         return Placement([*nodes.tolist(), *self.sharp.switches])
 
     def framing(self, parameters: Mapping[str, Any]) -> Framing | None:
