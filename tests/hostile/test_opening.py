@@ -203,6 +203,7 @@ ELSEWHERE = {
     "workload run --phases",
     "workload pipeline --phases",
     "workload moe --phases",
+    "workload step --phases",
     "workload run --vector-add",
     "workload share --shifts",
 }
