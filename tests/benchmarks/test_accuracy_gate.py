@@ -66,7 +66,7 @@ def test_the_committed_file_is_what_the_page_shows() -> None:
 def test_a_planted_error_of_ten_percent_fails_and_no_change_passes_twice(tmp_path, monkeypatch, capsys) -> None:
     file = tmp_path / "errors.json"
     ask = ["--only", "papers", "--json", str(file)]
-    monkeypatch.setattr("commsim.report.papers.paper.paper_names", lambda: ["atp"])
+    monkeypatch.setattr("commsim.report.papers.paper.paper_names", lambda: ["omnireduce"])
     assert command.main(ask) == 0
     written = file.read_text()
     assert "1 new" in capsys.readouterr().out

@@ -60,12 +60,12 @@ def test_many_facts_about_a_link_do_not_hide_its_score(monkeypatch, tmp_path):
 
 def test_the_bytes_of_a_worker_and_the_rate_of_a_switch_are_shown(monkeypatch, tmp_path):
     """Advice hid the bytes that it was said to print; a simulated switch had no rate in Gb/s."""
-    _, tables, _ = shown("advise --topology star:n_hosts=4 --size 64KiB --density 0.1", monkeypatch, tmp_path)
+    _, tables, *_ = shown("advise --topology star:n_hosts=4 --size 64KiB --density 0.1", monkeypatch, tmp_path)
     columns, rows = tables[0]
     ring = next(row for row in rows if row[columns.index("collective")] == "ring_all_reduce")
     assert float(ring[columns.index("MB/worker")]) == pytest.approx(2 * 3 / 4 * 65536 / 1e6, rel=1e-3)
     simulate = "switch simulate --system switchml-rdma --workers 4 --size 256KiB --pool-size 64"
-    lines, tables, _ = shown(simulate, monkeypatch, tmp_path)
+    lines, tables, *_ = shown(simulate, monkeypatch, tmp_path)
     columns, (row,) = tables[0]
     milliseconds = float(row[columns.index("time")].split()[0])
     assert float(row[columns.index("Gb/s")]) == pytest.approx(8 * 2**18 / milliseconds / 1e6, rel=1e-2)
