@@ -31,7 +31,15 @@ __all__ = ["JOBS", "JobsPlan", "prepare_jobs"]
 
 @dataclass(frozen=True, slots=True)
 class JobsPlan(SharedPlan):
-    """Jobs and background traffic, placed on one network."""
+    """Jobs and background traffic, placed on one network.
+
+    Parameters
+    ----------
+    of_several : bool
+        Whether a job by itself is compared with the same beside others, so that ECMP hashes its paths as there.
+    """
+
+    of_several: bool = False
 
     @property
     def entries(self) -> tuple[JobEntry, ...]:
@@ -119,11 +127,13 @@ class JobsPlan(SharedPlan):
     @property
     def _is_single(self) -> bool:
         """Whether one collective has the network to itself, so that it takes what it takes in any other question."""
-        return len(self.entries) == 1 and not len(self.run.messages.start) and self.entries[0].rate_cap == np.inf
+        if len(self.entries) > 1 or len(self.run.messages.start) or self.entries[0].rate_cap < np.inf:
+            return False
+        return not (self.of_several and self.run.plans[0].at(self.entries[0].size).paths.may_collide)
 
     def alone(self, k: int) -> JobsPlan:
         """Return job `k` by itself."""
-        return JobsPlan(self.run.alone(k))
+        return JobsPlan(self.run.alone(k), of_several=len(self.entries) > 1 or len(self.run.messages.start) > 0)
 
 
 def prepare_jobs(

@@ -287,8 +287,10 @@ class SharedRun:
         return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
 
     def alone(self, k: int) -> SharedRun:
-        """Return job `k` by itself."""
-        only = (self.entries[k],), (self.plans[k],), Messages.none()
+        """Return job `k` by itself; ECMP hashes what it hashes beside the others."""
+        entry = self.entries[k]
+        named = dataclasses.replace(entry, number=k if entry.number is None else entry.number)
+        only = (named,), (self.plans[k],), Messages.none()
         return SharedRun(self.network, *only, self.routing, self.seed)
 
 
