@@ -27,12 +27,12 @@ MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 5_000
 
 def network(run: SimulatedRun) -> Figure:
     """Draw the network by tier, coloured by the load of the links over the whole run."""
-    return loads(run.prepared.network, run.result, run.name)
+    return loads(run.prepared.network, run.result, run.name, run.whole)
 
 
-def loads(net: Network, result: Result, name: str) -> Figure:
-    """Draw a network by tier, coloured by the load of its links over the whole time of a result."""
-    picture, _ = draw_network(net, result)  # what was drawn as one box is said in the picture
+def loads(net: Network, result: Result, name: str, whole: Network | None = None) -> Figure:
+    """Draw a network by tier, coloured by the load of its links; with the whole network, its faults are marked."""
+    picture, _ = draw_network(net, result, whole=whole)  # what was drawn as one box is said in the picture
     links = np.arange(net.n_links)
     table = Table.of((
         _names("link", links, [net.link_name(i) for i in range(net.n_links)]),

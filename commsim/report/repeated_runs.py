@@ -42,7 +42,8 @@ def repeated(solution: Solution, result: Result) -> SimulatedRun:
     if not isinstance(solution.plan, CollectivePlan):
         raise InputError(SHARED)
     wish = scenario.wish.with_engine(result.engine)
-    return simulate_run(scenario.name or result.collective, solution.plan, result.size, wish, result.time)
+    run = simulate_run(scenario.name or result.collective, solution.plan, result.size, wish, result.time)
+    return dataclasses.replace(run, whole=scenario.whole)
 
 
 def repeated_all(asked: Iterable[tuple[Solution, Result]]) -> tuple[list[SimulatedRun], dict[str, str]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 from commsim.core.units import microseconds
 from commsim.engine.critical_path import CriticalPath, critical_path
@@ -52,6 +53,8 @@ class SimulatedRun:
         Those whose timelines are wanted.
     note : str
         What the times assume of the software; empty where they are those of the simulation.
+    whole : Network, optional
+        The network without faults, where it has some.
     """
 
     name: str
@@ -62,6 +65,7 @@ class SimulatedRun:
     samples: LinkSamples | None = None
     shown_ranks: tuple[int, ...] = ()
     note: str = ""
+    whole: Network | None = None
 
     @property
     def trace(self) -> Trace:

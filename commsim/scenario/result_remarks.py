@@ -107,8 +107,8 @@ def _alone(results: Sequence[Result]) -> list[str]:
 def _intervals(results: Sequence[Result]) -> list[str]:
     of_tables = [r for r in results if r.interval is not None and r.collective.startswith("nccl_")]
     told = (
-        "low to high: the prediction times the errors of 80 % of the public tables of one machine, or of several, of "
-        "any operation and GPU, none fitted on"
+        "low to high: where 80 % of the public tables lie, of one machine or of several as here, with any operation "
+        "and GPU; nothing was fitted on them"
     )
     return [told] if of_tables else []
 

@@ -46,12 +46,12 @@ def test_what_meets_no_slower_link_is_named():
     slower = {"scale": ["link:leaf0:spine0=0.25"]}
     said = {seed: cs.solve(cs.scenario_of("ring_all_reduce", spine, seed=seed, **slower), ["1MB"]).said
             for seed in (0, 3)}  # fmt: skip
-    assert "no message crosses a slower link by this --seed: ring_all_reduce" in said[0]
-    assert not any("slower link by" in line for line in said[3])
+    assert "with the hash of this --seed, no message crosses a slower link: ring_all_reduce" in said[0]
+    assert not any("crosses a slower link" in line for line in said[3])
     ranked = cs.rank("all_reduce", spine, ["1MB"], algorithms=["ring_all_reduce", "binomial_tree_all_reduce"],
                      seed=0, **slower)  # fmt: skip
     (line,) = [line for line in ranked.remarks if "slower link" in line]
-    assert line.endswith("by this --seed: ring_all_reduce; commsim bound tells what faults cost")
+    assert line.endswith("no message crosses a slower link: ring_all_reduce; commsim bound tells what faults cost")
 
 
 CABLE = "link:leaf2:spine0"
@@ -89,15 +89,15 @@ def refuses_flaps(collective, given):
 def test_every_engine_says_that_no_message_crosses_what_a_fault_touches(collective, network, given, what):
     ranks = {} if "groups" in given else {"n_ranks": 4}
     said = cs.solve(cs.scenario_of(collective, network, **{**ranks, **given, **UNUSED[what]}), ["1MB"]).remarks
-    assert [line for line in said if line.startswith(f"no message {what}")]
-    assert len([line for line in said if line.startswith("no message")]) == 1
+    assert [line for line in said if f"no message {what}" in line]
+    assert len([line for line in said if "no message" in line]) == 1
     if network == LEAF:
         crossing = {"placement": "spread", "n_ranks": 16} if "groups" not in given else {"groups": [[0, 15], [1, 14]]}
         used = UNUSED[what]
         used = {key: [text.replace("leaf2:spine0", "leaf*:spine*") for text in used[key]] for key in used}
         if what.startswith("crosses a slower"):
             said = cs.solve(cs.scenario_of(collective, network, **{**given, **crossing, **used}), ["1MB"]).remarks
-            assert not [line for line in said if line.startswith("no message")]
+            assert not [line for line in said if "no message" in line]
 
 
 def test_a_failure_that_messages_would_meet_is_not_called_unused():
@@ -110,7 +110,7 @@ def test_a_failure_that_messages_would_meet_is_not_called_unused():
     assert not any("no message" in line for line in ranked.remarks)
     near = cs.rank("all_to_all", LEAF, ["64KiB"], n_ranks=4, fail=[CABLE])
     (line,) = [line for line in near.remarks if "no message" in line]
-    assert line.startswith("no message would cross a link that failed by this --seed: ")
+    assert line.startswith("with the hash of this --seed, no message would cross a link that failed: ")
     assert set(near.plans) <= set(line.partition(": ")[2].partition(";")[0].split(", "))
 
 

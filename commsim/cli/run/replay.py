@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,4 +96,5 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
     scenario, plan = scenario_and_plan(config, spec)
-    return simulate_run(spec, plan, size, scenario.wish.with_engine(str(engine)), time)
+    run = simulate_run(spec, plan, size, scenario.wish.with_engine(str(engine)), time)
+    return dataclasses.replace(run, whole=scenario.whole)

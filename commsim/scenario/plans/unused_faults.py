@@ -40,7 +40,7 @@ def of_unused_faults(
         Plans and predictions, by name of the collective.
     """
     hashed = is_hashed(scenario.routing or scenario.network.routing) and not scenario.wish.sprays
-    draw = " by this --seed" if hashed else ""
+    draw = "with the hash of this --seed, " if hashed else ""
     missed = {
         "crosses a slower link": [
             name for name, some in results.items() if _misses_slower(scenario, plans[name], some)
@@ -49,7 +49,7 @@ def of_unused_faults(
             name for name, some in results.items() if _misses_failed(scenario, name, plans[name], some)
         ],
     }  # fmt: skip
-    return [f"no message {what}{draw}: {', '.join(names)}" for what, names in missed.items() if names]
+    return [f"{draw}no message {what}: {', '.join(names)}" for what, names in missed.items() if names]
 
 
 def _misses_slower(scenario: Scenario, plan: WorkPlan, results: Sequence[Result]) -> bool:
