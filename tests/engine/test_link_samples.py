@@ -46,6 +46,15 @@ def test_one_message_by_itself_is_as_slow_as_the_least_that_it_can_take():
     assert took == pytest.approx(alone(run) * (1 + 82 / 4096), rel=0.005)
 
 
+def test_queues_without_a_limit_are_drawn_in_bytes_and_not_as_a_share_of_it():
+    ready = prepare("pairwise_all_to_all", NETWORK)
+    wish = Wish("packet")
+    run = simulate_run("all", ready, 2**20, wish, ready.predict(2**20, engine="packet").time)
+    table = OF_PACKETS["fullest"](run).table
+    assert "share_of_room" not in [column.name for column in table.columns]
+    assert table["queue_B"].values.max() > 4096
+
+
 def test_every_figure_of_packets_is_drawn_of_a_packet_run_and_of_no_other():
     ready = prepare("pairwise_all_to_all", NETWORK)
     time = ready.predict(2**20, **LOSSY).time

@@ -19,7 +19,7 @@ from commsim.engine.packet.hosts.work import Layout
 from commsim.engine.packet.kinds import AT_HOST, BETWEEN
 from commsim.engine.packet.links.flapping import Flapping
 from commsim.engine.packet.links.ways import Ways
-from commsim.engine.packet.packet_state import PS, SAMPLE_ROW, Rows
+from commsim.engine.packet.packet_state import ENDLESS, PS, SAMPLE_ROW, Rows
 from commsim.engine.packet.run_state import N_COUNTED
 from commsim.engine.packet.run_state import Fabric as Kernel
 from commsim.engine.packet.tables import Tables
@@ -166,7 +166,8 @@ class Look:
     def begin(self, fabric: Kernel) -> None:
         """Begin with the empty network."""
         room = np.full(self._n_links, np.inf)
-        room[self._ways.links] = fabric.link["room"][: len(self._ways.links)]
+        given = fabric.link["room"][: len(self._ways.links)].astype(np.float64)
+        room[self._ways.links] = np.where(given < ENDLESS, given, np.inf)
         self._watch.open(room)
         self.make(fabric)
 

@@ -84,7 +84,7 @@ def fullest(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     ))  # fmt: skip
     n_used = int((peak > 0).sum())
     shown = "all queues that held a packet" if n_used == len(links) else f"the {len(links)} fullest of {n_used} queues"
-    what = "as a share of its room" if ends else "in bytes, since buffers have no end"
+    what = "as a share of its room" if ends else "in bytes, since some buffers have no end"
     caption = f"Most that was in {shown} in each part of the time, {what}."
     value, word = ("share_of_room", "filled") if ends else ("queue_B", "queued")
     return Figure("fullest", "heat", "Fullest queues over time", caption, table,
