@@ -76,7 +76,7 @@ def test_queues_without_an_end_are_shown_in_bytes():
     """Shares of a room without an end were 3.7e-15 in the table."""
     taken = samples(NETWORK)
     figure = figures.fullest(NETWORK, taken)
-    assert "in bytes, since buffers have no end" in figure.caption
+    assert "in bytes, since some buffers have no end" in figure.caption
     assert figure.roles["value"] == "queue_B"
     assert drawn(figure)["queue_B"].values.max() == taken.queued[:-1].max()
     assert "share_of_room" not in figure.table
