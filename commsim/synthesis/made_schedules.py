@@ -59,8 +59,8 @@ class Candidate:
     Parameters
     ----------
     method : str
-        ``trees``, ``trees k=N``, ``greedy``, ``ordered greedy`` (what starts sooner has a larger share),
-        ``paths`` (all-to-all), or the name of a registered collective.
+        ``trees``, ``trees k=N``, ``trees of one root``, ``greedy``, ``ordered greedy`` (what starts sooner has a larger
+        share), ``paths`` (all-to-all), or the name of a registered collective.
     size : int, bytes
         Size of the operation.
     time : float, s
@@ -313,6 +313,8 @@ class Maker:
                 for n_trees in _FEW_TREES:
                     few = self.grower.few(n_trees, self.report)
                     self._forests += [few] if few is not None else []
+                centre = self.grower.of_centre(self.report)
+                self._forests += [centre] if centre is not None else []
         return self._forests
 
     def books(self) -> dict[str, Plan]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.network_queries import levels_from
 from commsim.core.units import first_of
 
-from .free_roots import free_roots
+from .free_roots import free_roots, of_one_root
 from .optimum import Optimum, multiplied, optimum, with_few_trees
 from .splitting import split_switches
 from .tree_packing import Tree, pack, pack_widely
@@ -30,6 +31,8 @@ DIRECTIONS = {
 # Unit trees of a rank from which on switches are split evenly enough, where there are few ranks; with more, packing
 # finer shares takes longer than lower trees save.
 _FINE, _FEW_RANKS = 16, 40
+# Times the optimum's time that trees of one root may take, to be tried where ways are long and sizes small.
+_MOST_OF_CENTRE = 2
 # From here on trees are first packed without flows.
 _MANY_RANKS = 64
 # Nodes of a cut that are named.
@@ -238,6 +241,25 @@ class Grower:
             per_unit += best.per_unit * gap
         shared = 1 if len(given) == 1 else self.whole.n_ranks  # all-reduce is rated by its size, its halves by shares
         return self._forest(f"trees k={n_trees}", halves, per_unit / shared / self._per_unit)
+
+    def of_centre(self, report: Report | None = None) -> Forest | None:
+        """Return trees of all-reduce whose root is the rank that is nearest to the farthest, for short ways.
+
+        None for other operations, among many ranks, and where one root has much less than the optimum.
+        """
+        whole = self.whole
+        if len(self._rated) == 1 or whole.n_ranks > _FEW_RANKS:
+            return None
+        far = []
+        for rank in range(whole.n_ranks):
+            links = levels_from(np.arange(whole.n_nodes) == rank, whole.src, whole.dst)[: whole.n_ranks]
+            far.append((int(links.max()), int(links.sum())))
+        plan = of_one_root(whole, far.index(min(far)))
+        if plan is None or 1 / plan.rate > _MOST_OF_CENTRE * self._per_unit:
+            return None
+        halves = {way: _grown(room, plan.roots, way == "up", report)
+                  for way, room in (("up", plan.up), ("down", plan.down))}  # fmt: skip
+        return self._forest("trees of one root", halves, 1 / plan.rate / self._per_unit)
 
     def _forest(self, name: str, halves: dict[str, Sequence[Tree]], gap: Fraction) -> Forest:
         per_byte = float(self._per_unit * gap / self.whole.unit) / self._share

@@ -82,10 +82,12 @@ class CutProgram:
         Rates in units.
     adding : bool
         Whether switches add and copy.
+    only : int, optional
+        The only rank that is a root.
     """
 
-    def __init__(self, whole: WholeNetwork, adding: bool = False) -> None:
-        self.whole, self.adding = whole, adding
+    def __init__(self, whole: WholeNetwork, adding: bool = False, only: int | None = None) -> None:
+        self.whole, self.adding, self.only = whole, adding, only
         self.n, self.m = whole.n_ranks, len(whole.src)
         self.cuts: dict[tuple[bytes, bool], None] = {}
         for rank in range(self.n):
@@ -129,7 +131,8 @@ class CutProgram:
         equal, equal_right = self._balance(), np.zeros(0)
         if equal is not None:
             equal_right = np.zeros(equal.shape[0])
-        bounds = [(0, None)] * n + [(0, r) for r in rate.tolist()]
+        bounds: list[tuple[float, float | None]] = [(0, None if self.only in (None, v) else 0) for v in range(n)]
+        bounds += [(0, r) for r in rate.tolist()]
         if total is not None:  # one more column: the largest x
             most = vstack([
                 hstack([most, csr_array((most.shape[0], 1))]),
@@ -210,6 +213,16 @@ def free_roots(whole: WholeNetwork) -> FreeRoots:
                 if fits(plan):
                     return plan
     raise InputError(f"{whole.network.name}: no plan of all-reduce with small whole numbers was found")
+
+
+def of_one_root(whole: WholeNetwork, root: int) -> FreeRoots | None:
+    """Return the best plan whose sums all arise at one rank, or None, as :func:`free_roots` does for any roots."""
+    solution = CutProgram(whole, only=root).solve()
+    exact = _rounded(whole, solution, coarse=False) if solution.value > 0 else None
+    if exact is None:
+        return None
+    plan = _whole_plan(whole, *exact, sum(exact[0], Fraction(0)), ())
+    return plan if fits(plan) else None
 
 
 def _averaged(solution: _Solution, node: Numbers, arc: Numbers) -> _Solution:
