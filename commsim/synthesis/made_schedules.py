@@ -314,7 +314,8 @@ class Maker:
                     few = self.grower.few(n_trees, self.report)
                     self._forests += [few] if few is not None else []
                 centre = self.grower.of_centre(self.report)
-                self._forests += [centre] if centre is not None else []
+                if centre is not None and centre.height < self._forests[0].height:
+                    self._forests.append(centre)
         return self._forests
 
     def books(self) -> dict[str, Plan]:
