@@ -39,11 +39,8 @@ def words(text):
     return " ".join(text.replace("\n#", " ").split())
 
 
-CROWDED = [job(f"j{i}", placement=[f"h{i}", f"h{6 + i}"]) for i in range(3)]
-
-
 def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
-    lucky = files(*CROWDED[:2])
+    lucky = files(*(job(f"j{i}", placement=[f"h{i}", f"h{6 + i}"]) for i in range(2)))
     for seed in range(5):
         (row,) = commsim.results("place", *lucky, "--seed", seed)["candidates"]
         head = next(line.split() for line in commsim.out.splitlines() if line.startswith("rank"))
@@ -62,7 +59,9 @@ def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(commsim, files,
 
 
 def test_moves_show_what_the_others_gain_on_a_terminal(commsim, files, terminal):
-    assert commsim("place", "moves", *files(*CROWDED), "--candidates", 2).code == 0
+    wide = [job(f"j{i}", gpus=6, placement=[f"h{2 * k + i}" for k in range(6)]) for i in range(2)]
+    assert commsim("place", "moves", *files(*wide), "--candidates", 2).code == 0
+    assert "hidden to fit 80 columns (-v shows them): from" in words(commsim.out)
     assert "others now" in commsim.out
     assert "others after" in commsim.out
 
