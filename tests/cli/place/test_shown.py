@@ -1,9 +1,12 @@
 """What people see of placements on a terminal: the worst hash, how estimates agree, and where no start time holds."""
 
+import contextlib
+import io
 import json
-import sys
 
 import pytest
+
+from commsim.cli import main
 
 CLUSTER = """
 [topology]
@@ -28,15 +31,18 @@ def files(tmp_path):
     return write
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def on_terminal(monkeypatch, *command):
+    """What a command shows at 80 columns, without the breaks of lines."""
     monkeypatch.setenv("COLUMNS", "80")
-
-
-def words(text):
-    """Text without the breaks of lines that a terminal needs."""
-    return " ".join(text.replace("\n#", " ").split())
+    monkeypatch.setenv("NO_COLOR", "1")
+    with contextlib.redirect_stdout(Terminal()) as out:
+        assert main([str(word) for word in command]) == 0
+    return " ".join(out.getvalue().replace("\n#", " ").split())
 
 
 def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
@@ -51,19 +57,18 @@ def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
     assert any("worst" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
 
 
-def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(commsim, files, terminal):
-    assert commsim("place", *files(*(job(f"j{i}", 97 + 3 * i, gpus=4) for i in range(3))), "--check").code == 0
-    above, below = commsim.out.split("rank ", 1)
-    assert "with a rank correlation of" not in words(above)
-    assert "with a rank correlation of" in words(below)
+def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(files, monkeypatch):
+    five = (job(f"j{i}", 97 + 3 * i, busy=70 + 5 * i, gpus=2) for i in range(5))
+    above, below = on_terminal(monkeypatch, "place", *files(*five), "--check").split("rank generator", 1)
+    assert "with a rank correlation of" not in above
+    assert "with a rank correlation of" in below
 
 
-def test_moves_show_what_the_others_gain_on_a_terminal(commsim, files, terminal):
+def test_moves_show_what_the_others_gain_on_a_terminal(files, monkeypatch):
     wide = [job(f"j{i}", gpus=6, placement=[f"h{2 * k + i}" for k in range(6)]) for i in range(2)]
-    assert commsim("place", "moves", *files(*wide), "--candidates", 2).code == 0
-    assert "hidden to fit 80 columns (-v shows them): from" in words(commsim.out)
-    assert "others now" in commsim.out
-    assert "others after" in commsim.out
+    shown = on_terminal(monkeypatch, "place", "moves", *files(*wide), "--candidates", 2)
+    assert "others now others after to" in shown
+    assert "hidden to fit 80 columns (-v shows them): from" in shown
 
 
 @pytest.mark.parametrize(
