@@ -161,8 +161,9 @@ def unify(
         raise InputError(f"an iteration of {given.max():g} s is too long to be counted in {quantum:g} s")
     whole = np.maximum(np.rint(given / quantum), 1).astype(np.int64)
     multiple = math.lcm(*whole.tolist())
+    longest = max(longest, float(whole.max() * quantum))  # a circle has room for every period
     is_common = multiple * quantum <= longest * (1 + 1e-9)
-    perimeter = multiple * quantum if is_common else max(longest, float(whole.max() * quantum))
+    perimeter = multiple * quantum if is_common else longest
     period = whole.astype(np.float64) * quantum
     n = _angles(perimeter, float(period.min()), angles, step)
     size = perimeter / n

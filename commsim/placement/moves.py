@@ -13,10 +13,11 @@ from commsim.core.frames import frame_of
 from commsim.core.units import counted
 from commsim.workload.sharing.periodic import JobsLike, read_jobs
 
-from .candidate import Candidate, counted_names
+from .candidate import MAX_SHOWN, Candidate, counted_names
 from .cluster import ClusterLike, read_cluster
 from .link_classes import Settings
 from .place import GENERATORS, place_jobs, rank_placements
+from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 
 # Slow-downs that are equal as they are printed are no gain.
 LEAST_GAIN = 1e-4
@@ -32,16 +33,26 @@ class Move:
         Its name.
     now, after : Candidate
         All jobs as they are placed, and with this one where it would be best; the same if that is where it is.
+    n_tried : int
+        Places that were tried for it.
     """
 
     job: str
     now: Candidate
     after: Candidate
+    n_tried: int = 0
 
     @property
     def gain(self) -> float:
         """By how much the mean slow-down of the jobs becomes less; 0 where the job should stay."""
         return self.now.slowdown - self.after.slowdown
+
+    def to(self, most: int = MAX_SHOWN) -> str:
+        """Where to: hosts, at most so many of them; or that it stays, or that no place is better while all lose."""
+        if self.after is not self.now:
+            return counted_names(self.after.placement[self.job], most)
+        is_good = round(self.now.slowdown - 1, PRINTED) <= 0
+        return "stays" if is_good else f"none of {self.n_tried} tried is better"
 
     @property
     def others(self) -> tuple[float, float]:
@@ -89,7 +100,7 @@ class Moves:
         """Return a line for each job: its gain, and from where to where."""
         lines = [
             f"{one.job}: slowdown {one.now.slowdown:.4f}x now, {one.after.slowdown:.4f}x after, from "
-            f"{counted_names(one.now.placement[one.job])} to {counted_names(one.after.placement[one.job])}"
+            f"{counted_names(one.now.placement[one.job])}{' to' if one.gain else ':'} {one.to()}"
             for one in self.moves
         ]
         return "\n".join([*lines, *(f"# {note}" for note in self.notes)])
@@ -159,7 +170,11 @@ def rank_moves(
         freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
         ranking = place_jobs(cluster, freed, n=n, generators=generators, check=check, settings=settings)
         after = ranking.candidates[0]
-        moves.append(Move(job.name, now, after if now.slowdown - after.slowdown > LEAST_GAIN else now))
+        is_better = now.slowdown - after.slowdown > LEAST_GAIN
+        moves.append(Move(job.name, now, after if is_better else now, len(ranking.candidates)))
     moves.sort(key=lambda one: -round(one.gain, 9))
     notes = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
+    more = min(MORE * n, MOST_ADVISED)
+    if round(moves[0].after.slowdown, PRINTED) > 1 and max(move.n_tried for move in moves) >= n and more > n:
+        notes.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
     return Moves(tuple(moves), (*notes, "what it costs to stop a job and to start it again elsewhere is not counted"))

@@ -25,6 +25,7 @@ from .ranking_remarks import (
     disagreements,
     ended_early,
     estimated,
+    few_tried,
     going_on,
     notes_of,
     other_paths,
@@ -54,11 +55,14 @@ class Ranking:
         Those with a loop, under the literal rule.
     notes : tuple of str
         What the user should know about the scores.
+    n_results : int
+        How many of the notes, the last ones, say how far to trust the order: shown below the candidates.
     """
 
     candidates: tuple[Candidate, ...]
     discarded: tuple[Candidate, ...]
     notes: tuple[str, ...]
+    n_results: int = 0
 
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, scores and placement."""
@@ -261,13 +265,15 @@ def _ranked(
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
-    notes += [*agreement(ranked), *disagreements(ranked)] if check else estimated(ranked)
+    notes += [] if check else estimated(ranked)
     notes += slow_alone(cluster.network, jobs, use)
     differ = [number for number, i in enumerate(kept, 1) if hashes and len(hashes[i].ways) > 1]
     if differ:
         values = values_of(cluster, placed[kept[0]][1], ranked[0], hashes[kept[0]], scores, rank_by)
         notes += other_paths(rank_by, settings.seed, values, differ)
-    return Ranking(tuple(ranked), discarded, tuple(notes))
+    results = [*agreement(ranked), *disagreements(ranked)] if check else []
+    results += few_tried(n_wanted, len(placed), ranked)
+    return Ranking(tuple(ranked), discarded, (*notes, *results), len(results))
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:

@@ -12,6 +12,7 @@ from commsim.core.units import counted, format_bandwidth
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate
+from .circles import Circle
 from .link_classes import LinkClass, Scores
 from .score import STARTS
 from .strategies import TRIES
@@ -23,6 +24,8 @@ OTHER_SEEDS = 4
 _SAME = 1e-3
 # Part of an estimate by which a simulated slow-down differs much.
 MUCH = 0.01
+# Times as many placements as were tried, which a remark advises, and the most that it does.
+MORE, MOST_ADVISED = 4, 100
 # Digits of slow-downs, as they are printed.
 PRINTED = 4
 # Candidates of which a rank correlation says something.
@@ -122,6 +125,22 @@ def short_phases(blurred: Mapping[str, float]) -> list[str]:
     ]
 
 
+def drifting(circle: Circle) -> list[str]:
+    """Say that no start times hold, or that the circle is only a part of them, where periods have no common multiple.
+
+    Returns
+    -------
+    list of str
+        At most one line. Start times hold where those that differ in the long run are longer than an angle.
+    """
+    if circle.is_common:
+        return []
+    so_far = f"the iteration times have no common multiple up to {circle.perimeter:.4g} s (--longest)"
+    if circle.distinct_positions(order=False).max() > 1:
+        return [f"{so_far}: the score is that of the first {circle.perimeter:.4g} s"]
+    return [f"{so_far}: no start time holds, since the jobs drift past each other"]
+
+
 def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]]) -> list[str]:
     """Say how far placements and start times were searched, and how to search longer, in one line.
 
@@ -151,6 +170,22 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
             "shorter --longest leaves few enough to try all"
         )
     return [f"not exhaustive: {'; '.join(said)}"] if said else []
+
+
+def few_tried(n_wanted: int, n_found: int, ranked: Sequence[Candidate]) -> list[str]:
+    """Say how to try more placements, where the best is estimated to slow jobs down and others are left.
+
+    Parameters
+    ----------
+    n_wanted, n_found : int
+        Same as in :func:`ended_early`.
+    """
+    least = min((one.slowdown_estimated for one in ranked), default=1.0)
+    if not 0 < n_wanted <= n_found or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= 1:
+        return []
+    tried = f"{counted(n_found, 'placement')} {'was' if n_found == 1 else 'were'} tried"
+    more = min(MORE * n_wanted, MOST_ADVISED)
+    return [f"{tried}, and the best is slower than the jobs alone: --candidates {more} tries more"]
 
 
 def disagreements(ranked: Sequence[Candidate]) -> list[str]:

@@ -56,6 +56,14 @@ def test_a_circle_is_no_shorter_than_the_longest_period() -> None:
     assert circle.perimeter == pytest.approx(5e-3)
 
 
+def test_periods_that_divide_the_longest_are_never_cut_off() -> None:
+    for periods in ((5, 5), (5, 2.5)):
+        circle = unify([job(period * 1e3, (0, 100, 1.0)) for period in periods], longest=2.4)
+        assert circle.is_common
+        assert circle.perimeter == 5.0
+    assert not unify((job(5000, (0, 100, 1.0)), job(3000, (0, 100, 1.0))), longest=2.4).is_common
+
+
 def test_more_angles_are_taken_where_72_would_blur_the_shortest_period() -> None:
     assert unify((job(40, (0, 10, 1.0)), job(400, (0, 10, 1.0)))).n_angles == 288
 

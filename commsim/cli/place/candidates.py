@@ -163,14 +163,23 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
 
     rows = []
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
+    # where another seed of the hash makes one slower: the rank may be luck
+    has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
-        slow = [c.slowdown_estimated, c.slowdown] if is_simulated else [c.slowdown]
+        slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
+        slow += [c.slowdown] if is_simulated else []
         rows.append([f"{i + 1}", c.generator, *scores, name, *(f"{value:.4f}x" for value in slow)])
-    shown = [*COLUMNS[:-1], "estimated", "slowdown"] if is_simulated else COLUMNS
-    parts = [*remarks(ranking.notes), Table(shown, rows, title, ["worst_link", "score_min", "contended_links"])]
+    shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst"] if has_worst else [])]
+    shown += ["slowdown"] if is_simulated else []
+    n_above = len(ranking.notes) - ranking.n_results
+    parts = [
+        *remarks(ranking.notes[:n_above]),
+        Table(shown, rows, title, ["worst_link", "score_min", "contended_links"]),
+        *remarks(ranking.notes[n_above:]),
+    ]
     if not ranking.candidates:
         return parts
     best = ranking.candidates[0]
@@ -193,19 +202,20 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
 def score(config: ScoreConfig) -> Answer:
     """Score a link, and say when each job should start."""
     from commsim.placement.candidate import simulated_times
+    from commsim.placement.ranking_remarks import drifting
     from commsim.placement.score import score_link
     from commsim.workload.sharing.periodic import read_jobs
 
     capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)
     jobs = read_jobs(config.jobs)
     scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
-    tree, said = scored.row(jobs), list[str]()
+    tree, said = scored.row(jobs), drifting(scored.circle)
     if config.check:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         if scored.score > 1 - 1e-9 and any(times[job.name] >= job.period * 1.001 for job in jobs):
             rounded_by, seen = scored.circle.rounding * 1e3, scored.circle.perimeter
-            said = [
+            said += [
                 f"the score is that of iteration times rounded by up to {rounded_by:.4g} ms, in the first {seen:.4g} s:"
                 " use a shorter --quantum, or a longer --longest"
             ]

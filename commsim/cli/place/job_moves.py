@@ -39,12 +39,11 @@ def run(config: Config) -> Answer:
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]
     rows = []
     for one in found.moves:
-        hosts = [counted_names(of.placement[one.job], MAX_HOSTS) for of in (one.now, one.after)]
         values = [f"{value:.4f}x" for value in (one.now.slowdown, one.after.slowdown)]
         values += [f"{one.gain:.4f}", *(f"{value:.4f}x" for value in one.others)]
-        rows.append([one.job, *values, hosts[0], "stays" if one.after is one.now else hosts[1]])
+        rows.append([one.job, *values, counted_names(one.now.placement[one.job], MAX_HOSTS), one.to(MAX_HOSTS)])
     title = f"mean slowdown of the jobs, by {found.moves[0].now.prediction}, now and with one job moved"
-    parts = [*remarks(found.notes), Table(columns, rows, title, ["others now", "others after"])]
+    parts = [*remarks(found.notes), Table(columns, rows, title, ["from", "gain"])]
     best = found.moves[0]
     return Answer([*parts, *([_times(best)] if best.gain else [])], [one.row() for one in found.moves], key="moves")
 

@@ -114,7 +114,9 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, f"{request.method} {cut(printable(request.url.path))}: {error.detail}")
+        path = cut(printable(request.url.path))
+        more = ": the cluster is that of --cluster FILE at the start" if path == "/cluster" else ""
+        return refused(error.status_code, f"{request.method} {path}: {error.detail}{more}")
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:

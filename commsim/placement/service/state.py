@@ -139,10 +139,10 @@ class ClusterState:
         have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
             if count + taken[node] > have[node]:
-                others = f"{taken[node]} of them taken by other jobs"
-                raise Refusal(
-                    409, f"job {name} takes {counted(count, 'GPU')} of {node}, which has {have[node]}, {others}"
-                )
+                at = self.cluster.network.nodes.index(node)
+                n_gpus, n_busy = int(self.cluster.gpus[at]), int(self.cluster.busy[at])
+                others = (f"{n_busy} of them busy, " if n_busy else "") + f"{taken[node]} of them taken by other jobs"
+                raise Refusal(409, f"job {name} takes {counted(count, 'GPU')} of {node}, which has {n_gpus}, {others}")
 
     def remove(self, name: str) -> None:
         """Forget a job.

@@ -1,0 +1,89 @@
+"""What people see of placements on a terminal: the worst hash, how estimates agree, and where no start time holds."""
+
+import contextlib
+import io
+import json
+
+import pytest
+
+from commsim.cli import main
+
+CLUSTER = """
+[topology]
+spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=6,bandwidth=50Gbps"
+[hosts]
+gpus = 1
+"""
+
+
+def job(name, period=100.0, busy=80.0, gpus=2, **more):
+    phases = [{"offset_ms": 0, "dur_ms": busy, "rate_Gbps": 40}]
+    return {"job": name, "gpus": gpus, "iter_time_ms": period, "phases": phases, **more}
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(*jobs):
+        (tmp_path / "cluster.toml").write_text(CLUSTER)
+        (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+        return tmp_path / "cluster.toml", tmp_path / "jobs.json"
+
+    return write
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def on_terminal(monkeypatch, *command):
+    """What a command shows at 80 columns, without the breaks of lines."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with contextlib.redirect_stdout(Terminal()) as out:
+        assert main([str(word) for word in command]) == 0
+    return " ".join(out.getvalue().replace("\n#", " ").split())
+
+
+def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
+    lucky = files(*(job(f"j{i}", placement=[f"h{i}", f"h{6 + i}"]) for i in range(2)))
+    for seed in range(5):
+        (row,) = commsim.results("place", *lucky, "--seed", seed)["candidates"]
+        head = next(line.split() for line in commsim.out.splitlines() if line.startswith("rank"))
+        cells = next(line.split() for line in commsim.out.splitlines() if line.strip().startswith("1 "))
+        assert ("worst" in head) == (row["slowdown_worst"] > row["slowdown"] + 1e-4)
+        if "worst" in head:
+            assert cells[-2:] == [f"{row['slowdown']:.4f}x", f"{row['slowdown_worst']:.4f}x"]
+    assert any("worst" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
+
+
+def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(files, monkeypatch):
+    five = (job(f"j{i}", 97 + 3 * i, busy=70 + 5 * i, gpus=2) for i in range(5))
+    above, below = on_terminal(monkeypatch, "place", *files(*five), "--check").split("rank generator", 1)
+    assert "with a rank correlation of" not in above
+    assert "with a rank correlation of" in below
+
+
+def test_moves_show_what_the_others_gain_on_a_terminal(files, monkeypatch):
+    wide = [job(f"j{i}", gpus=6, placement=[f"h{2 * k + i}" for k in range(6)]) for i in range(2)]
+    shown = on_terminal(monkeypatch, "place", "moves", *files(*wide), "--candidates", 2)
+    assert "others now others after to" in shown
+    assert "hidden to fit 80 columns (-v shows them): from" in shown
+
+
+@pytest.mark.parametrize(
+    ("periods", "said"),
+    [
+        ((250, 333), "no start time holds, since the jobs drift past each other"),
+        ((5000, 7000), "the score is that of the first 10 s"),
+        ((250, 500), None),
+        ((12000, 12000), None),
+    ],
+)
+def test_a_score_says_where_no_start_time_holds(commsim, files, periods, said):
+    _, jobs = files(*(job(f"j{period}.{i}", period) for i, period in enumerate(periods)))
+    tree = commsim.results("place", "score", jobs, "--capacity", "50Gbps")
+    assert tree["is_common_multiple"] == (said is None)
+    assert [remark for remark in tree["remarks"] if "no common multiple" in remark] == (
+        [] if said is None else [f"the iteration times have no common multiple up to 10 s (--longest): {said}"]
+    )
