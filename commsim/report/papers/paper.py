@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.core.units import parse_size
 from commsim.opening import read_regular
 
@@ -200,7 +200,8 @@ class Figure:
             given |= {name: value for name, value in values.items() if name in taken}
             given = {key: _in_bytes(key, value) for key, value in given.items()}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
-            ours = scale * MEASURES[self.measure](**given)
+            with located(f"{paper}: figure {self.name!r}"):
+                ours = scale * MEASURES[self.measure](**given)
             yield Row(paper, self.name, case, float(theirs), ours, self.unit, self.source, self.setup, i in self.fitted,
                       i in self.recalled, self.note, self.measure in SIMULATED, values)  # fmt: skip
 

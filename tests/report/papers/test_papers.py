@@ -217,6 +217,18 @@ def test_a_wrong_file_is_refused_by_what_is_wrong(own, change, told):
     assert told in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("measure", "arguments", "told"),
+    [("goodput", 'collective = "x", network = "star:n_hosts=2", size = 1', "unknown collective 'x'"),
+     ("greatest_gain", 'model = "VGG18"', "unknown model 'VGG18'; did you mean VGG19")],
+)  # fmt: skip
+def test_what_cannot_be_computed_names_its_figure(own, measure, arguments, told):
+    text = PAPER.replace('"goodput"', f'"{measure}"').splitlines()
+    text[10] = f"arguments = {{ {arguments} }}"
+    with pytest.raises(InputError, match=f"figure 'figure 1': {told}"):
+        rows(own("\n".join(text)))
+
+
 def test_a_size_may_be_written_with_its_unit(own):
     with_unit = [row.ours for row in rows(own(PAPER.replace("size = 1e9", 'size = "1GB"')))]
     assert with_unit == [row.ours for row in rows(own(PAPER))]
