@@ -153,13 +153,11 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
 
 
 def _changed(found: Difference) -> list[str]:
-    """Say which collectives are faster, slower or as fast in B, over all their sizes; nothing for a single one."""
+    """Say which collectives are faster, slower or as fast in B, over all their sizes."""
     ratios: dict[str, list[float]] = {}
     for one in found.pairs:
         if one.get("collective") and one["time_ratio"]:
             ratios.setdefault(str(one["collective"]), []).append(one["time_ratio"])
-    if len(ratios) < 2:
-        return []
     kinds: dict[str, list[str]] = {"faster in B": [], "slower in B": [], "equal": [], "faster or slower by size": []}
     for name, of in ratios.items():
         low, high = min(of), max(of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
@@ -70,10 +71,12 @@ def named(what: str, name: str, known: Mapping[str, T]) -> T:
     Raises
     ------
     InputError
-        If the name is unknown; the message lists the known ones.
+        If the name is unknown; the message lists the known ones, those like it first.
     """
     if name not in known:
-        raise InputError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+        close = difflib.get_close_matches(name, known, n=2)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(f"unknown {what} {name!r}; {hint}known: {', '.join(known)}")
     return known[name]
 
 

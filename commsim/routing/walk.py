@@ -186,7 +186,28 @@ def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
         "minimal": " that changes the group at most once; ecmp takes any",
         "valiant": " by way of a third group; minimal takes none, ecmp any",
     }.get(routing, "")
+    how = how or _only_through(network, src, dst)
     return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
+
+
+def _only_through(network: Network, src: int, dst: int) -> str:
+    """Say which node a pair would reach each other through if it forwarded; nothing where there is no such path."""
+    before = {src: src}
+    ring = [src]
+    while ring and dst not in before:
+        found = np.flatnonzero(np.isin(network.src, ring))
+        ring = []
+        for link in found:
+            a, b = int(network.src[link]), int(network.dst[link])
+            if b not in before:
+                before[b] = a
+                ring.append(b)
+    node = before.get(dst, src)
+    while node != src and network.forwards[node]:
+        node = before[node]
+    if node == src:
+        return ""
+    return f" but through {network.nodes[node]}, which does not forward; forwards=True of NetworkBuilder.hosts lets it"
 
 
 def _in_given_order(

@@ -20,6 +20,7 @@ class _Node:
     kind: int
     overhead: float
     aggregates: bool
+    forwards: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class NetworkBuilder:
     def __repr__(self) -> str:
         return f"NetworkBuilder({self.name!r}: {len(self._nodes)} nodes, {len(self._cables)} cables)"
 
-    def hosts(self, *names: str, overhead: float | str = 0.0) -> NetworkBuilder:
+    def hosts(self, *names: str, overhead: float | str = 0.0, forwards: bool = False) -> NetworkBuilder:
         """Add hosts, on which ranks sit.
 
         Parameters
@@ -69,6 +70,8 @@ class NetworkBuilder:
             One for each.
         overhead : float, s, or str
             Time per message at the sender's port.
+        forwards : bool
+            Whether they pass on what is for others, as hosts that are cabled to each other without a switch must.
 
         Raises
         ------
@@ -76,7 +79,7 @@ class NetworkBuilder:
             If there is a node of that name already.
         """
         for name in names:
-            self._add(name, _Node(HOST, seconds_of(overhead, "overhead"), True))
+            self._add(name, _Node(HOST, seconds_of(overhead, "overhead"), True, forwards))
         return self
 
     def switch(self, *names: str, aggregates: bool = False) -> NetworkBuilder:
@@ -169,6 +172,7 @@ class NetworkBuilder:
             latency,
             buffer,
             loss,
+            forwards=np.array([node.forwards for node in nodes], np.bool_),
             aggregates=np.array([node.aggregates for node in nodes], np.bool_),
             overhead=np.array([node.overhead for node in nodes]),
         )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, RoutingError
 from commsim.scenario.options import RankedOptions, ScenarioOptions
 from commsim.workload.steps.predicted_step import Step
 
@@ -193,6 +193,21 @@ def test_a_builder_says_what_is_wrong():
         alone.build()
     with pytest.raises(InputError, match="count must be at least 1, got 0"):
         alone.cable("a", "c", bandwidth=1e9, count=0)
+
+
+def test_hosts_without_a_switch_have_to_forward():
+    def line(**how):
+        built = cs.NetworkBuilder("line").hosts("a", "b", "c", **how)
+        return built.cable("a", "b", bandwidth="100Gbps").cable("b", "c", bandwidth="100Gbps")
+
+    with pytest.raises(RoutingError, match=r"no path from \w to \w but through b, which does not forward; forwards="):
+        cs.predict("ring_all_reduce", line(), "1MiB")
+    hops = cs.predict("ring_all_reduce", line(forwards=True), "1MiB").link_bytes
+    assert hops.min() == hops.max() == pytest.approx(4 / 3 * 2**20)  # c sends to a through b, with all that it sends
+    apart = cs.NetworkBuilder("two").hosts("a", "b", "c", "d")
+    apart.cable("a", "b", bandwidth=1e9).cable("c", "d", bandwidth=1e9)
+    with pytest.raises(RoutingError, match=r"no path from \w to \w$"):
+        cs.predict("ring_all_reduce", apart, "1MiB")
 
 
 def test_graphs_of_networkx_there_and_back():

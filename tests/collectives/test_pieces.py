@@ -86,3 +86,15 @@ def test_groups_are_cut_by_size_too():
     alone = prepare(f"{CUT[0]}:n_chunks={chain_pieces(4, 2**22)}", NETWORK, n_ranks=4).predict(2**22).time
     groups = prepare_groups(CUT[0], NETWORK, [[0, 1, 2, 3], [4, 5, 6, 7]])
     assert [result.time for result in groups.predict(2**22)] == pytest.approx([alone, alone])
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_the_number_of_pieces_is_told_unless_it_is_given(name):
+    sizes = 2**16, 2**20
+    plan = prepare(name, NETWORK)
+    few, many = (sized_parameters(COLLECTIVES[name], 8, size, {})["n_chunks"] for size in sizes)
+    assert few < many
+    assert plan.remarks([plan.predict(size) for size in sizes])[0] == f"{name}: n_chunks={few} to {many} by size"
+    assert plan.remarks([plan.predict(sizes[0])])[0] == f"{name}: n_chunks={few}"
+    given = prepare(f"{name}:n_chunks=4", NETWORK)
+    assert not any("n_chunks" in remark for remark in given.remarks([given.predict(sizes[0])]))

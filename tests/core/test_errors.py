@@ -22,3 +22,5 @@ def test_a_name_is_looked_up_or_refused_with_those_that_are_known():
     assert named("GPU", "b", {"a": 1, "b": 2}) == 2
     with pytest.raises(InputError, match=r"unknown GPU 'c'; known: a, b"):
         named("GPU", "c", {"a": 1, "b": 2})
+    with pytest.raises(InputError, match=r"'llama-70b'; did you mean llama3-70b or llama2-70b\? known: gpt"):
+        named("model", "llama-70b", dict.fromkeys(("gpt3-175b", "llama2-70b", "llama3-70b", "llama3-405b")))

@@ -150,7 +150,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     compared = [*_unlike(solutions), *_free(solutions)] if len(solutions) > 1 else []
     answered = answered_by(config, solutions, remarks([*skipped, *compared]))
     if len(solutions) > 1:
-        answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(_changes(solutions))])
+        answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(_changes(config, solutions))])
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -184,7 +184,7 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
     ]
 
 
-def _changes(solutions: Sequence[Solution]) -> list[str]:
+def _changes(config: Config, solutions: Sequence[Solution]) -> list[str]:
     """Name the sizes between which another one of the collectives that are compared is the fastest."""
     if len({one.results[0].operation for one in solutions if one.results}) > 1:
         return []
@@ -206,7 +206,8 @@ def _changes(solutions: Sequence[Solution]) -> list[str]:
         f"{first[0]} up to {format_size(first[2])}",
         *(f"{name} from {format_size(low)}" for name, low, _ in others),
     ]
-    return [f"fastest at these sizes: {', '.join(told)}; more sizes (-f) say it more closely"]
+    finer = "-i" if config.stepbytes is not None or config.stepfactor == "2" else "-f"  # 2 is the smallest factor
+    return [f"fastest at these sizes: {', '.join(told)}; more sizes ({finer}) say it more closely"]
 
 
 def _faster_than_whole(config: Config, solutions: Sequence[Solution], sizes: Sequence[int]) -> list[str]:

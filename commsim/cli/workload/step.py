@@ -37,7 +37,9 @@ class StepConfig(OnNetwork, PhaseFlags):
     model: str = flag(required=True, metavar="NAME", help="transformer, such as llama3-405b")
     gpu: str = flag(required=True, metavar="NAME", help="accelerator, such as h100")
     ranks: int | None = flag(metavar="N", help="GPUs (default: all of the network)")
-    tp: int = flag(default=1, metavar="N", help="ranks of a tensor parallel group")
+    tp: int = flag(
+        default=1, metavar="N", help="ranks of a tensor parallel group; ranks / (tp pp cp) are data parallel"
+    )
     pp: int = flag(default=1, metavar="N", help="stages of a pipeline")
     cp: int = flag(default=1, metavar="N", help="ranks of a context parallel group")
     ep: int = flag(default=1, metavar="N", help="ranks of an expert parallel group")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from commsim.core.errors import named
+
 from .measures import GBPS, measure, seconds, simulated
 
 # Of each layer from the front: weights, and multiplications for one image of 224 x 224.
@@ -128,7 +130,7 @@ def server_images(
     machine : int
         GPUs of a machine, which are added up inside; with one machine nothing is sent.
     """
-    layers = LAYERS[model]
+    layers = named("model", model, LAYERS)
     partition = BYTESCHEDULER_PARTITION if scheduled else math.inf
     bandwidth = gbps * GBPS if gpus > machine else math.inf
     return gpus * batch / server_iteration(layers, batch / alone, bandwidth, partition, priority=scheduled)
@@ -140,7 +142,7 @@ def greatest_gain(model: str, colocated: bool = False) -> float:
 
     Only the ratio of communication to computation counts, which is tried from a tenth to ten.
     """
-    layers = LAYERS[model]
+    layers = named("model", model, LAYERS)
     size = FLOAT * sum(weights for weights, _ in layers)
     gains = []
     for ratio in np.geomspace(0.1, 10.0, 21):
@@ -163,7 +165,7 @@ def overlapped(model: str, forward: float, backward: float, communication: float
     from commsim.workload.data_parallel import train
     from commsim.workload.setting import Setting
 
-    sizes, work = np.array(LAYERS[model][::-1]).T  # from the back, as gradients come
+    sizes, work = np.array(named("model", model, LAYERS)[::-1]).T  # from the back, as gradients come
     sizes, work = FLOAT * sizes, work / work.sum()
     update = (1 - forward - backward - communication) * sizes / sizes.sum()
     trace = BackwardTrace(sizes, backward * work.cumsum(), forward * work, update=update)

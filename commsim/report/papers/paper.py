@@ -8,11 +8,13 @@ import itertools
 import math
 import statistics
 import tomllib
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
+from commsim.core.units import parse_size
 from commsim.opening import read_regular
 
 from . import clusters, layers, training  # each registers its measures
@@ -22,6 +24,12 @@ assert all((clusters, layers, training))  # imported for what they register
 
 SETUPS = ("known", "assumed", "consistency")
 KEYS = {"name", "measure", "unit", "source", "setup", "arguments", "sweep", "theirs", "fitted", "recalled", "note"}
+
+# What arguments of measures are called, by their types; others are written as in Python.
+WANTED = {
+    str: "text", str | None: "text", int: "a whole number", int | None: "a whole number", float: "a number",
+    bool: "true or false",
+}  # fmt: skip
 
 MAX_BYTES = 2**20  # of a paper's file
 SAME = 1e-3  # relative difference of ours that is none: published numbers are read to no more
@@ -190,14 +198,21 @@ class Figure:
             values = {name: column[i] for name, column in self.sweep.items()}
             given = {key: _filled(value, values) for key, value in self.arguments.items()}
             given |= {name: value for name, value in values.items() if name in taken}
+            given = {key: _in_bytes(key, value) for key, value in given.items()}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
-            ours = scale * MEASURES[self.measure](**given)
+            with located(f"{paper}: figure {self.name!r}"):
+                ours = scale * MEASURES[self.measure](**given)
             yield Row(paper, self.name, case, float(theirs), ours, self.unit, self.source, self.setup, i in self.fitted,
                       i in self.recalled, self.note, self.measure in SIMULATED, values)  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     return value.format(**values) if isinstance(value, str) else value
+
+
+def _in_bytes(key: str, value: Any, where: str = "") -> Any:
+    """Read a size that is given as text, such as ``1MiB``."""
+    return int(parse_size(value, f"{where}{key}")) if key == "size" and isinstance(value, str) else value
 
 
 def _short(value: Any) -> str:
@@ -298,4 +313,24 @@ def _figure(paper: str, tree: Mapping[str, Any]) -> Figure:
     needed = {key for key, one in taken.items() if one.default is inspect.Parameter.empty}
     if missing := needed - set(arguments) - set(sweep):
         raise InputError(f"{where}: {tree['measure']} needs the argument {min(missing)}")
+    hints = typing.get_type_hints(MEASURES[tree["measure"]])
+    for key, column in [*((key, [one]) for key, one in arguments.items()), *sweep.items()]:
+        for value in column if key in taken else ():
+            if not _fits(_in_bytes(key, value, f"{where}: "), hints[key]):
+                wanted = WANTED.get(hints[key], str(hints[key]).removesuffix(" | None"))
+                raise InputError(f"{where}: {key} must be {wanted}, got {value!r}")
     return Figure(**({"arguments": {}, "sweep": {}} | dict(tree)))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value of a file is of the type that a measure declares."""
+    inside = typing.get_args(hint)
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    if hint is Any or (isinstance(hint, type) and not inside):
+        return hint is Any or isinstance(value, hint)
+    if typing.get_origin(hint) is Mapping:
+        return isinstance(value, dict) and all(_fits(one, inside[1]) for one in value.values())
+    if typing.get_origin(hint) in (list, Sequence):
+        return isinstance(value, list) and all(_fits(one, inside[0]) for one in value)
+    return any(_fits(value, one) for one in inside)

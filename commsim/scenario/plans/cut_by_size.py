@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
+from commsim.core.result import Result
 from commsim.scenario.build import Asked, built, laid_out
 from commsim.scenario.good_parameters import PARTITIONS, partitions_that_fit
 from commsim.scenario.plans.dense import Plan
@@ -45,6 +46,17 @@ class CutBySize(Plan):
             self._at[key] = self.with_schedule(schedule, parameters).as_kind(Plan, _at={}, _bounds={})
         plan: Plan = self._at[key]
         return plan
+
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+        """Return what results leave out, assume or depend on, and the number of pieces that was chosen."""
+        cut = [self.cut(result.size) for result in results]
+        pieces = [parameters["n_chunks"] for parameters in cut if parameters.get("n_chunks") is not None]
+        told = list[str]()
+        if pieces:
+            low, high = min(pieces), max(pieces)
+            n = str(low) if low == high else f"{low} to {high} by size"
+            told.append(f"{self.schedule.name}: n_chunks={n}")
+        return told + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
 
 
 def plan_pieces(asked: Asked) -> Plan:

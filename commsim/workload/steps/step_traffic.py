@@ -6,6 +6,8 @@ collectives.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from .parallel_sizes import Groups
 
 # Groups that are simulated together at most, of those that are alike.
 MAX_GROUPS = 64
+# How remarks of a group begin.
+GROUP = re.compile(r"group [\d,]+: ")
 
 
 class StepTraffic:
@@ -52,7 +56,7 @@ class StepTraffic:
         self._damaged = damaged
         self._plans: dict[tuple[str, Groups], tuple[Scenario, Any]] = {}
         self._known: dict[tuple[str, Groups, float], tuple[float, dict[int, float]]] = {}
-        self.notes: dict[str, None] = {}
+        self._notes = Counter[str]()  # number of groups for which each was assumed
 
     def time(self, operation: str, groups: Groups, size: float) -> float:
         """Return the time of the slowest group when all start together.
@@ -72,6 +76,11 @@ class StepTraffic:
             If a rank has no place on the network.
         """
         return self._found(operation, groups, size)[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, once for all groups of which it was."""
+        return tuple(note if n == 1 else f"{n} groups: {note}" for note, n in self._notes.items())
 
     def link_bytes(self, operation: str, groups: Groups, size: float) -> dict[int, float]:
         """Return the bytes of all groups together on each link that they use; of groups that are alike, of some.
@@ -124,7 +133,8 @@ class StepTraffic:
             self._plans[key] = scenario, plan_of(scenario)
         scenario, plan = self._plans[key]
         solution = solve(scenario, [size], plan=plan)
-        self.notes.update(dict.fromkeys(note for note in solution.said if "assumed" in note))
+        told = Counter(GROUP.sub("", note) for note in solution.said if "assumed" in note)
+        self._notes |= {note: max(n, self._notes[note]) for note, n in told.items()}
         n_bytes = np.sum([result.link_bytes for result in solution.results], axis=0)
         used = np.flatnonzero(n_bytes)
         on_links = dict(zip(used.tolist(), n_bytes[used].tolist(), strict=True))

@@ -29,8 +29,9 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     low, high = next((a, b) for a, b in itertools.pairwise(sizes) if ring[b] < doubling[b])
     assert doubling[low] < ring[low]
     told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
-    assert f"# {told}" in commsim.out
+    assert f"# {told} (-f) say it" in commsim.out
     assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
+    assert "more sizes (-i) say it" in commsim(*two[:-1], "2", "-e", "4M").out  # no factor is below 2
 
 
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):

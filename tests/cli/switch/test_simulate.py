@@ -138,6 +138,7 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--system", "atp", "--packets-per-message", "4"], "has no packets_per_message"),
         (["--packets-per-message", "3"], "power of two"),
         (["--window", "1000"], "needs as many slots"),
+        (["--system", "atp", "--pool-size", "64"], "as many shared slots, got 64, or --window 64"),
         (["--without", "gravity"], "unknown rules"),
         (["--engine", "recurrence", "--loss", "0.1"], "links lose packets"),
         (["--draw", "x.gif", "--loss", "0,0.1"], ".svg"),

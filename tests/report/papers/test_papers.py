@@ -203,6 +203,11 @@ def test_omnireduce_is_met_with_one_row_fitted(figure, worst):
      (("size = 1e9", "sise = 1e9"), "goodput has no argument sise"),
      ((", size = 1e9", ""), "goodput needs the argument size"),
      (("theirs = [100, 66.67, 57.14]", "theirs = [100, 0, 57.14]"), "a list of numbers other than 0"),
+     (("size = 1e9", 'size = "1e9 apples"'), "figure 'figure 1': size must be"),
+     (("size = 1e9", "size = [1e9]"), "figure 'figure 1': size must be a number, got [1000000000.0]"),
+     (("size = 1e9", 'size = 1e9, ranks = "four"'), "figure 'figure 1': ranks must be a whole number, got 'four'"),
+     (("n = [2, 4, 8]", "n = [2, 4, 8], ranks = [2, 4, 8.5]"), "ranks must be a whole number, got 8.5"),
+     (("size = 1e9", "size = 1e9, software = 3"), "figure 'figure 1': software must be text, got 3"),
      (('unit = "Gb/s"', 'units = "Gb/s"'), "unknown field units"),
      (("[[figures]]", "[figures]"), "a paper has a title and at least one [[figures]]")],
 )  # fmt: skip
@@ -210,6 +215,23 @@ def test_a_wrong_file_is_refused_by_what_is_wrong(own, change, told):
     with pytest.raises(InputError) as error:
         load_paper(own(PAPER.replace(*change)))
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("measure", "arguments", "told"),
+    [("goodput", 'collective = "x", network = "star:n_hosts=2", size = 1', "unknown collective 'x'"),
+     ("greatest_gain", 'model = "VGG18"', "unknown model 'VGG18'; did you mean VGG19")],
+)  # fmt: skip
+def test_what_cannot_be_computed_names_its_figure(own, measure, arguments, told):
+    text = PAPER.replace('"goodput"', f'"{measure}"').splitlines()
+    text[10] = f"arguments = {{ {arguments} }}"
+    with pytest.raises(InputError, match=f"figure 'figure 1': {told}"):
+        rows(own("\n".join(text)))
+
+
+def test_a_size_may_be_written_with_its_unit(own):
+    with_unit = [row.ours for row in rows(own(PAPER.replace("size = 1e9", 'size = "1GB"')))]
+    assert with_unit == [row.ours for row in rows(own(PAPER))]
 
 
 def test_what_there_is_not_is_refused():

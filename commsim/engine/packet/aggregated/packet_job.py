@@ -283,7 +283,9 @@ class AggregationJob:
         pool, taken = self.system.pool_size, set[int]()
         chosen = np.empty(self.window, np.int32)
         if self.window > pool:
-            raise InputError(f"a window of {self.window} fragments needs as many shared slots, got {pool}")
+            raise InputError(
+                f"a window of {self.window} fragments needs as many shared slots, got {pool}, or --window {pool}"
+            )
         for entry in range(self.window):
             salt = 0
             while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in taken:
