@@ -257,8 +257,9 @@ class Grower:
         plan = of_one_root(whole, far.index(min(far)))
         if plan is None or 1 / plan.rate > _MOST_OF_CENTRE * self._per_unit:
             return None
-        halves = {way: _grown(room, plan.roots, way == "up", report)
-                  for way, room in (("up", plan.up), ("down", plan.down))}  # fmt: skip
+        halves: dict[str, Sequence[Tree]] = {
+            way: _grown(room, plan.roots, way == "up", report) for way, room in (("up", plan.up), ("down", plan.down))
+        }
         return self._forest("trees of one root", halves, 1 / plan.rate / self._per_unit)
 
     def _forest(self, name: str, halves: dict[str, Sequence[Tree]], gap: Fraction) -> Forest:
