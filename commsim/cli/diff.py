@@ -188,11 +188,9 @@ def _word(value: Any) -> str:
 def _most_changed(found: Difference, sizes: set[Any]) -> str:
     """Return the collective whose time at the largest common size differs most between both."""
     largest = max((size for size in sizes if size is not None), default=0)
-    ratios = {
-        str(one["collective"]): abs(math.log(one["time_ratio"]))
-        for one in reversed(found.pairs) if one.get("size_B") == largest and one["time_ratio"]
-    }  # fmt: skip
-    return max(reversed(ratios), key=lambda name: ratios[name], default="")
+    alike = [one for one in found.pairs if one.get("size_B") == largest and one["time_ratio"]]
+    most = max(alike, key=lambda one: abs(math.log(one["time_ratio"])), default={"collective": ""})
+    return str(most["collective"])
 
 
 def _largest(

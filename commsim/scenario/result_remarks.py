@@ -51,19 +51,26 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         worst = fabric_oversubscription(network)
         unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
+    link = _busiest_by_hash(network, routing, results)
+    told = (
+        f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
+        "gives the time without collisions"
+    )
+    return [told] if link else []
+
+
+def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:
+    """Return the busiest link of the first result in which the hash of ECMP decides which it is; None without one."""
     if not is_hashed(routing or network.routing):
-        return []
+        return None
     for result in results:
         link, _, _ = result.busiest_link(network)
         if result.engine != "flow" or link is None:  # packets may be spread over paths
             continue
         i = int((result.link_bytes / network.bandwidth).argmax())
         if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
-            return [
-                f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the "
-                "routing spray gives the time without collisions"
-            ]
-    return []
+            return link
+    return None
 
 
 def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]) -> list[str]:
@@ -76,10 +83,7 @@ def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]
     results : mapping of str to sequence of Result
         Their predictions.
     """
-    names = [
-        name for name, plan in plans.items()
-        if any("by the hash of ECMP" in line for line in of_paths(plan.network, plan.paths.routing, results[name]))
-    ]  # fmt: skip
+    names = [name for name, plan in plans.items() if _busiest_by_hash(plan.network, plan.paths.routing, results[name])]
     told = "busiest link by the hash of ECMP, which another --seed draws anew, so that the time may change"
     return [f"{told}: {', '.join(names)}"] if names else []
 

@@ -75,7 +75,7 @@ class NcclLaunch:
     decided : Decided
         What files say: rules of the tuner plugin count before NCCL's own estimate.
     rings : mapping of str to value
-        Parameters that the machines decide where NCCL's rules do not: RCCL's rings.
+        Parameters that the machines decide where NCCL's rules do not: NICs of a machine, RCCL's rings.
     sharp : SharpPlacement, optional
         Switches of the network that add; None without one.
     given_site : Site, optional
@@ -109,7 +109,6 @@ class NcclLaunch:
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
         chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
-        chosen["rails"] = count_rails(self.network, self.placement, self.machines) or 0
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
             if self.operation in ALLOWED:
@@ -317,6 +316,7 @@ def nccl_launch(
             notes.append(f"{name}: {note}")
     elif n_ranks > 1:
         machines = by_rails(network, placement, machines)
+        rings["rails"] = count_rails(network, placement, machines) or 0
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
