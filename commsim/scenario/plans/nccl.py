@@ -15,8 +15,8 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.bounds.floor import floor_of
-from commsim.scenario.build import Asked, Built, laid_out
 from commsim.scenario.inputs import load_placement
+from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish

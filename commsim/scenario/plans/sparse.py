@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
 from commsim.core.result import Result
-from commsim.scenario.build import Asked, built, laid_out
+from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.sparse_data import SparseData, split_data
