@@ -202,6 +202,14 @@ def units(network: Network) -> NDArray[np.int64]:
     return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
 
 
+def host_names(network: Network) -> tuple[str, ...]:
+    """By node, the name of the host that it is, or is a part of: ``m0`` for ``m0.gpu0`` of a machine."""
+    return tuple(
+        name.partition(".")[0] if machine >= 0 else name
+        for name, machine in zip(network.nodes, network.machine.tolist(), strict=True)
+    )
+
+
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; the node itself where it has none."""
     n_units = int(unit.max()) + 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
-from commsim.cli.flags.faults import Faults, with_faults
+from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
@@ -108,24 +109,25 @@ class ScoreConfig(Scoring):
 
 def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
-    from commsim.placement.affected import affected
-    from commsim.placement.cluster import on_network, read_cluster
+    from commsim.placement.affected import after_faults
+    from commsim.placement.cluster import read_cluster
     from commsim.placement.place import place_jobs, rank_placements
+    from commsim.scenario.faults import failed_hosts
     from commsim.workload.sharing.periodic import read_jobs
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     said: list[str] = []
     if config.fail or config.scale:
-        network, said = with_faults(cluster.network, config)
-        intact, placed = cluster, [name for job in jobs for name in job.placement or job.placed]
-        cluster, cut_off = on_network(cluster, network, placed)
-        said += [*cut_off, *affected(intact, cluster, jobs, settings_of(config, config.seed))]
+        cluster, jobs, said = after_faults(cluster, jobs, config.fail, config.scale, settings_of(config, config.seed))
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     if config.others:
         if given := config.given("candidates", "generator"):
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
-        ranking = rank_placements(cluster, {path: read_jobs(path) for path in (config.jobs, *config.others)}, **how)
+        placed = {path: read_jobs(path) for path in (config.jobs, *config.others)}
+        if config.fail:
+            _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
+        ranking = rank_placements(cluster, placed, **how)
     else:
         ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
@@ -136,6 +138,17 @@ def run(config: Config) -> Answer:
     more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.notes]}
     more |= ranking.agreement
     return Answer(parts, candidates, more=more, key="candidates")
+
+
+def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
+    """Refuse placements of one's own on hosts that failed: a job that is moved has another."""
+    for path, jobs in placed.items():
+        for job in jobs:
+            if lost := [name for name in job.placement or () if name in dead]:
+                raise InputError(
+                    f"{path}: job {job.name} is placed on {lost[0]}, which failed: `commsim place` of this file alone "
+                    "moves it"
+                )
 
 
 def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:

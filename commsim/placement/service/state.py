@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, cut
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import host_names, locality_levels
 from commsim.core.units import counted
 from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
-from commsim.placement.schedulers.tree_network import host_names
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.workload.timeline import job_row
 

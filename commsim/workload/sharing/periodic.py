@@ -83,7 +83,7 @@ class PeriodicJob:
     start : float, s, optional
         Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
     placed : tuple of str
-        Nodes that its first ranks have and keep, of a job that is to be placed.
+        Nodes that its first ranks have and keep, of a job that is to be placed; empty text for a rank that has none.
 
     Raises
     ------
