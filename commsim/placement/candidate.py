@@ -110,6 +110,12 @@ class Candidate(Value):
         return float(np.mean([self.predicted[job] / period for job, period in self.periods.items()] or [1.0]))
 
     @property
+    def worst_job(self) -> tuple[str, float]:
+        """Name and slowdown of the job that is slowed down the most, which the mean may hide; of equals the first."""
+        slow = {job: self.predicted[job] / period for job, period in self.periods.items()}
+        return max(slow.items(), key=lambda one: round(one[1], 9), default=("", 1.0))
+
+    @property
     def n_contended(self) -> int:
         """Number of links that can be overloaded."""
         return sum(link.is_contended for link in self.links)
@@ -142,6 +148,8 @@ class Candidate(Value):
             "slowdown": _rounded(self.slowdown),
             "slowdown_estimated": _rounded(self.slowdown_estimated),
             "slowdown_worst": None if self.slowdown_worst is None else _rounded(self.slowdown_worst),
+            "worst_job": self.worst_job[0],
+            "worst_job_slowdown": _rounded(self.worst_job[1]),
             "score_mean": _rounded(self.score_mean),
             "score_min": _rounded(self.score_min),
             "score_weighted": _rounded(self.score_weighted),

@@ -26,7 +26,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .crux import compress, contention, crux_job, priorities
-from .link_use import link_uses, ring_edges
+from .link_use import job_edges, link_uses
 
 
 class ChosenPaths(NamedTuple):
@@ -158,8 +158,7 @@ def plan_crux(
     network = cluster.network
     usual = link_uses(cluster, placements, seed)
     first = [crux_job(job, network.bandwidth, row).intensity for job, row in zip(jobs, usual, strict=True)]
-    node = {name: i for i, name in enumerate(network.nodes)}
-    rings = [[(node[a], node[b]) for a, b in ring_edges(placement)] for placement in placements]
+    rings = job_edges(network, placements)
     rates = [job.n_bytes / job.period for job in jobs]
     paths = choose_paths(network, rings, rates, first, n_ports=n_ports, seed=seed)
     known = [crux_job(job, network.bandwidth, row) for job, row in zip(jobs, paths.use, strict=True)]

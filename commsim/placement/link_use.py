@@ -1,4 +1,7 @@
-"""Link use: which links a placed job uses, and how many times its rate each of them carries."""
+"""Link use: which links a placed job uses, and how many times its rate each of them carries.
+
+Where hosts are machines of GPUs and NICs, a job's rate is that of one NIC: its rings leave each machine by a NIC each.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.dense.multi_ring import leaving
 from commsim.core.errors import InputError
+from commsim.core.network import NIC, Network
 from commsim.routing.routing import find_routes
+from commsim.scenario.good_parameters import nearest_rails
 
 from .cluster import Cluster
 
@@ -29,6 +35,41 @@ def ring_edges(placement: Sequence[str]) -> list[tuple[str, str]]:
     if len(stops) > 1 and stops[0] == stops[-1]:
         stops.pop()
     return list(zip(stops, stops[1:] + stops[:1], strict=True)) if len(stops) > 1 else []
+
+
+def job_edges(network: Network, placements: Sequence[Sequence[str]]) -> list[list[tuple[int, int]]]:
+    """Pairs of nodes that send to each other at the rate of each job, numbers of nodes.
+
+    Those of a ring over its hosts. Between two machines with NICs there is a pair for each ring of the job: as many as
+    the job has GPUs on each of its machines, but at most one for each NIC. A ring leaves and enters by the GPU that is
+    next to its NIC, as those of :func:`collectives.dense.multi_ring.multi_ring_all_reduce` do.
+
+    Raises
+    ------
+    InputError
+        If the network has no such node.
+    """
+    node = _indices(network, placements)
+    edges = [[(node[a], node[b]) for a, b in ring_edges(placement)] for placement in placements]
+    nics = np.bincount(network.machine[(network.kind == NIC) & (network.machine >= 0)])
+    if not nics.any():
+        return edges
+    used = sorted(set(node.values()))
+    rail = dict(zip(used, nearest_rails(network, np.array(used, np.int64)), strict=True))
+    machine = dict(zip(used, network.machine[used].tolist(), strict=True))
+    found = []
+    for placement, ring in zip(placements, edges, strict=True):
+        members: dict[int, list[int]] = {}
+        for at in sorted({node[name] for name in placement}, key=lambda at: (rail[at], at)):
+            members.setdefault(machine[at], []).append(at)
+        n_rings = min((min(len(of), nics[at]) if 0 <= at < len(nics) else 0 for at, of in members.items()), default=0)
+        ends = {at: [of[leaving(len(of), c, n_rings)] for c in range(n_rings)] for at, of in members.items()}
+        pairs: list[tuple[int, int]] = []
+        for a, b in ring:
+            crosses = n_rings and machine[a] != machine[b]
+            pairs += zip(ends[machine[a]], ends[machine[b]], strict=True) if crosses else [(a, b)]
+        found.append(pairs)
+    return found
 
 
 def link_use(cluster: Cluster, placement: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
@@ -56,13 +97,12 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     float64[n_placements, n_links]
     """
     network = cluster.network
-    edges = [ring_edges(placement) for placement in placements]
+    edges = job_edges(network, placements)
     ends = sorted({edge for ring in edges for edge in ring})
     use = np.zeros((len(placements), network.n_links))
     if not ends:
         return use
-    node = _indices(cluster, placements)
-    routes = find_routes(network, [node[a] for a, _ in ends], [node[b] for _, b in ends], seed=seed)
+    routes = find_routes(network, [a for a, _ in ends], [b for _, b in ends], seed=seed)
     number = {edge: i for i, edge in enumerate(ends)}
     ring = np.repeat(np.arange(len(edges)), [len(one) for one in edges])
     edge = np.array([number[one] for one in itertools.chain(*edges)])
@@ -72,9 +112,11 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     return use
 
 
-def _indices(cluster: Cluster, placements: Sequence[Sequence[str]]) -> dict[str, int]:
-    index = {name: i for i, name in enumerate(cluster.network.nodes)}
-    for name in {name for placement in placements for name in placement}:
+def _indices(network: Network, placements: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return the numbers of the nodes that jobs are on."""
+    index = {name: i for i, name in enumerate(network.nodes)}
+    names = {name for placement in placements for name in placement}
+    for name in names:
         if name not in index:
-            raise InputError(f"a job is placed on {name!r}, which is not a node of {cluster.network.name}")
-    return index
+            raise InputError(f"a job is placed on {name!r}, which is not a node of {network.name}")
+    return {name: index[name] for name in names}

@@ -89,12 +89,12 @@ class Moves:
     ----------
     moves : tuple of Move
         Largest gain first; of equals in the order of the jobs.
-    notes : tuple of str
+    remarks : tuple of str
         What was left out.
     """
 
     moves: tuple[Move, ...]
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
 
     def __str__(self) -> str:
         """Return a line for each job: its gain, and from where to where."""
@@ -103,12 +103,7 @@ class Moves:
             f"{counted_names(one.now.placement[one.job])}{' to' if one.gain else ':'} {one.to()}"
             for one in self.moves
         ]
-        return "\n".join([*lines, *(f"# {note}" for note in self.notes)])
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The notes, under the name that other answers have."""
-        return self.notes
+        return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)])
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each job as a data frame of pandas or polars."""
@@ -173,8 +168,8 @@ def rank_moves(
         is_better = now.slowdown - after.slowdown > LEAST_GAIN
         moves.append(Move(job.name, now, after if is_better else now, len(ranking.candidates)))
     moves.sort(key=lambda one: -round(one.gain, 9))
-    notes = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
+    said = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
     more = min(MORE * n, MOST_ADVISED)
     if round(moves[0].after.slowdown, PRINTED) > 1 and max(move.n_tried for move in moves) >= n and more > n:
-        notes.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
-    return Moves(tuple(moves), (*notes, "what it costs to stop a job and to start it again elsewhere is not counted"))
+        said.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
+    return Moves(tuple(moves), (*said, "what it costs to stop a job and to start it again elsewhere is not counted"))

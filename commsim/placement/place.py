@@ -53,30 +53,25 @@ class Ranking:
         Best first; of equals the one that was made first.
     discarded : tuple of Candidate
         Those with a loop, under the literal rule.
-    notes : tuple of str
+    remarks : tuple of str
         What the user should know about the scores.
     n_results : int
-        How many of the notes, the last ones, say how far to trust the order: shown below the candidates.
+        How many of the remarks, the last ones, say how far to trust the order: shown below the candidates.
     """
 
     candidates: tuple[Candidate, ...]
     discarded: tuple[Candidate, ...]
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
     n_results: int = 0
 
     def __str__(self) -> str:
-        """Return a line for each candidate: its rank, scores and placement."""
+        """Return a line for each candidate: its rank, slowdowns, scores and placement."""
         lines = [
-            f"{rank}: slowdown {one.slowdown:.4f}x, score {one.score_mean:.4f} (least {one.score_min:.4f}), "
+            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}, score {one.score_mean:.4f} (least {one.score_min:.4f}), "
             f"by {one.generator}: {_places(one)}"
             for rank, one in enumerate(self.candidates, 1)
         ]
-        return "\n".join([*lines, *(f"# {note}" for note in self.notes)]) or "no candidates"
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The notes, under the name that other answers have."""
-        return self.notes
+        return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)]) or "no candidates"
 
     @property
     def rank_correlation(self) -> float | None:
@@ -93,6 +88,12 @@ class Ranking:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
         return frame_of(rows, library)
+
+
+def _victim(candidate: Candidate) -> str:
+    """Name the job that loses the most, where that is more than the mean."""
+    job, slow = candidate.worst_job
+    return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
 
 
 def _places(candidate: Candidate) -> str:
@@ -133,7 +134,7 @@ def place_jobs(
         that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
         least slow-down, then the order in which they were made.
     check : bool
-        Simulate every candidate, and predict iteration times from that. A note has the rank correlation of estimates
+        Simulate every candidate, and predict iteration times from that. A remark has the rank correlation of estimates
         and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
         (:func:`commsim.placement.iteration_times.estimate`).
     settings : Settings, optional

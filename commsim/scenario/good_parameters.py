@@ -48,19 +48,30 @@ def by_rails(network: Network, placement: Placement, groups: Groups) -> Groups:
     """
     if count_rails(network, placement, groups) is None:
         return groups
-    machine, nodes = network.machine, placement.nodes
+    key = nearest_rails(network, placement.nodes)
+    return tuple(tuple(sorted(group, key=key.__getitem__)) for group in groups)
+
+
+def nearest_rails(network: Network, nodes: NDArray[np.integer[Any]]) -> list[tuple[int, int]]:
+    """Return which NIC of its machine is nearest to each node, and how many links lie between them.
+
+    Parameters
+    ----------
+    nodes : int[n]
+        Nodes of machines with NICs.
+    """
+    machine = network.machine
     nics = np.flatnonzero(network.kind == NIC)
     nics = nics[np.argsort(machine[nics], kind="stable")]
     rail = np.arange(len(nics)) - np.searchsorted(machine[nics], machine[nics])
     inside = (machine[network.src] == machine[network.dst]) & (machine[network.src] >= 0)
-    links = np.empty((int(rail.max()) + 1, len(nodes)), np.int64)  # between each NIC and each rank
+    links = np.empty((int(rail.max()) + 1, len(nodes)), np.int64)  # between each NIC and each node
     for r in range(len(links)):
         start = np.zeros(network.n_nodes, np.bool_)
         start[nics[rail == r]] = True
         found = levels_from(start, network.src[inside], network.dst[inside])[nodes]
         links[r] = np.where(found < 0, network.n_nodes, found)
-    key = list(zip(links.argmin(axis=0).tolist(), links.min(axis=0).tolist(), strict=True))
-    return tuple(tuple(sorted(group, key=key.__getitem__)) for group in groups)
+    return list(zip(links.argmin(axis=0).tolist(), links.min(axis=0).tolist(), strict=True))
 
 
 def servers_that_fit(

@@ -53,9 +53,12 @@ class Service:
         return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S)
 
 
+SMALL = small_cluster()
+
+
 @contextlib.contextmanager
-def running(cluster=None, token=None, min_score=None, log=False, store=None, host="127.0.0.1", **limits):
-    service = PlacementService(cluster or small_cluster(), Preferences(min_score=min_score), store)
+def running(cluster=SMALL, token=None, min_score=None, log=False, store=None, host="127.0.0.1", **limits):
+    service = PlacementService(cluster, Preferences(min_score=min_score), store)
     listening = Listening(host, limits=Limits(token, **limits), log=log)
     with bound(host, 0) as listener:
         server = server_of(service, listening)

@@ -30,20 +30,20 @@ def early(notes: tuple[str, ...]) -> list[str]:
 
 def test_descents_are_told_and_the_flags_that_try_all_do() -> None:
     placed = {"own": jobs(4, is_placed=True)}
-    (said,) = early(rank_placements(CLUSTER, placed).notes)
+    (said,) = early(rank_placements(CLUSTER, placed).remarks)
     assert re.search("start times of 1 set of up to 4 jobs are the best of 3 descents", said)
     assert "draws" not in said  # placements of one's own are not searched
-    assert not early(rank_placements(CLUSTER, placed, settings=Settings(step=0.1)).notes)
+    assert not early(rank_placements(CLUSTER, placed, settings=Settings(step=0.1)).remarks)
 
 
 def test_nothing_is_said_where_all_rotations_were_tried_or_cannot_help() -> None:
-    assert not early(rank_placements(CLUSTER, {"own": jobs(2, is_placed=True)}).notes)
+    assert not early(rank_placements(CLUSTER, {"own": jobs(2, is_placed=True)}).remarks)
 
 
 def test_fewer_placements_than_asked_for_are_told_with_the_draws() -> None:
     one = (PeriodicJob("all", 12, 0.1, (Phase(0.0, 0.05, 40 * GBPS),)),)
     ranking = place_jobs(CLUSTER, one, n=3, generators=("packed",))
-    (said,) = early(ranking.notes)
+    (said,) = early(ranking.remarks)
     assert f"{3 * TRIES} draws of each generator found {len(ranking.candidates)} different placement" in said
     assert "--candidates" in said
     assert "--seed" in said

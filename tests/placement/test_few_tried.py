@@ -30,7 +30,7 @@ def test_where_all_of_the_first_placements_are_slow_more_are_advised_and_find_be
     few, more = (place_jobs(CLUSTER, [*RUNNING, job("new")], n=n) for n in (10, 40))
     assert few.candidates[0].slowdown > 1.05
     advice = "10 placements were tried, and the best is slower than the jobs alone: --candidates 40 tries more"
-    assert few.notes[-1] == advice
+    assert few.remarks[-1] == advice
     assert few.n_results == 1  # below the table, where nothing hides it
     assert more.candidates[0].slowdown == 1.0
     assert more.n_results == 0
@@ -42,5 +42,5 @@ def test_a_job_that_loses_does_not_stay_by_choice_where_none_of_those_tried_is_b
     assert {move.to() for move in found.moves} == {"none of 2 tried is better"}
     assert "new: slowdown" in str(found)
     assert "h13x8 h14x8 h15x8 h37x8 h38x8 h39x8: none of 2 tried is better" in str(found)
-    assert "jobs are still slower than alone: --candidates 8 tries more places" in found.notes[-2]
+    assert "jobs are still slower than alone: --candidates 8 tries more places" in found.remarks[-2]
     assert {move.to() for move in rank_moves(CLUSTER, RUNNING, n=2).moves} == {"stays"}

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.cluster import Cluster
+from commsim.core.network import NIC
+from commsim.core.placement import Placement
+from commsim.placement.cluster import Cluster, read_cluster
+from commsim.placement.evaluation import evaluate
 from commsim.placement.link_use import link_use, link_uses, ring_edges
+from commsim.scenario import prepare
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(2, 2, 2)
@@ -72,3 +78,45 @@ def test_many_placements_together_use_what_each_uses_alone(placements: list[list
 def test_a_node_that_does_not_exist_is_named() -> None:
     with pytest.raises(InputError, match="placed on 'h7', which is not a node of"):
         link_use(CLUSTER, ("h0", "h7"))
+
+
+def machines(spec: str, routing: str = "ecmp") -> Cluster:
+    cluster = read_cluster({"topology": {"spec": spec}, "hosts": {}})
+    return dataclasses.replace(cluster, network=dataclasses.replace(cluster.network, routing=routing))
+
+
+def of_rings(cluster: Cluster, placement: tuple[str, ...]) -> np.ndarray:
+    """Bytes by link of an all-reduce by rings, as parts of what the busiest NIC sends."""
+    network = cluster.network
+    nodes = Placement(np.array([network.nodes.index(name) for name in placement], np.int32))
+    sent = prepare("multi_ring_all_reduce", network, placement=nodes).predict(2**30).link_bytes
+    return sent / sent[leaving_machines(network)].max()
+
+
+def leaving_machines(network) -> np.ndarray:
+    return (network.machine[network.src] >= 0) & (network.machine[network.src] != network.machine[network.dst])
+
+
+@pytest.mark.parametrize("counts", [(8, 8), (8, 4), (2, 2), (8, 8, 8, 8), (5, 5)])
+@pytest.mark.parametrize(
+    "spec", ["dgx-h100@leaf_spine:n_leaves=4,n_spines=2,machines=4", "rail_optimized:n_hosts=4,hosts_per_group=2"]
+)
+def test_rings_between_machines_leave_by_each_nic_of_a_job(spec: str, counts: tuple[int, ...]) -> None:
+    cluster = machines(spec)
+    placement = tuple(f"m{m}.gpu{g}" for m, n in enumerate(counts) for g in range(n))
+    out = leaving_machines(cluster.network)
+    assert (cluster.network.kind[cluster.network.src[out]] == NIC).all()
+    use = link_use(cluster, placement)
+    assert use[out].sum() == min(counts) * len(counts)
+    np.testing.assert_allclose(use[out], of_rings(cluster, placement)[out], atol=1e-6)
+
+
+@pytest.mark.parametrize("oversubscription", [1, 2, 4, 8])
+def test_a_job_of_eight_nics_loses_what_its_rings_do_on_thin_uplinks(oversubscription: int) -> None:
+    cluster = machines(
+        f"dgx-h100@leaf_spine:n_leaves=2,n_spines=2,machines=4,oversubscription={oversubscription}", "spray"
+    )
+    placement = tuple(f"m{m}.gpu{g}" for m in (0, 2) for g in range(8))
+    job = PeriodicJob("one", 16, 0.2, (Phase(0.1, 0.1, 40e9),), placement)
+    run = simulate_jobs(cluster.network, [job], [of_rings(cluster, placement)], iterations=4)
+    assert evaluate(cluster, [job]).predicted["one"] == pytest.approx(run.iteration_times[0].mean(), rel=1e-3)

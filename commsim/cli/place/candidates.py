@@ -135,7 +135,7 @@ def run(config: Config) -> Answer:
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
     candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
-    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.notes]}
+    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.remarks]}
     more |= ranking.agreement
     return Answer(parts, candidates, more=more, key="candidates")
 
@@ -178,20 +178,24 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
     # where another seed of the hash makes one slower: the rank may be luck
     has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
+    # where the mean hides what one job loses
+    has_victim = any(round(c.worst_job[1] - c.slowdown, 4) > 0 for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
         slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
         slow += [c.slowdown] if is_simulated else []
-        rows.append([f"{i + 1}", c.generator, *scores, name, *(f"{value:.4f}x" for value in slow)])
-    shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst"] if has_worst else [])]
-    shown += ["slowdown"] if is_simulated else []
-    n_above = len(ranking.notes) - ranking.n_results
+        victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
+        slows = [f"{value:.4f}x" for value in slow]
+        rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
+    shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
+    shown += (["slowdown"] if is_simulated else []) + (["worst_job"] if has_victim else [])
+    n_above = len(ranking.remarks) - ranking.n_results
     parts = [
-        *remarks(ranking.notes[:n_above]),
-        Table(shown, rows, title, ["worst_link", "score_min", "contended_links"]),
-        *remarks(ranking.notes[n_above:]),
+        *remarks(ranking.remarks[:n_above]),
+        Table(shown, rows, title, ["worst_link", "score_min", "contended_links", "score_mean"]),
+        *remarks(ranking.remarks[n_above:]),
     ]
     if not ranking.candidates:
         return parts

@@ -51,7 +51,7 @@ def run(config: Config) -> Answer:
         values += [f"{one.gain:.4f}", *(f"{value:.4f}x" for value in one.others)]
         rows.append([one.job, *values, counted_names(one.now.placement[one.job], MAX_HOSTS), one.to(MAX_HOSTS)])
     title = f"mean slowdown of the jobs, by {found.moves[0].now.prediction}, now and with one job moved"
-    parts = [*remarks([*said, *found.notes]), Table(columns, rows, title, ["from", "gain"])]
+    parts = [*remarks([*said, *found.remarks]), Table(columns, rows, title, ["from", "gain"])]
     best = found.moves[0]
     parts += [_times(best)] if best.gain else []
     return Answer(parts, [one.row() for one in found.moves], more={"forced": forced} if forced else {}, key="moves")

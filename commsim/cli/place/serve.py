@@ -15,7 +15,9 @@ from commsim.report.render import announce
 class Config(Flags):
     """All flags of ``commsim place serve``."""
 
-    cluster: str = flag(required=True, metavar="CLUSTER.toml", help="the cluster")
+    cluster: str | None = flag(
+        metavar="CLUSTER.toml", help="the cluster (default: that of the store, or of POST /cluster)"
+    )
     jobs: str | None = flag(
         metavar="JOBS.json", help="jobs that are already running, with their placement (default: none)"
     )
@@ -58,16 +60,22 @@ def run(config: Config) -> Answer:
     host = "127.0.0.1" if config.host == "localhost" else config.host
     limits = Limits(token, body_bytes, _time(config.timeout, "--timeout"))
     listening = Listening(host, port_number(config.port, 0), limits, config.log)
-    cluster = read_cluster(config.cluster)
+    cluster = read_cluster(config.cluster) if config.cluster else None
     store = JobStore(config.store) if config.store else None
     service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score), store)
+    if config.jobs and not service.has_cluster:
+        raise InputError("--jobs needs --cluster, on whose hosts the jobs are placed")
     if config.jobs:
         service.load(_rows(config.jobs), config.jobs)
     service.warm_up()
 
     def started(url: str) -> None:
-        announce(f"serving on {url}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
-                 f"{int(cluster.free.sum())} GPUs; /docs describes it")  # fmt: skip
+        what = "no cluster before POST /cluster"
+        if service.has_cluster:
+            cluster = service.state.cluster
+            free = int(cluster.free.sum())
+            what = f"{cluster.network.name}, {len(service.state.gpus)} hosts, {free} GPUs"
+        announce(f"serving on {url}: {what}; /docs describes it")
 
     serve(service, listening, started)
     return Answer()

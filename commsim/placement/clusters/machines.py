@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.network_queries import units
 from commsim.core.value import Value
 from commsim.placement.cluster import Cluster
 
@@ -40,7 +42,9 @@ class Machines(Value):
     inference : bool[n_hosts]
         Whether the host is only lent.
     port : float64[n_hosts], bytes/s
-        The fastest link out of each host.
+        The fastest link out of each host; of a GPU in a machine with NICs, out of its machine.
+    nics : int64[n_hosts]
+        Number of its NICs, by which a job's rings leave: those of its machine, or 1.
     """
 
     cluster: Cluster
@@ -52,6 +56,7 @@ class Machines(Value):
     memory: NDArray[np.float64]
     inference: NDArray[np.bool_]
     port: NDArray[np.float64]
+    nics: NDArray[np.int64]
 
     @property
     def n_gpus(self) -> int:
@@ -114,5 +119,20 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
         np.array([kind.cpu or math.inf for kind in kinds]),
         np.array([kind.memory or math.inf for kind in kinds]),
         inference,
-        np.array([network.bandwidth[out].max() if out.size else math.inf for out in links]),
+        *_ports(network, hosts),
     )
+
+
+def _ports(network: Network, hosts: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the rate of the fastest link out of each host or its machine, and how many NICs that has."""
+    machine = units(network)
+    own = np.arange(network.n_nodes)
+    leaves = machine[network.src] != machine[network.dst]
+    is_out = np.isin(machine, machine[network.src[leaves]])
+    unit = np.where(is_out, machine, int(machine.max()) + 1 + own)  # of a machine that no link leaves: each node
+    leaves = unit[network.src] != unit[network.dst]
+    rate, nics = np.zeros(int(unit.max()) + 1), np.zeros(int(unit.max()) + 1, np.int64)
+    np.maximum.at(rate, unit[network.src[leaves]], network.bandwidth[leaves])
+    np.add.at(nics, unit[np.unique(network.src[leaves])], 1)
+    rate = rate[unit[hosts]]
+    return np.where(rate > 0, rate, math.inf), np.maximum(nics[unit[hosts]], 1)

@@ -126,7 +126,9 @@ MODELS = {
 }
 
 
-def profile(model: Model, name: str, gpus: int, n_hosts: int, port: float, gpu_type: str = "") -> PeriodicJob:
+def profile(
+    model: Model, name: str, gpus: int, n_hosts: int, port: float, gpu_type: str = "", nics: int = 1
+) -> PeriodicJob:
     """Return what a job of `model` does on the network.
 
     Parameters
@@ -134,15 +136,17 @@ def profile(model: Model, name: str, gpus: int, n_hosts: int, port: float, gpu_t
     gpus, n_hosts : int
         Number of GPUs and of hosts that it runs on; on one host it sends nothing that others notice.
     port : float, bytes/s
-        Bandwidth of a host's port.
+        Bandwidth of a host's port, or of each NIC.
     gpu_type : str
         The slowest of its GPUs.
+    nics : int
+        Number of NICs of a host, over which the bytes are spread.
     """
     compute = model.compute / model.speeds.get(gpu_type, 1.0)
     if n_hosts < 2 or not model.size:
         return PeriodicJob(name, gpus, compute, ())
     rate = EFFICIENCY * port
-    duration = 2 * (gpus - 1) / gpus * model.size / rate
+    duration = 2 * (gpus - 1) / gpus * model.size / (nics * rate)
     return PeriodicJob(name, gpus, compute + duration, (Phase(compute, duration, rate),))
 
 

@@ -149,7 +149,7 @@ class Work:
 
     def __init__(self, jobs: Sequence[TraceJob], machines: Machines, models: Mapping[str, Model]) -> None:
         self._machines = machines
-        self._port = float(machines.port.min())
+        self._port, self._nics = float(machines.port.min()), int(machines.nics.min())
         self._known: dict[tuple[object, ...], PeriodicJob] = {}
         self.models: list[Model] = []
         for job in jobs:
@@ -173,7 +173,7 @@ class Work:
             if job.period:
                 self._known[key] = PeriodicJob(job.name, gpus, job.period, job.phases if spread else ())
             else:
-                self._known[key] = profile(model, model.name, gpus, n_hosts, self._port, gpu_type)
+                self._known[key] = profile(model, model.name, gpus, n_hosts, self._port, gpu_type, self._nics)
         return self._known[key]
 
     def rate(self, i: int, gpus: int, n_hosts: int = 0, gpu_type: str = "") -> float:

@@ -22,16 +22,19 @@ from .models import (
     MAX_CANDIDATES,
     MAX_SEED,
     Candidates,
+    ClusterTables,
     ExtenderArgs,
     FilterResult,
     Health,
     HostPriority,
     Jobs,
+    KnownCluster,
     KnownJobs,
     Problem,
     Search,
     schemas,
 )
+from .posted_cluster import SOURCE as CLUSTER
 from .state import KnownJob, read_known_jobs
 
 if TYPE_CHECKING:
@@ -40,7 +43,11 @@ if TYPE_CHECKING:
 
 # Bodies that the errors of an address show; a single job, or a list of them, is the usual mistake.
 _JOB = '{"job": "a", "gpus": 8, "iter_time_ms": 100, "phases": [{"offset_ms": 0, "dur_ms": 40, "rate_Gbps": 50}]}'
-BODIES = {"/jobs": f'{{"jobs": [{_JOB}]}}', "/place": f'{{"jobs": [{_JOB}], "candidates": 10}}'}
+BODIES = {
+    "/jobs": f'{{"jobs": [{_JOB}]}}',
+    "/place": f'{{"jobs": [{_JOB}], "candidates": 10}}',
+    "/cluster": '{"topology": {"spec": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4"}, "hosts": {"gpus": 8}}',
+}
 SOURCE = "request"  # what messages name in place of a file
 MAX_SHOWN = 80  # letters of what came
 
@@ -85,6 +92,14 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
     async def remove_job(name: str) -> Any:
         return await service.remove_job(name)
 
+    @app.get("/cluster", summary="The cluster", response_model=KnownCluster)
+    async def show_cluster() -> Any:
+        return service.cluster()
+
+    @app.post("/cluster", summary="Give the cluster, or another one", response_model=KnownCluster)
+    async def put_cluster(tables: ClusterTables) -> Any:
+        return await service.put_cluster(tables.model_dump(exclude_unset=True))
+
     @app.get("/schema", summary="JSON Schemas of requests and answers, by name")
     async def by_name() -> dict[str, Any]:
         return schemas()
@@ -114,22 +129,21 @@ def _add_refusals(app: FastAPI, service: PlacementService) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_framework(request: Request, error: HTTPException) -> Response:
-        path = cut(printable(request.url.path))
-        more = ": the cluster is that of --cluster FILE at the start" if path == "/cluster" else ""
-        return refused(error.status_code, f"{request.method} {path}: {error.detail}{more}")
+        return refused(error.status_code, f"{request.method} {cut(printable(request.url.path))}: {error.detail}")
 
     @app.exception_handler(RequestValidationError)
     async def by_model(request: Request, error: RequestValidationError) -> Response:
         path, body = request.url.path, error.body
         said = said_of(error.errors(), body)
-        if path in BODIES and isinstance(body, dict):
-            said = said_by_readers(body, is_search=path == "/place", known=service.state.jobs) or said
+        if path in ("/jobs", "/place") and isinstance(body, dict):
+            said = said_by_readers(body, is_search=path == "/place", known=service.known) or said
         return refused(400, said + ("" if isinstance(body, bytes) else _right(path)))
 
     @app.exception_handler(InputError)
     async def by_reader(request: Request, error: InputError) -> Response:
         said = str(error)
-        return refused(400, said + (_right(request.url.path) if said.startswith(f"{SOURCE}: ") else ""))
+        is_body = said.startswith((f"{SOURCE}: ", f"{CLUSTER}: "))
+        return refused(400, said + (_right(request.url.path) if is_body else ""))
 
     @app.exception_handler(Refusal)
     async def by_service(_: Request, error: Refusal) -> Response:

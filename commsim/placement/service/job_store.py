@@ -1,4 +1,4 @@
-"""Jobs on disk, so that a service that was killed knows them when it starts again."""
+"""Jobs and cluster on disk, so that a service that was killed knows them when it starts again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _APPLICATION = 0x636A6F62  # of SQLite's header, so that no other program's file
 
 
 class JobStore:
-    """A SQLite file with one row for each job, as requests have them; a change is on disk before it is answered.
+    """A SQLite file with one row for each job, as requests have them, and the cluster that a request brought.
+
+    A change is on disk before it is answered.
 
     Parameters
     ----------
@@ -55,6 +57,7 @@ class JobStore:
                 if empty:
                     self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self._db.execute("CREATE TABLE jobs (name TEXT PRIMARY KEY, job TEXT, crc INTEGER) STRICT")
+                self._db.execute("CREATE TABLE IF NOT EXISTS cluster (tables TEXT, crc INTEGER) STRICT")
                 self._db.execute("COMMIT")
         except BaseException:
             self._db.close()
@@ -81,6 +84,33 @@ class JobStore:
             if zlib.crc32(f"{name}\n{text}".encode("utf-8", "surrogatepass")) != crc:
                 raise InputError(f"{self._path}: job {str(name)[:64]!r} is damaged")
         return [json.loads(text) for _, text, _ in rows]
+
+    def cluster(self) -> dict[str, Any] | None:
+        """Return the tables of the cluster that a request brought, None if none did.
+
+        Raises
+        ------
+        InputError
+            If they are not what was written.
+        """
+        with self._named():
+            row = self._db.execute("SELECT tables, crc FROM cluster").fetchone()
+        if row is not None and zlib.crc32(row[0].encode("utf-8", "surrogatepass")) != row[1]:
+            raise InputError(f"{self._path}: the cluster is damaged")
+        return None if row is None else dict(json.loads(row[0]))
+
+    def put_cluster(self, tables: Mapping[str, Any]) -> None:
+        """Write the tables of a cluster in place of those before.
+
+        Raises
+        ------
+        Refusal
+            If the disk does not take them.
+        """
+        text = json.dumps(tables)
+        with self._change():
+            self._db.execute("DELETE FROM cluster")
+            self._db.execute("INSERT INTO cluster VALUES (?, ?)", (text, zlib.crc32(text.encode())))
 
     def put(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write jobs, all or none.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .placement_service import PlacementService
 
 # Paths that are counted by name; all others together, so that nobody can make series without end.
-PATHS = ("/filter", "/prioritize", "/place", "/jobs", "/healthz", "/metrics")
+PATHS = ("/filter", "/prioritize", "/place", "/jobs", "/cluster", "/healthz", "/metrics")
 # Seconds; requests for 500 nodes take 1 to 100 ms.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -40,9 +40,9 @@ class Metrics:
             registry=self._registry,
         )  # fmt: skip
         jobs = Gauge("commsim_jobs", "Jobs that are known.", registry=self._registry)
-        jobs.set_function(lambda: len(service.state.jobs))
+        jobs.set_function(lambda: len(service.known))
         free = Gauge("commsim_free_gpus", "GPUs without a job.", registry=self._registry)
-        free.set_function(lambda: sum(map(len, service.state.free("").values())))
+        free.set_function(lambda: service.n_free)
         self._registry.register(_Ignored(service))
 
     def observe(self, path: str, status: int, seconds: float) -> None:

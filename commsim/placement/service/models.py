@@ -76,6 +76,13 @@ class Search(_Request):
     scale: Faults = Field([], description="what is slower, as in --scale, such as link:leaf0:*=0.5")
 
 
+class ClusterTables(_Request):
+    """The tables of a cluster.toml; its topology names no file. /schema has the schema in full as Cluster."""
+
+    topology: dict[str, Any]
+    hosts: dict[str, Any] = Field({}, description="gpus of every host, per_host and busy; none where GPUs are nodes")
+
+
 class Metadata(BaseModel):
     """What is read of a pod's metadata."""
 
@@ -176,6 +183,16 @@ class KnownJobs(BaseModel):
     jobs: list[KnownJob]
 
 
+class KnownCluster(BaseModel):
+    """The cluster; the version grows with every change of it and of the jobs."""
+
+    version: int
+    network: str
+    hosts: int
+    gpus: int = Field(description="of all hosts")
+    busy: int = Field(description="those that are taken by something other than the known jobs")
+
+
 class SharedLink(BaseModel):
     """A link that several jobs use, or that one overloads alone."""
 
@@ -224,7 +241,12 @@ class Health(BaseModel):
 
 def schemas() -> dict[str, Any]:
     """Return the JSON Schemas of requests and answers by name, and that of a jobs.json; each is complete by itself."""
-    named = (Search, Candidates, Jobs, KnownJobs, ExtenderArgs, FilterResult, HostPriority, Problem, Health)
+    from .posted_cluster import posted_cluster_schema
+
+    named = (
+        Search, Candidates, Jobs, KnownJobs, KnownCluster, ExtenderArgs, FilterResult, HostPriority, Problem, Health,
+    )  # fmt: skip
     return {one.__name__: one.model_json_schema() for one in named} | {
-        "jobs.json": TypeAdapter(_JobsFile).json_schema()
+        "Cluster": posted_cluster_schema(),
+        "jobs.json": TypeAdapter(_JobsFile).json_schema(),
     }

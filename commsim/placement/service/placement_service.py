@@ -18,6 +18,7 @@ from .extender import failed_result, filter_result, host_priorities, lacking
 from .guard import Refusal
 from .job_store import JobStore
 from .models import ExtenderArgs, Search
+from .posted_cluster import read_posted_cluster
 from .rating import Rater, Rating
 from .state import ClusterState, KnownJob, gpus_of_pod, job_of_pod, read_known_jobs
 
@@ -47,8 +48,8 @@ class PlacementService:
 
     Parameters
     ----------
-    cluster : Cluster
-        Cluster that the jobs run on.
+    cluster : Cluster, optional
+        Cluster that the jobs run on; by default that of the store, or none until a request brings one.
     preferences : Preferences
         What to count and to refuse.
     store : JobStore, optional
@@ -60,17 +61,53 @@ class PlacementService:
         If a job of the store cannot be in this cluster.
     """
 
-    def __init__(self, cluster: Cluster, preferences: Preferences, store: JobStore | None = None) -> None:
-        self.state, self._store = ClusterState(cluster), store
+    def __init__(self, cluster: Cluster | None, preferences: Preferences, store: JobStore | None = None) -> None:
+        self._state: ClusterState | None = None
+        self._store = store
         self._preferences = preferences
-        self._rater = Rater(self.state)
         self._ratings: dict[object, dict[str, Rating]] = {}
         self._keeper, self._searcher = (ThreadPoolExecutor(1, name) for name in ("state", "search"))
         self._n_searches = 0
         self.ignored: Counter[str] = Counter()  # pods that any node will do for, by the reason
         self.tell: Callable[[str], None] | None = None
+        if cluster is None and store is not None and (tables := store.cluster()):
+            cluster = read_posted_cluster(tables)
+        if cluster is not None:
+            self._use(ClusterState(cluster))
         if store is not None and (rows := store.jobs()):
             self._put(rows, "the store of jobs")
+
+    @property
+    def state(self) -> ClusterState:
+        """Cluster and its jobs.
+
+        Raises
+        ------
+        Refusal
+            While there is no cluster.
+        """
+        if self._state is None:
+            raise Refusal(409, "there is no cluster yet: POST /cluster, or start with --cluster FILE")
+        return self._state
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there is a cluster."""
+        return self._state is not None
+
+    @property
+    def known(self) -> Mapping[str, KnownJob]:
+        """Jobs by name; none without a cluster."""
+        return {} if self._state is None else self._state.jobs
+
+    @property
+    def n_free(self) -> int:
+        """GPUs without a job."""
+        return 0 if self._state is None else sum(map(len, self._state.free("").values()))
+
+    def _use(self, state: ClusterState) -> None:
+        self._state, self._rater = state, Rater(state)
+        self._ratings.clear()
 
     def close(self) -> None:
         """End the threads; what waits for them is forgotten."""
@@ -183,8 +220,30 @@ class PlacementService:
 
     def jobs(self) -> dict[str, Any]:
         """Return what is known of jobs."""
-        jobs = self.state.jobs.values()
-        return {"version": self.state.version, "jobs": [known.row() for known in jobs]}
+        version = 0 if self._state is None else self._state.version
+        return {"version": version, "jobs": [known.row() for known in self.known.values()]}
+
+    async def put_cluster(self, tables: dict[str, Any]) -> dict[str, Any]:
+        """Take another cluster, if all jobs that are known can be there as they are placed."""
+
+        def put() -> None:
+            state = ClusterState(read_posted_cluster(tables))
+            for one in self.known.values():
+                state.put(one)
+            state.version = 1 if self._state is None else self._state.version + 1
+            if self._store is not None:
+                self._store.put_cluster(tables)
+            self._use(state)
+
+        await self._kept(put)
+        return self.cluster()
+
+    def cluster(self) -> dict[str, Any]:
+        """Return what is known of the cluster."""
+        cluster = self.state.cluster
+        n_gpus, n_busy = (int(n.sum()) for n in (cluster.gpus, cluster.busy))
+        counts = {"hosts": len(self.state.gpus), "gpus": n_gpus, "busy": n_busy}
+        return {"version": self.state.version, "network": cluster.network.name, **counts}
 
     async def place(self, asked: Search) -> dict[str, Any]:
         """Search placements for the jobs of a request, beside those that are known and placed."""

@@ -240,7 +240,7 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
             "schema": 1,
             "candidates": [one.row() for one in ranking.candidates],
             "discarded": [one.row() for one in ranking.discarded],
-            "notes": [*told, *said, *ranking.notes],
+            "notes": [*told, *said, *ranking.remarks],
             **(ranking.agreement if asked.check else {}),
         }
 

@@ -42,7 +42,7 @@ class Phase:
     duration : float, s
         Alone on the network; a phase that ends after the iteration goes on at the start of the next.
     rate : float, bytes/s
-        Rate of each host, one way.
+        Rate of each host, one way; of each NIC in use, where hosts are machines of GPUs and NICs.
     overlap : float, s
         Computation that runs beside the phase from its start, whether the phase is slowed down or not. What follows
         waits for both, so a phase may be late by what this exceeds its duration, and delay nothing.

@@ -3,9 +3,12 @@
 import http.client
 import json
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +46,30 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):
         finally:
             process.kill()
     assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_commands_of_the_how_to_work_one_after_the_other(tmp_path):
+    root = Path(__file__).parents[3]
+    (block,) = re.findall(
+        r"(?<=\n\n)(?:    .*\n)*    commsim place serve.*\n(?:    .*\n)+",
+        (root / "docs/howto_scheduler.md").read_text(),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    commands = "".join(line[4:] + "\n" for line in block.splitlines()).replace(":8080", f":{port}")
+    commands = commands.replace("--port 8080", f"--port {port}").replace("commsim", f"{sys.executable} -m commsim", 1)
+    script = f"trap 'kill $!' EXIT\n{commands}"
+    found = subprocess.run(["bash", "-c", script], cwd=root, capture_output=True, text=True, timeout=2 * LIMIT_S)
+    cluster, _, rest = found.stdout.partition("\n")[2].partition("}{")
+    assert json.loads(cluster + "}")["gpus"] == 64, found
+    assert json.loads("{" + rest)["candidates"][0]["slowdown"] == 1.0
+
+
+def test_jobs_need_a_cluster(tmp_path, cluster, commsim):
+    message = commsim.refuses("place", "serve", "--jobs", tmp_path / "jobs.json")
+    assert "--jobs needs --cluster" in message
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,27 @@ def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
         (row,) = commsim.results("place", *lucky, "--seed", seed)["candidates"]
         head = next(line.split() for line in commsim.out.splitlines() if line.startswith("rank"))
         cells = next(line.split() for line in commsim.out.splitlines() if line.strip().startswith("1 "))
-        assert ("worst" in head) == (row["slowdown_worst"] > row["slowdown"] + 1e-4)
-        if "worst" in head:
+        assert ("worst_hash" in head) == (row["slowdown_worst"] > row["slowdown"] + 1e-4)
+        if "worst_hash" in head:
             assert cells[-2:] == [f"{row['slowdown']:.4f}x", f"{row['slowdown_worst']:.4f}x"]
-    assert any("worst" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
+    assert any("worst_hash" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
+
+
+def test_the_job_that_loses_the_most_stands_beside_a_mean_that_hides_it(commsim, files, monkeypatch):
+    """Two of three jobs share a link for most of their iterations: the mean has a third of what is lost."""
+    pair = [job(f"j{i}", placement=["h0", "h6"], gpus=2) for i in range(2)]
+    cluster, jobs = files(*pair, job("far", placement=["h1", "h2"]))
+    cluster.write_text(CLUSTER.replace("gpus = 1", "gpus = 2"))
+    (row,) = commsim.results("place", cluster, jobs)["candidates"]
+    slow = {name: time / 100 for name, time in row["predicted_iteration_ms"].items()}
+    assert slow["far"] == 1.0
+    assert (row["worst_job"], row["worst_job_slowdown"]) == ("j0", pytest.approx(max(slow.values())))
+    assert row["slowdown"] == pytest.approx(sum(slow.values()) / 3)
+    shown = on_terminal(monkeypatch, "place", cluster, jobs)
+    assert f"{row['slowdown']:.4f}x j0 {slow['j0']:.4f}x" in shown
+    (row,) = commsim.results("place", *files(*pair[:1]))["candidates"]
+    assert (row["worst_job"], row["worst_job_slowdown"]) == ("j0", 1.0)
+    assert "worst_job" not in on_terminal(monkeypatch, "place", *files(*pair[:1]))
 
 
 def test_a_check_says_on_a_terminal_how_well_the_estimates_agree(files, monkeypatch):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.placement.cluster import read_cluster
 from commsim.placement.clusters.machines import DAY
 from commsim.placement.clusters.models import EFFICIENCY, MODELS, profile, read_assumptions
 
@@ -99,3 +100,16 @@ def test_stages_are_three_times(tmp_path):
         path.write_text(f"[models.vgg16]\nstages = {wrong}\n")
         with pytest.raises(InputError, match="stages must be 3 times, of storage and CPUs, GPU, network"):
             read_assumptions(path)
+
+
+def test_a_model_spreads_its_bytes_over_the_nics_of_a_machine(replay):
+    """A job's rings leave by a NIC each; a GPU's NVLink is no port of the machine."""
+    spec = "dgx-h100@leaf_spine:n_leaves=2,n_spines=2,machines=2"
+    machines = replay.machines(read_cluster({"topology": {"spec": spec}, "hosts": {}}))
+    network = machines.cluster.network
+    out = (network.machine[network.src] >= 0) & (network.machine[network.dst] < 0)
+    assert set(machines.port) == {network.bandwidth[out].max()}
+    assert set(machines.nics) == {8}
+    job = profile(MODELS["vgg16"], "vgg16", 16, 2, 48e9, nics=8)
+    assert job.phases[0].rate == EFFICIENCY * 48e9
+    assert job.n_bytes == pytest.approx(2 * 15 / 16 * 528e6 / 8)

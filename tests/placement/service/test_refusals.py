@@ -1,4 +1,4 @@
-"""Refusals say how many GPUs a host has and why they are not free, and where the cluster comes from."""
+"""Refusals say how many GPUs a host has and why they are not free."""
 
 from place_service import row, running, small_cluster
 
@@ -20,14 +20,6 @@ def test_gpus_that_are_busy_are_not_those_that_the_host_lacks():
         )
         assert service.ask("POST", "/jobs", {"jobs": [row("z", 5, placement=["h1x5"])]})[1]["error"].endswith(
             "h1, which has 4, 0 of them taken by other jobs"
-        )
-
-
-def test_the_cluster_comes_from_the_start_and_not_from_a_request():
-    with running() as service:
-        assert service.ask("POST", "/cluster", {}) == (
-            404,
-            {"error": "POST /cluster: Not Found: the cluster is that of --cluster FILE at the start"},
         )
 
 

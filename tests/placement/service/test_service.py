@@ -49,6 +49,7 @@ def test_it_has_a_page_that_describes_it(service):
         "/place",
         "/jobs",
         "/jobs/{name}",
+        "/cluster",
         "/healthz",
         "/metrics",
         "/schema",
@@ -141,14 +142,14 @@ def shown():
 
 
 def test_the_documented_exchanges_are_those_of_the_service():
-    with running() as service:
+    with running(None) as service:
         asked = set()
         for method, path, *blocks in shown():
             body = json.loads(blocks[0]) if method == "POST" else None
             status, answer = service.ask(method, path, body)
             assert (status, answer) == (200, json.loads(blocks[-1])), (method, path)
             asked.add(path)
-    assert asked == {"/", "/jobs", "/jobs/a", "/place", "/filter", "/prioritize", "/healthz"}
+    assert asked == {"/", "/cluster", "/jobs", "/jobs/a", "/place", "/filter", "/prioritize", "/healthz"}
 
 
 def test_its_page_loads_nothing_from_elsewhere(service):
