@@ -42,12 +42,15 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [note for note in unnamed.notes if "only links cost time" in note]
+    (why,) = [said for said in unnamed.remarks_of_sizes([2**20]) if "only links cost time" in said]
+    assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
     with pytest.raises(InputError, match="does not say which network joins its machines"):
         unnamed.predict(2**20, engine="closed-form")
-    assert not [note for note in prepare("nccl_all_reduce", "dgx-h100").notes if "only links" in note]
+    known = prepare("nccl_all_reduce", "dgx-h100")
+    assert known.has_own_costs
+    assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
 
 
 def test_the_closed_form_has_no_late_starters():

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
@@ -86,16 +87,24 @@ class NcclPlan(Plan):
 
     @property
     def has_own_costs(self) -> bool:
-        """Whether messages have the costs of a library's primitives: they do."""
-        return True
+        """Whether messages have the costs of a library's primitives; they have none where these are not known."""
+        return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
+
+    def links_only(self) -> list[str]:
+        """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
+        launch = self.launch
+        if launch.setting is None or not (why := launch.why_links_only(SIZE, launch.parameters(SIZE))):
+            return []
+        name = self.schedule.name
+        return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
-        """Say at which sizes NCCL's choice with SHARP is not what is predicted to be the fastest."""
+        """Say where only links cost time, and at which sizes NCCL's choice with SHARP is not the fastest predicted."""
         launch, site = self.launch, self.launch.known_site
         if site is None or {"algorithm", "protocol"} & launch.given.keys():
-            return []
+            return self.links_only()
         found = ((int(size), faster_than_chosen(site, launch.operation, int(size))) for size in sizes)
-        return [
+        return self.links_only() + [
             FASTER.format(launch.operation, n, f.how, microseconds(f.seconds, 1)) for n, f in found if f is not None
         ]
 
