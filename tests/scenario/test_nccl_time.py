@@ -53,6 +53,23 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
     assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
 
 
+def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
+    """Over three machines large all-reduces take longer than in a ring by our own prediction, and nothing said so."""
+    asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
+    assert asked.remarks_of_sizes([2**24]) == []
+    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+    site = asked.launch.site
+    trees = predict(site, "all_reduce", 2**33, "nvls_tree", "simple")
+    rings = min((predict(site, "all_reduce", 2**33, "ring", p) for p in ("simple", "ll128")), key=lambda r: r.seconds)
+    assert rings.seconds < trees.seconds
+    assert told == (
+        f"all_reduce {2**33} B: {rings.how} is predicted to take {rings.seconds * 1e6:.1f} us, less than the "
+        f"{trees.seconds * 1e6:.1f} us of nvls_tree/simple"
+    )
+    for other in ("", ":algorithm=ring", ":protocol=simple"):
+        assert prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33]) == []
+
+
 def test_the_closed_form_has_no_late_starters():
     with pytest.raises(InputError, match="neither late starters nor packet headers"):
         prepare("nccl_all_reduce", "dgx-h100").predict(2**20, engine="closed-form", start_jitter=1e-6)

@@ -11,7 +11,6 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.core.units import microseconds
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
@@ -21,7 +20,7 @@ from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
-from commsim.software.nccl.prediction import FASTER, Site, faster_than_chosen
+from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
 
@@ -99,14 +98,13 @@ class NcclPlan(Plan):
         return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
-        """Say where only links cost time, and at which sizes NCCL's choice with SHARP is not the fastest predicted."""
+        """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
-        if site is None or {"algorithm", "protocol"} & launch.given.keys():
+        given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
+        if site is None or (given and given.get("algorithm") != "nvls_tree"):
             return self.links_only()
-        found = ((int(size), faster_than_chosen(site, launch.operation, int(size))) for size in sizes)
-        return self.links_only() + [
-            FASTER.format(launch.operation, n, f.how, microseconds(f.seconds, 1)) for n, f in found if f is not None
-        ]
+        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
+        return self.links_only() + [line for line in found if line]
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
