@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -118,9 +119,30 @@ def _load(config: OneConfig, size: float | None = None) -> Any:
     from commsim.scenario.collective_names import load_schedule
 
     schedule = load_schedule(config.collective, config.ranks, size)
+    _require_ranks(config, schedule)
+    return schedule
+
+
+def _require_ranks(config: OneConfig, schedule: Any) -> None:
     if config.ranks is not None and schedule.n_ranks != config.ranks:
         raise InputError(f"{config.collective} has {counted(schedule.n_ranks, 'rank')}, got --ranks {config.ranks}")
-    return schedule
+
+
+def _is_foreign(source: str) -> bool:
+    from commsim.scenario.collective_names import OF_OTHER_TOOLS
+
+    return Path(source).suffix in OF_OTHER_TOOLS
+
+
+def _read(config: OneConfig, size: float | None = None) -> tuple[Any, tuple[str, ...]]:
+    """Return a schedule that may be in a file of another tool, and what reading it said."""
+    if not _is_foreign(config.collective):
+        return _load(config, size), ()
+    from commsim.formats.convert import read_foreign
+
+    schedule, said = read_foreign(config.collective)
+    _require_ranks(config, schedule)
+    return schedule, said
 
 
 def show(config: ShowConfig) -> Answer:
@@ -133,7 +155,7 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.dependencies import longest_chain
 
     size = parse_nccl_size(config.size, "--size")
-    schedule = _load(config, size)
+    schedule, said = _read(config, size)
     drawn: list[str] = []
     if config.draw and config.topology is not None:
         drawn = [_draw_trees(config, config.topology, config.draw)]
@@ -166,13 +188,13 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [*remarks(drawn), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    parts = [*remarks((*said, *drawn)), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
     return Answer(parts, rows, flags)
 
 
 def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
     """Return lines with what each parameter is here, and what it means; nothing of a file."""
-    if spec.endswith(SUFFIX):
+    if spec.endswith(SUFFIX) or _is_foreign(spec):
         return []
     from collectives import found_parameters
     from collectives.pieces import sized_parameters
@@ -225,8 +247,9 @@ def check_schedule(config: CheckConfig) -> Answer:
     from commsim.scenario.collective_names import read_collective
 
     report: Any
-    if config.collective.endswith(SUFFIX):
-        schedule = _load(config)
+    read: tuple[str, ...] = ()
+    if config.collective.endswith(SUFFIX) or _is_foreign(config.collective):
+        schedule, read = _read(config)
         name, n_ranks, report = schedule.name, schedule.n_ranks, check(schedule)
     else:
         build, parameters = read_collective(config.collective, config.ranks)
@@ -242,7 +265,7 @@ def check_schedule(config: CheckConfig) -> Answer:
     }
     line = f"{name} on {counted(n_ranks, 'rank')}: {report}"
     said = _about_cost(config.collective, n_ranks)
-    return Answer([Lines([line]), *remarks(said)], [row], {"collective": config.collective})
+    return Answer([Lines([line]), *remarks((*read, *said))], [row], {"collective": config.collective})
 
 
 def _about_cost(spec: str, n_ranks: int) -> list[str]:
@@ -291,7 +314,9 @@ COMMANDS = {
         ListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
     "schedule show": Verb(ShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
-    "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),
+    "schedule check": Verb(
+        CheckConfig, check_schedule, "prove that a schedule, or that of an MSCCL file, does what its operation requires"
+    ),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
     "schedule import": Verb(
         ImportConfig,

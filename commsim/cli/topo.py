@@ -30,6 +30,8 @@ ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
     "MACHINE@TOPOLOGY puts a machine of `commsim topo presets` in place of hosts; in every topology machines=N is the "
     "number of machines: dgx-h100@star:machines=4",
+    "machines of other rates are host types: cpu_host, mesh_host, nvswitch_host and pcie_host; `commsim topo list "
+    "pcie_host` has its parameters, such as inter_cpu, the rate between CPU sockets",
 )
 
 
@@ -83,15 +85,17 @@ def _effective(topology: str) -> str:
 def list_topologies(config: ListConfig) -> Answer:
     """Return the topologies, or one, and their parameters."""
     from topologies import TOPOLOGIES
+    from topologies.hosts import HOST_TYPES
 
     rows = []
-    if config.name is not None and config.name not in TOPOLOGIES:
+    known = HOST_TYPES if config.name in HOST_TYPES else TOPOLOGIES
+    if config.name is not None and config.name not in known:
         from topologies.presets import PRESETS
 
         if machines := [one for one in PRESETS if config.name.lower() in one]:
             raise InputError(f"no topology, but a preset (commsim topo presets): {', '.join(machines)}")
-    for name in TOPOLOGIES if config.name is None else [config.name]:
-        entry = TOPOLOGIES[name]
+    for name in known if config.name is None else [config.name]:
+        entry = known[name]
         needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
         row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
         rows.append({**row, "summary": entry.summary})
@@ -146,9 +150,13 @@ def show(config: ShowConfig) -> Answer:
         said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
+    has_machines = bool((network.machine >= 0).any())
     rates = Table(
-        ["links", "bandwidth"],
-        [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
+        ["links", "bandwidth", *(["between"] if has_machines else [])],
+        [
+            [str(n), format_bandwidth(rate), *([_joined(network, rate)] if has_machines else [])]
+            for rate, n in metrics.link_rates.items()
+        ],
         f"link rates; latency {span} a link{_effective(config.topology)}",
     )
     row = {
@@ -166,6 +174,18 @@ def show(config: ShowConfig) -> Answer:
         "no_path": metrics.no_path,
     }
     return Answer([*remarks(said), Facts(facts), rates], [row], {"topology": config.topology})
+
+
+def _joined(network: Network, rate: float) -> str:
+    """Return what links of a rate join, such as ``gpu:switch``; those between CPU sockets with their parameter."""
+    import numpy as np
+
+    from commsim.core.network import KINDS
+
+    links = network.bandwidth == rate
+    ends = np.sort(network.kind[np.stack((network.src[links], network.dst[links]), 1)], 1)
+    pairs = [f"{KINDS[a]}:{KINDS[b]}" for a, b in np.unique(ends, axis=0)]
+    return ", ".join("cpu:cpu (inter_cpu)" if pair == "cpu:cpu" else pair for pair in pairs)
 
 
 def _measured(network: Network) -> NetworkMetrics:

@@ -210,7 +210,7 @@ def simulated(
 
 
 def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
-    """Return names of nodes with how often each comes, in order: ``h0x4 h1x4``; many as ranges, ``h0-7x4``.
+    """Return names of nodes with how often each comes, in order: ``h0x4 h2x4``; those that follow as ``h0-7x4``.
 
     Parameters
     ----------
@@ -219,16 +219,13 @@ def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
     most : int
         Number of names and ranges beyond which ``...`` stands for the others.
     """
-    counts = Counter(nodes)  # in the order of first use
-    runs = [(name, name, n) for name, n in counts.items()]
-    if len(runs) > MAX_SHOWN:
-        runs = []
-        for name, n in counts.items():
-            first, last, times = runs[-1] if runs else ("", "", 0)
-            if times == n and _follows(name, last):
-                runs[-1] = first, name, n
-            else:
-                runs.append((name, name, n))
+    runs: list[tuple[str, str, int]] = []
+    for name, n in Counter(nodes).items():  # in the order of first use
+        first, last, times = runs[-1] if runs else ("", "", 0)
+        if times == n and _follows(name, last):
+            runs[-1] = first, name, n
+        else:
+            runs.append((name, name, n))
     shown = [
         (first if first == last else f"{first}-{_number(last)}") + (f"x{n}" if n > 1 else "")
         for first, last, n in runs[:most]

@@ -181,7 +181,8 @@ def rank(
     said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
-    remarks = (*sentences(found), *missed, *said, *priced_apart(plans, sizes[0]))
+    own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
+    remarks = (*sentences(found), *missed, *own, *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 
 

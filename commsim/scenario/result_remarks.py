@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import CPU, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_time, microseconds
+from commsim.core.units import format_bandwidth, format_time, microseconds
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
@@ -51,12 +51,27 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         worst = fabric_oversubscription(network)
         unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
+    if told := _between_sockets(network, results):
+        return [told]
     link = _busiest_by_hash(network, routing, results)
     told = (
         f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
         "gives the time without collisions"
     )
     return [told] if link else []
+
+
+def _between_sockets(network: Network, results: Sequence[Result]) -> str:
+    """Say that the busiest link of a result joins two CPU sockets, whose rate few give; empty where none does."""
+    for result in results:
+        link, _, _ = result.busiest_link(network)
+        if link is None:
+            continue
+        i = int((result.link_bytes / network.bandwidth).argmax())
+        if network.kind[network.src[i]] == network.kind[network.dst[i]] == CPU:
+            rate = format_bandwidth(float(network.bandwidth[i]))
+            return f"{link}, between two CPU sockets, is the busiest link, at {rate}: inter_cpu= of a machine sets that"
+    return ""
 
 
 def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:

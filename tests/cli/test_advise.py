@@ -64,6 +64,12 @@ def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that
     assert tree["crossovers"] == {"density": None, "servers": None}
 
 
+def test_several_sizes_are_refused_with_what_compares_several(commsim):
+    said = commsim.refuses(*ASKED[:-1], "1MiB,4MiB")
+    assert "--size is one size, got 1MiB,4MiB: run once for each" in said
+    assert "commsim bound --operation all_reduce --best --size 1MiB,4MiB" in said
+
+
 def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):
     command = ("advise", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "--size", "64KiB")
     assert commsim(*command).code == 0

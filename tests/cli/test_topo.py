@@ -141,6 +141,16 @@ def test_list_takes_one_name(commsim):
     assert "a preset (commsim topo presets): dgx-a100, dgx-h100" in commsim.refuses("topo", "list", "dgx")
 
 
+def test_the_parameters_of_a_machine_are_listed_and_its_links_named(commsim):
+    """The default rate between CPU sockets decided results, and stood nowhere but in the name."""
+    (row,) = commsim.results("topo", "list", "pcie_host")["results"]
+    assert "inter_cpu" in row["parameters"].split(",")
+    assert "host types: cpu_host, mesh_host, nvswitch_host and pcie_host" in commsim("topo", "list").out
+    shown = commsim("topo", "show", "pcie_host:inter_cpu=90Gbps@star:machines=2").out.splitlines()
+    assert any("90 Gb/s" in line and line.endswith("cpu:cpu (inter_cpu)") for line in shown)
+    assert not any("between" in line for line in commsim("topo", "show", "star:n_hosts=4").out.splitlines())
+
+
 def test_show_tells_that_rates_of_presets_are_below_those_as_sold(commsim):
     told = "presets have the rates that messages reach (rates=spec: as sold)"
     assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0

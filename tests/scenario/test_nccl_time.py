@@ -42,12 +42,32 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [note for note in unnamed.notes if "only links cost time" in note]
+    (why,) = [said for said in unnamed.remarks_of_sizes([2**20]) if "only links cost time" in said]
+    assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
     with pytest.raises(InputError, match="does not say which network joins its machines"):
         unnamed.predict(2**20, engine="closed-form")
-    assert not [note for note in prepare("nccl_all_reduce", "dgx-h100").notes if "only links" in note]
+    known = prepare("nccl_all_reduce", "dgx-h100")
+    assert known.has_own_costs
+    assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
+
+
+def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
+    """Over three machines large all-reduces take longer than in a ring by our own prediction, and nothing said so."""
+    asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
+    assert asked.remarks_of_sizes([2**24]) == []
+    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+    site = asked.launch.site
+    trees = predict(site, "all_reduce", 2**33, "nvls_tree", "simple")
+    rings = min((predict(site, "all_reduce", 2**33, "ring", p) for p in ("simple", "ll128")), key=lambda r: r.seconds)
+    assert rings.seconds < trees.seconds
+    assert told == (
+        f"all_reduce {2**33} B: {rings.how} is predicted to take {rings.seconds * 1e6:.1f} us, less than the "
+        f"{trees.seconds * 1e6:.1f} us of nvls_tree/simple"
+    )
+    for other in ("", ":algorithm=ring", ":protocol=simple"):
+        assert prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33]) == []
 
 
 def test_the_closed_form_has_no_late_starters():

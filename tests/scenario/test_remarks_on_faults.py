@@ -143,6 +143,19 @@ def renamed(text):
     return dataclasses.replace(load_network(text), name="mine")
 
 
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_the_link_between_cpu_sockets_is_named_where_it_is_the_busiest(engine):
+    """The default of its rate limits `pcie_host`, and nothing said so."""
+    told = "cpu0:cpu1, between two CPU sockets, is the busiest link, at 80 Gb/s (10 GB/s): inter_cpu= of a machine"
+    slow, fast = (
+        cs.predict("ring_all_reduce", f"pcie_host{given}", "64MiB", engine=engine)
+        for given in ("", ":inter_cpu=800Gbps")
+    )
+    assert any(line.startswith(told) for line in slow.remarks)
+    assert slow.time > fast.time
+    assert not any("CPU sockets" in line for line in fast.remarks)
+
+
 def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
     halved = renamed("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=8,oversubscription=2")
     beside = renamed(f"{LEAF},uplinks_per_spine=2")

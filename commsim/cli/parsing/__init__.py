@@ -24,7 +24,9 @@ class Once(argparse.Action):
         """Keep a value."""
         if option_string is not None:
             if self in parser.given:
-                raise argparse.ArgumentError(self, "given twice")
+                is_list = self.nargs is None and "[," in str(self.metavar)
+                several = f"; several are one list, {self.metavar}" if is_list else ", and it takes one value"
+                raise argparse.ArgumentError(self, f"given twice{several}")
             parser.given.add(self)
         setattr(namespace, self.dest, values)
 

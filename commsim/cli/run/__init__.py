@@ -206,7 +206,7 @@ def _changes(config: Config, solutions: Sequence[Solution]) -> list[str]:
         f"{first[0]} up to {format_size(first[2])}",
         *(f"{name} from {format_size(low)}" for name, low, _ in others),
     ]
-    finer = "-i" if config.stepbytes is not None or config.stepfactor == "2" else "-f"  # 2 is the smallest factor
+    finer = "-i" if config.stepbytes is not None else "-f"
     return [f"fastest at these sizes: {', '.join(told)}; more sizes ({finer}) say it more closely"]
 
 

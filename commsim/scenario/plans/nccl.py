@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.core.units import microseconds
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
@@ -20,7 +20,7 @@ from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
-from commsim.software.nccl.prediction import FASTER, Site, faster_than_chosen
+from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
 
@@ -86,18 +86,25 @@ class NcclPlan(Plan):
 
     @property
     def has_own_costs(self) -> bool:
-        """Whether messages have the costs of a library's primitives: they do."""
-        return True
+        """Whether messages have the costs of a library's primitives; they have none where these are not known."""
+        return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
+
+    def links_only(self) -> list[str]:
+        """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
+        launch = self.launch
+        if launch.setting is None or not (why := launch.why_links_only(SIZE, launch.parameters(SIZE))):
+            return []
+        name = self.schedule.name
+        return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
-        """Say at which sizes NCCL's choice with SHARP is not what is predicted to be the fastest."""
+        """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
-        if site is None or {"algorithm", "protocol"} & launch.given.keys():
-            return []
-        found = ((int(size), faster_than_chosen(site, launch.operation, int(size))) for size in sizes)
-        return [
-            FASTER.format(launch.operation, n, f.how, microseconds(f.seconds, 1)) for n, f in found if f is not None
-        ]
+        given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
+        if site is None or (given and given.get("algorithm") != "nvls_tree"):
+            return self.links_only()
+        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
+        return self.links_only() + [line for line in found if line]
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
-from collectives.nccl.launch import SIZE, VERSION, Asked, launch
+from collectives.nccl.launch import VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut, loops_of
 from commsim.core.cost import Framing
@@ -330,8 +330,6 @@ def nccl_launch(
         assumed.insert(0, sharp.text(network))
     if assumed:
         notes.append(f"{name}: assumed: {'; '.join(assumed)}")
-    if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
-        notes.append(f"{name}: only links cost time, since {why}; there is no interval from low to high either")
     return dataclasses.replace(found, notes=tuple(notes))
 
 

@@ -31,7 +31,7 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
     assert f"# {told} (-f) say it" in commsim.out
     assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
-    assert "more sizes (-i) say it" in commsim(*two[:-1], "2", "-e", "4M").out  # no factor is below 2
+    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M").out
 
 
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):
