@@ -151,8 +151,10 @@ def _fair_end(
     """Return when a message would have left at equal shares of links: when others start and end there, and its rate."""
     inside = [times[(times > begin) & (times < end)] for both, _ in shared for times in both]
     at = np.unique(np.concatenate((*inside, [begin, end])))
-    users = [(np.searchsorted(of[0], at[:-1], "right") - np.searchsorted(of[1], at[:-1], "right"), B) for of, B in shared]
-    rate = np.min([B / np.maximum(n, 1) for n, B in users], axis=0)
+    rate = np.full(len(at) - 1, np.inf)
+    for (starts, ends), bandwidth in shared:
+        users = np.searchsorted(starts, at[:-1], "right") - np.searchsorted(ends, at[:-1], "right")
+        rate = np.minimum(rate, bandwidth / np.maximum(users, 1))
     sent = np.concatenate(([0.0], np.cumsum(rate * np.diff(at))))
     return float(np.interp(n_bytes, sent, at))
 
