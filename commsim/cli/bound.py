@@ -121,7 +121,8 @@ def _attained(bound: LowerBound) -> str:
     times = best_trees_of(bound)
     if times == 1:
         return f"bound of {RANKS}, large sizes: attained by trees from commsim synthesize"
-    return f"bound of {RANKS}, large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
+    best = f"the best trees take {times:.3f} times the bound; commsim synthesize makes them"
+    return f"bound of {RANKS}, large sizes: {best}"
 
 
 def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
