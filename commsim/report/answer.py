@@ -76,9 +76,12 @@ class Remarks:
     ----------
     texts : sequence of str
         One sentence each.
+    is_answer : bool
+        Whether they are what was asked for: a terminal shows them, however many stand above a table.
     """
 
     texts: Sequence[str]
+    is_answer: bool = False
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks

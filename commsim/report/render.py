@@ -95,7 +95,7 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
                 for line in part.texts:
                     print_line(line, is_broken=not part.is_file)
             case Remarks():
-                if is_above and len(part.texts) > MOST_ABOVE:
+                if is_above and not part.is_answer and len(part.texts) > MOST_ABOVE:
                     print_comment(f"{len(part.texts)} remarks on what was derived or skipped: -v shows them")
                     continue
                 for line in part.texts:

@@ -68,6 +68,18 @@ def test_run_says_how_far_a_collective_is_from_it(commsim):
     assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
     bound = "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together)"
     assert f"{bound}; the time is 1.000 times the bound" in commsim.out
+    star = ("run", "byteps:n_servers=2", "--topology", "star:n_hosts=10,bandwidth=100Gbps", "--ranks", "8")
+    assert commsim(*star, "--size", "100MB", "--bound").code == 0
+    assert "at least 11.79 ms (the capacity out of and into all 8 ranks and 2 others together)" in commsim.out
+    assert commsim("run", "switchml", *star[2:], "--size", "100MB", "--bound").code == 0
+    assert "at least 8.001 ms (the capacity out of rank h0), where any switch and host may add" in commsim.out
+
+
+def test_trees_are_said_to_attain_the_bound_of_ranks_only(commsim):
+    found = commsim("bound", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "-b", "1M", "-e", "1M")
+    assert [line for line in found.out.splitlines() if "attained by" in line] == [
+        "# bound of ranks, large sizes: attained by trees from commsim synthesize"
+    ]
 
 
 def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
