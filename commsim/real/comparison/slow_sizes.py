@@ -11,8 +11,8 @@ from commsim.real.comparison.pairs import Pair
 LONG = 1.25
 # A size stands out from both of its neighbours from this ratio on.
 STANDS_OUT = 1.5
-# Ratios of measured to predicted times are one factor where the largest is at most this many times the smallest, and they
-# differ from 1 by more; over at least so many sizes, of which the largest is so many times the smallest.
+# Ratios of measured to predicted times are one factor where the largest is at most this many times the smallest, and
+# they differ from 1 by more; over at least so many sizes, of which the largest is so many times the smallest.
 ALIKE, LEAST_SIZES, LEAST_RANGE = 1.05, 3, 16
 SLOW = "slow: "
 __all__ = ["SLOW", "common_factor", "explain_slow"]
