@@ -155,9 +155,11 @@ def parts_of_pairs(
     alone : sequence of Measured
         Measurements without a prediction.
     """
+    errors = {f"{pair.error:+.1%}" for pair in pairs if pair.error is not None}
     said = [
         f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
-        f"{summary.worst_size:.0f} B; median signed error {summary.bias:+.1%}"
+        f"{'every size' if len(errors) == 1 < len(pairs) else f'{summary.worst_size:.0f} B'}; median signed error "
+        f"{summary.bias:+.1%}; below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
     ]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:

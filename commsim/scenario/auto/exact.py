@@ -50,7 +50,8 @@ def alpha_beta_differs(prepared: Plan) -> str:
     sends to one and receives from one, every link belongs to one pair, and no messages meet at a switch that adds them,
     nothing is ever shared, and both engines do the same sums.
     """
-    if prepared.has_own_costs:
+    name = prepared.schedule.name
+    if name in COLLECTIVES and "nccl" in COLLECTIVES[name].metadata["needs"]:
         return "slices of NCCL overlap"
     if prepared.data is not None:
         return "the data is sparse"

@@ -11,6 +11,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.result import Result
+from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
@@ -96,6 +97,20 @@ class NcclPlan(Plan):
             return []
         name = self.schedule.name
         return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
+
+    def chosen(self, sizes: Sequence[float]) -> str:
+        """Say of which release the prediction is, and what it takes from which size on; empty if not known."""
+        if self.launch.setting is None:
+            return ""
+        said: dict[str, str] = {}
+        for size in sizes:
+            taken = self.at(size).parameters
+            how = "/".join(str(taken[key]) for key in ("algorithm", "protocol") if key in taken)
+            if how and how != next(reversed(said.values()), ""):
+                said[format_size(size)] = how
+        release = ".".join(map(str, self.launch.setting.version))
+        taken = ", ".join(f"{how} from {size}" for size, how in said.items())
+        return f"{self.schedule.name}: predicted for release {release} with {taken}: check first that the log has these"
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
