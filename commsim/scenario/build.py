@@ -24,6 +24,7 @@ from commsim.scenario.plans.experts import plan_experts
 from commsim.scenario.plans.nccl import plan_nccl
 from commsim.scenario.plans.sparse import plan_sparse
 from commsim.scenario.scenario import Scenario
+from commsim.software.presets import software
 
 # How the name of what is synthesized for an operation begins.
 SYNTHESIZED = "synthesized_"
@@ -68,6 +69,7 @@ def prepare(
         If a name is unknown, a parameter is wrong, or the placement does not fit.
     """
     network = load_network(network) if isinstance(network, str) else network
+    network, per_call = _with_software(collective, network)
     notes: tuple[str, ...] = ()
     size = 0.0
     if isinstance(collective, str) and collective.endswith(".npz"):
@@ -97,7 +99,19 @@ def prepare(
         ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
+    if per_call and not (ready.has_own_costs or ready.in_slots):
+        ready = dataclasses.replace(ready, before=ready.before + per_call)
     return ready
+
+
+def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
+    """Return the network as hosts add in a collective, and the time of a call, where its software was measured so."""
+    if not network.software:
+        return network, 0.0
+    known, name = software(network.software), collective if isinstance(collective, str) else collective.name
+    if not known.is_measured_of(name.partition(":")[0]):
+        return network, 0.0
+    return known.adding(network), known.fixed
 
 
 def plan_collective(scenario: Scenario) -> Plan:

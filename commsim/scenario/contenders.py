@@ -21,6 +21,7 @@ from commsim.scenario.collective_names import runs_here
 from commsim.scenario.plans.aggregated import NO_OVERHEAD, AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
+from commsim.software.presets import software
 
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
@@ -34,12 +35,13 @@ ASSUMED_OVERHEAD = 1e-6
 SHARED_REASONS = {
     "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
+    "has no costs of": "no costs of them in the software: {}",
 }
 
 
 def with_assumed_overhead(network: Network) -> Network:
-    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same where it has overheads or measured curves."""
-    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None:
+    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same with overheads, curves or software."""
+    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None or network.software:
         return network
     return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
 
@@ -77,7 +79,16 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
 
 
 def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
-    """Name the algorithms with the costs of a library's primitives beside others with only those of links."""
+    """Name the algorithms with the costs of a library's primitives, or of its calls, beside others without."""
+    network = next(iter(runnable.values())).network
+    known = software(network.software) if network.software else None
+    if known is not None and known.own_costs:
+        whose = [name for name in runnable if known.is_measured_of(name.partition(":")[0])]
+        rest = "; the others have the rate of its ports only" if 0 < len(whose) < len(runnable) else ""
+        who = (
+            f"{', '.join(whose)}: with" if rest else "all with" if whose else "all have the rate of its ports, without"
+        )
+        return [f"{who} {known.own_costs} of software {known.name}{rest}"]
     priced = [
         name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
     ]

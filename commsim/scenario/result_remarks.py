@@ -187,16 +187,17 @@ def of_switches(schedule: Schedule, network: Network, results: Sequence[Result],
     name = schedule.name
     if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
-    return [f"{name}: {line}" for line in (*_above_line_rate(network, results), *more)]
+    why = "with aggregation in switches each byte is sent only once"
+    return [f"{name}: {line}" for line in (*above_line_rate(network, results, why), *more)]
 
 
-def _above_line_rate(network: Network, results: Sequence[Result]) -> list[str]:
-    """Describe why busbw is larger than what the busiest link carries, where it is."""
+def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[str]:
+    """Describe that busbw is larger than what the busiest link carries, where it is, and why."""
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:
             return [
                 f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
-                "algorithms, and with aggregation in switches each byte is sent only once"
+                f"algorithms, and {why}"
             ]
     return []

@@ -54,11 +54,9 @@ def seconds(collective: str, network: str, size: float, ranks: int | None = None
     """Seconds of a collective, with the fixed cost of the software."""
     from commsim.scenario import prepare, with_costs
     from commsim.scenario.inputs import load_network
-    from commsim.software.presets import software as software_named
 
     slowed = with_costs(load_network(network), software=software)
-    fixed = 0.0 if software is None else software_named(software).fixed
-    return prepare(collective, slowed, n_ranks=ranks).predict(size).time + fixed
+    return prepare(collective, slowed, n_ranks=ranks).predict(size).time
 
 
 @simulated
