@@ -67,8 +67,8 @@ class Ranking:
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, slowdowns, scores and placement."""
         lines = [
-            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}, score {one.score_mean:.4f} (least {one.score_min:.4f}), "
-            f"by {one.generator}: {_places(one)}"
+            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}, score {one.score_mean:.4f} "
+            f"(least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
             for rank, one in enumerate(self.candidates, 1)
         ]
         return "\n".join([*lines, *(f"# {remark}" for remark in self.remarks)]) or "no candidates"

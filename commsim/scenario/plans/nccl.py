@@ -104,8 +104,8 @@ class NcclPlan(Plan):
             return ""
         said: dict[str, str] = {}
         for size in sizes:
-            taken = self.at(size).parameters
-            how = "/".join(str(taken[key]) for key in ("algorithm", "protocol") if key in taken)
+            parameters = self.at(size).parameters
+            how = "/".join(str(parameters[key]) for key in ("algorithm", "protocol") if key in parameters)
             if how and how != next(reversed(said.values()), ""):
                 said[format_size(size)] = how
         release = ".".join(map(str, self.launch.setting.version))
