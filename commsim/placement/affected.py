@@ -18,6 +18,7 @@ from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
 from .link_classes import Scores, Settings, link_classes
 from .link_use import link_uses
+from .node_names import on_nodes
 
 _MAX_NAMED = 4  # hosts that are cut off
 
@@ -48,6 +49,7 @@ def after_faults(
     InputError
         If a fault cannot be read, or cuts off a placed job.
     """
+    jobs = on_nodes(cluster, jobs)
     network, said = with_faults(cluster.network, fail, scale, settings.seed)
     dead = failed_hosts(cluster.network, fail)
     left = tuple(_without(job, dead) for job in jobs)

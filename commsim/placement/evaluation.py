@@ -18,6 +18,7 @@ from .iteration_times import alone_times, estimate, met, slowdown_of
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
 from .link_use import link_uses
+from .node_names import on_nodes
 
 LOOPS = ("merged", "literal")
 
@@ -26,7 +27,8 @@ def evaluate(
     cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
 ) -> Candidate:
     """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
-    return evaluate_all(read_cluster(cluster), [("given", read_jobs(jobs))], loops=loops, settings=settings)[0]
+    cluster = read_cluster(cluster)
+    return evaluate_all(cluster, [("given", on_nodes(cluster, read_jobs(jobs)))], loops=loops, settings=settings)[0]
 
 
 def evaluate_all(

@@ -16,6 +16,7 @@ from commsim.workload.sharing.periodic import JobsLike, read_jobs
 from .candidate import MAX_SHOWN, Candidate, counted_names
 from .cluster import ClusterLike, read_cluster
 from .link_classes import Settings
+from .node_names import on_nodes
 from .place import GENERATORS, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 
@@ -154,7 +155,8 @@ def rank_moves(
     >>> best.now.slowdown > 1.2, best.after.slowdown, best.after.placement["a"]
     (True, 1.0, ('h1', 'h1'))
     """
-    cluster, read = read_cluster(cluster), read_jobs(jobs)
+    cluster = read_cluster(cluster)
+    read = on_nodes(cluster, read_jobs(jobs))
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")

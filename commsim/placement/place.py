@@ -17,6 +17,7 @@ from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .evaluation import evaluated
 from .link_classes import Settings
+from .node_names import on_nodes
 from .other_hashes import OfHashes, values_of, with_other_seeds
 from .ranking_remarks import (
     PRINTED,
@@ -159,7 +160,8 @@ def place_jobs(
     >>> best.placement["a"], best.slowdown
     (('h0', 'h0', 'h1', 'h1'), 1.0)
     """
-    cluster, jobs = read_cluster(cluster), read_jobs(jobs)
+    cluster = read_cluster(cluster)
+    jobs = on_nodes(cluster, read_jobs(jobs))
     settings = settings or Settings()
     placed = _in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
@@ -210,7 +212,8 @@ def rank_placements(
     """
     if not isinstance(placed, Mapping):
         raise wrong_kind("placed", "a dict of jobs by name", placed)
-    cluster, read = read_cluster(cluster), {name: read_jobs(jobs) for name, jobs in placed.items()}
+    cluster = read_cluster(cluster)
+    read = {name: on_nodes(cluster, read_jobs(jobs)) for name, jobs in placed.items()}
     if not read:
         raise InputError("rank_placements needs at least one placement")
     first, jobs = next(iter(read.items()))

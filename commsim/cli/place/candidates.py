@@ -111,6 +111,7 @@ def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
     from commsim.placement.affected import after_faults
     from commsim.placement.cluster import read_cluster
+    from commsim.placement.node_names import on_nodes
     from commsim.placement.place import place_jobs, rank_placements
     from commsim.scenario.faults import failed_hosts
     from commsim.workload.sharing.periodic import read_jobs
@@ -124,7 +125,7 @@ def run(config: Config) -> Answer:
     if config.others:
         if given := config.given("candidates", "generator"):
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
-        placed = {path: read_jobs(path) for path in (config.jobs, *config.others)}
+        placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
         if config.fail:
             _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
         ranking = rank_placements(cluster, placed, **how)

@@ -37,9 +37,11 @@ def run(config: Config) -> Answer:
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves
+    from commsim.placement.node_names import on_nodes
     from commsim.workload.sharing.periodic import read_jobs
 
-    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
+    cluster = read_cluster(config.cluster)
+    jobs = on_nodes(cluster, read_jobs(config.jobs))
     how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     cluster, jobs, said, forced = _off_failed(config, cluster, jobs, how)
