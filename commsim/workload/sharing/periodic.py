@@ -284,7 +284,7 @@ def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
     for read in (_counted, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
         names = names if len(names) == n_gpus else read(given)
     if len(names) != n_gpus:
-        wanted = f"{n_gpus} nodes, one per GPU, such as h0, h0x4 for 4 GPUs or h0-3x4 for 4 of each"
+        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
         fields.fail("placement", f"must name {wanted}, got {len(names)}")
     return tuple(names)
 
