@@ -115,7 +115,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     for job in (placed[i] for i in crossing):
         slow = [found.predicted[job.name] / job.period for found in (was, now)]
         told.append(f"{job.name} ({slow[0]:.4f}x before, {slow[1]:.4f}x after)")
-    return [f"placed jobs that sent over failed or slower links, with their estimated slowdown: {', '.join(told)}"]
+    return [f"placed jobs that sent over failed or slower links, with their estimated stretch: {', '.join(told)}"]
 
 
 def _evaluated(

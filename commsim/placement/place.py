@@ -20,6 +20,7 @@ from .link_classes import Settings
 from .node_names import on_nodes
 from .other_hashes import OfHashes, values_of, with_other_seeds
 from .ranking_remarks import (
+    OF_BEST,
     PRINTED,
     agreement,
     differing,
@@ -129,7 +130,8 @@ def place_jobs(
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"slowdown", "mean", "min", "weighted"}
-        What ranks: the predicted slow-down, or a score of the links. CASSINI's is the mean, which links that fit raise:
+        What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
+        where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
         equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
         that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
@@ -262,20 +264,22 @@ def _ranked(
 
     def order(i: int) -> tuple[float, float, int, int, float]:
         c = scored[i]
-        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        return value, round(c.slowdown_worst or 0.0, PRINTED), c.n_contended, n_inner[i], round(c.slowdown, 9)
+        value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
+        return value, round(c.stretch_worst or 0.0, PRINTED), c.n_contended, n_inner[i], round(c.stretch, 9)
 
     kept.sort(key=order)
     ranked, use = [scored[i] for i in kept], use[kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [] if check else estimated(ranked)
-    notes += slow_alone(cluster.network, jobs, use)
+    alone = slow_alone(cluster.network, jobs, use)
+    notes += [said for said in alone if not said.startswith(OF_BEST)]
     differ = [number for number, i in enumerate(kept, 1) if hashes and len(hashes[i].ways) > 1]
     if differ:
         values = values_of(cluster, placed[kept[0]][1], ranked[0], hashes[kept[0]], scores, rank_by)
         notes += other_paths(rank_by, settings.seed, values, differ)
     results = [*agreement(ranked), *disagreements(ranked)] if check else []
+    results += [said for said in alone if said.startswith(OF_BEST)]
     results += few_tried(n_wanted, len(placed), ranked)
     return Ranking(tuple(ranked), discarded, (*notes, *results), len(results))
 

@@ -30,6 +30,8 @@ MORE, MOST_ADVISED = 4, 100
 PRINTED = 4
 # Candidates of which a rank correlation says something.
 FEWEST_RANKED = 4
+# How a remark on the first candidate begins.
+OF_BEST = "candidate 1: "
 
 
 def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: NDArray[np.float64]) -> list[str]:

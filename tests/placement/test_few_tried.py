@@ -40,7 +40,7 @@ def test_a_job_that_loses_does_not_stay_by_choice_where_none_of_those_tried_is_b
     jobs = [*RUNNING, job("new", (13, 15), (37, 39))]
     found = rank_moves(CLUSTER, jobs, n=2)
     assert {move.to() for move in found.moves} == {"none of 2 tried is better"}
-    assert "new: slowdown" in str(found)
+    assert "new: stretch" in str(found)
     assert "h13x8 h14x8 h15x8 h37x8 h38x8 h39x8: none of 2 tried is better" in str(found)
     assert "jobs are still slower than alone: --candidates 8 tries more places" in found.remarks[-2]
     assert {move.to() for move in rank_moves(CLUSTER, RUNNING, n=2).moves} == {"stays"}

@@ -86,7 +86,8 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     rank_by: str = flag(
         default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
-        help="predicted slowdown of the jobs, or the mean (as in CASSINI), least or weighted mean score of the links",
+        help="predicted iteration times over iter_time_ms, or the mean (as in CASSINI), least or weighted mean score "
+        "of the links",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -180,18 +181,21 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     # where another seed of the hash makes one slower: the rank may be luck
     has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
     # where the mean hides what one job loses
+    # where a job is slow without any other job: candidates rank by both
+    has_stretch = any(round(c.stretch - c.slowdown, 4) > 0 for c in ranking.candidates)
     has_victim = any(round(c.worst_job[1] - c.slowdown, 4) > 0 for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
         slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
-        slow += [c.slowdown] if is_simulated else []
+        slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
         victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
         slows = [f"{value:.4f}x" for value in slow]
         rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
     shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
-    shown += (["slowdown"] if is_simulated else []) + (["worst_job"] if has_victim else [])
+    shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
+    shown += ["worst_job"] if has_victim else []
     n_above = len(ranking.remarks) - ranking.n_results
     parts = [
         *remarks(ranking.remarks[:n_above]),

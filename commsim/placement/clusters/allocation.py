@@ -63,13 +63,14 @@ class Allocation:
         sharer = self.sharers.pop(state.index, None)
         if sharer is not None:
             self.traffic.remove(sharer)
-        state.slowdown = 1.0
+        state.stretch = state.slowdown = 1.0
 
     def settle(self) -> None:
         """Bring the slowdowns of all running jobs up to date."""
         self.traffic.settle()
         for state in self.running:
             sharer = self.sharers.get(state.index)
+            state.stretch = sharer.stretch if sharer is not None else 1.0
             state.slowdown = sharer.slowdown if sharer is not None else 1.0
 
     def _solve_shifts(self, ranking: Ranking, now: float) -> None:
