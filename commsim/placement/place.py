@@ -122,9 +122,9 @@ def place_jobs(
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
     n : int
-        Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many more
-        of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is a
-        score, or `loops` is literal.
+        Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many
+        more of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is
+        a score, or `loops` is literal.
     generators : sequence of str
         Same as in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}

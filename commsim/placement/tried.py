@@ -46,7 +46,7 @@ def in_turn(
 
 def more_of(
     cluster: Cluster, jobs: Sequence[PeriodicJob], placed: Sequence[Placed], best: Candidate, n: int, seed: int
-) -> list[Placed]:
+) -> Sequence[Placed]:
     """Return other placements by the strategy of the best, where it is slower than the jobs alone.
 
     Parameters
