@@ -68,22 +68,27 @@ def evaluate_all(
     ----------
     Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithms 1 and 2.
     """
-    return evaluated(cluster, placed, loops, settings or Settings())[0]
+    return evaluated(cluster, placed, loops, Scores(placed[0][1] if placed else (), settings or Settings()))[0]
 
 
 def evaluated(
-    cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], loops: str, settings: Settings
-) -> tuple[list[Candidate], NDArray[np.float64], Scores]:
-    """Return the candidates, how many times its rate each of their jobs sends over each link, and what was found."""
+    cluster: Cluster, placed: Sequence[tuple[str, Sequence[PeriodicJob]]], loops: str, scores: Scores
+) -> tuple[list[Candidate], NDArray[np.float64]]:
+    """Return the candidates, and how many times its rate each of their jobs sends over each link.
+
+    Parameters
+    ----------
+    scores : Scores
+        Scores of the jobs, which remember what is found.
+    """
     if loops not in LOOPS:
         raise InputError(f"unknown rule for loops {loops!r}; known: {', '.join(LOOPS)}")
     if not placed:
-        return [], np.zeros((0, 0, cluster.network.n_links)), Scores((), settings)
+        return [], np.zeros((0, 0, cluster.network.n_links))
     unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]
     if unplaced_jobs:
         raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
-    scores = Scores(placed[0][1], settings)
-    use = use_of(cluster, placed, settings.seed, scores)
+    use = use_of(cluster, placed, scores.settings.seed, scores)
     classes = [link_classes(cluster.network, rows) for rows in use]
     for links in itertools.chain(*classes):  # a step that a circle cannot have is refused before the first search
         if scores.counts(links):
@@ -92,7 +97,7 @@ def evaluated(
         evaluate_placed(cluster, name, jobs, rows, scores, loops)
         for (name, jobs), rows in zip(placed, classes, strict=True)
     ]
-    return found, use, scores
+    return found, use
 
 
 def use_of(

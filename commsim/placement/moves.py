@@ -170,10 +170,11 @@ def rank_moves(
         ranking = place_jobs(cluster, freed, n=n, generators=generators, check=check, settings=settings)
         after = ranking.candidates[0]
         is_better = now.stretch - after.stretch > LEAST_GAIN
-        moves.append(Move(job.name, now, after if is_better else now, len(ranking.candidates)))
+        moves.append(Move(job.name, now, after if is_better else now, ranking.n_tried))
     moves.sort(key=lambda one: -round(one.gain, 9))
     said = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
-    more = min(MORE * n, MOST_ADVISED)
-    if round(moves[0].after.stretch, PRINTED) > 1 and max(move.n_tried for move in moves) >= n and more > n:
+    n_tried = max(move.n_tried for move in moves)
+    more = min(MORE * n_tried, MOST_ADVISED)
+    if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
         said.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
     return Moves(tuple(moves), (*said, "what it costs to stop a job and to start it again elsewhere is not counted"))

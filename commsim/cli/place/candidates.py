@@ -74,7 +74,10 @@ class Config(Scoring, Faults):
         "others", nargs="*", metavar="JOBS.json",
         help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
-    candidates: int = flag(default=10, metavar="N", help="number of candidates that are tried; fewer may miss the best")
+    candidates: int = flag(
+        default=10, metavar="N",
+        help="number of candidates; if all are slower than the jobs alone, 3 more are tried for each, at most 100",
+    )  # fmt: skip
     generator: str = flag(
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of candidates, in turn: names of placement strategies, or FILE.py",
