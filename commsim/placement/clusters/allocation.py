@@ -127,11 +127,13 @@ class Allocation:
     ) -> list[Spread]:
         """Candidates for a job's GPUs; one is left where none is ranked."""
         draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
-        if self._placing == "random":
+        if self._placing in ("random", "shuffled"):
             if int(free.sum()) < grant.gpus:
                 return []
             seats = draw.choice(np.repeat(np.arange(free.size), free), grant.gpus, replace=False)
-            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn, not by rack
+            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn
+            if self._placing == "random":
+                hosts.sort(key=lambda host: (self.machines.rack[host], host))
             return [tuple((host, int((seats == host).sum())) for host in hosts)]
         limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
         ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)

@@ -54,7 +54,7 @@ class Sharer:
     @property
     def slowdown(self) -> float:
         """How many times longer its iterations take than on these links without other jobs."""
-        return self.stretch / self.alone
+        return max(self.stretch / self.alone, 1.0)
 
 
 class Traffic:
