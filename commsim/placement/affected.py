@@ -18,6 +18,7 @@ from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
 from .link_classes import Scores, Settings, link_classes
 from .link_use import link_uses
+from .node_names import on_nodes
 
 _MAX_NAMED = 4  # hosts that are cut off
 
@@ -48,6 +49,7 @@ def after_faults(
     InputError
         If a fault cannot be read, or cuts off a placed job.
     """
+    jobs = on_nodes(cluster, jobs)
     network, said = with_faults(cluster.network, fail, scale, settings.seed)
     dead = failed_hosts(cluster.network, fail)
     left = tuple(_without(job, dead) for job in jobs)
@@ -113,7 +115,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     for job in (placed[i] for i in crossing):
         slow = [found.predicted[job.name] / job.period for found in (was, now)]
         told.append(f"{job.name} ({slow[0]:.4f}x before, {slow[1]:.4f}x after)")
-    return [f"placed jobs that sent over failed or slower links, with their estimated slowdown: {', '.join(told)}"]
+    return [f"placed jobs that sent over failed or slower links, with their estimated stretch: {', '.join(told)}"]
 
 
 def _evaluated(

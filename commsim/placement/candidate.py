@@ -87,6 +87,8 @@ class Candidate(Value):
     slowdown_worst : float, optional
         Largest estimate at the start times over five seeds of the hash that chooses paths; None where it was not sought
         or nothing is hashed.
+    stretch_worst : float, optional
+        The same of the stretch.
     """
 
     generator: str
@@ -103,16 +105,25 @@ class Candidate(Value):
     periods: Mapping[str, float]
     slowdown_estimated: float
     slowdown_worst: float | None = None
+    stretch_worst: float | None = None
 
     @property
     def slowdown(self) -> float:
-        """Mean over the jobs of the predicted iteration time over that without other jobs."""
+        """Mean over the jobs of the predicted iteration time over that in this place without other jobs."""
+        return float(np.mean([self.predicted[job] / time for job, time in self.alone.items()] or [1.0]))
+
+    @property
+    def stretch(self) -> float:
+        """Mean over the jobs of the predicted iteration time over the period: by others, and by links too slow alone.
+
+        Candidates rank by it: a place where a job is slow by itself is no better because others cost it little.
+        """
         return float(np.mean([self.predicted[job] / period for job, period in self.periods.items()] or [1.0]))
 
     @property
     def worst_job(self) -> tuple[str, float]:
         """Name and slowdown of the job that is slowed down the most, which the mean may hide; of equals the first."""
-        slow = {job: self.predicted[job] / period for job, period in self.periods.items()}
+        slow = {job: self.predicted[job] / time for job, time in self.alone.items()}
         return max(slow.items(), key=lambda one: round(one[1], 9), default=("", 1.0))
 
     @property
@@ -148,6 +159,7 @@ class Candidate(Value):
             "slowdown": _rounded(self.slowdown),
             "slowdown_estimated": _rounded(self.slowdown_estimated),
             "slowdown_worst": None if self.slowdown_worst is None else _rounded(self.slowdown_worst),
+            "stretch": _rounded(self.stretch),
             "worst_job": self.worst_job[0],
             "worst_job_slowdown": _rounded(self.worst_job[1]),
             "score_mean": _rounded(self.score_mean),

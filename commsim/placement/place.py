@@ -10,15 +10,15 @@ from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.units import counted
 from commsim.limits import EXPECTED, expect
-from commsim.routing.routing import is_hashed
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
-from .evaluation import evaluated
-from .link_classes import Settings
-from .other_hashes import OfHashes, values_of, with_other_seeds
+from .link_classes import Scores, Settings
+from .node_names import on_nodes
+from .other_hashes import values_of
 from .ranking_remarks import (
+    OF_BEST,
     PRINTED,
     agreement,
     differing,
@@ -33,7 +33,7 @@ from .ranking_remarks import (
     short_phases,
     slow_alone,
 )
-from .strategies import candidates
+from .tried import Placed, Tried, in_turn, more_of, tried_of
 
 # Fields of jobs that are equal in all placements of one's own, with their names in jobs.json.
 _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "start": "start_ms"}
@@ -57,12 +57,15 @@ class Ranking:
         What the user should know about the scores.
     n_results : int
         How many of the remarks, the last ones, say how far to trust the order: shown below the candidates.
+    n_tried : int
+        Placements that were tried.
     """
 
     candidates: tuple[Candidate, ...]
     discarded: tuple[Candidate, ...]
     remarks: tuple[str, ...]
     n_results: int = 0
+    n_tried: int = 0
 
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, slowdowns, scores and placement."""
@@ -121,14 +124,17 @@ def place_jobs(
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
     n : int
-        Candidates in all, at most; the strategies alternate.
+        Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many
+        more of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is
+        a score, or `loops` is literal.
     generators : sequence of str
         Same as in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"slowdown", "mean", "min", "weighted"}
-        What ranks: the predicted slow-down, or a score of the links. CASSINI's is the mean, which links that fit raise:
+        What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
+        where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
         equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
         that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
@@ -159,9 +165,10 @@ def place_jobs(
     >>> best.placement["a"], best.slowdown
     (('h0', 'h0', 'h1', 'h1'), 1.0)
     """
-    cluster, jobs = read_cluster(cluster), read_jobs(jobs)
+    cluster = read_cluster(cluster)
+    jobs = on_nodes(cluster, read_jobs(jobs))
     settings = settings or Settings()
-    placed = _in_turn(cluster, jobs, generators, n, settings.seed)
+    placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
 
@@ -210,7 +217,8 @@ def rank_placements(
     """
     if not isinstance(placed, Mapping):
         raise wrong_kind("placed", "a dict of jobs by name", placed)
-    cluster, read = read_cluster(cluster), {name: read_jobs(jobs) for name, jobs in placed.items()}
+    cluster = read_cluster(cluster)
+    read = {name: on_nodes(cluster, read_jobs(jobs)) for name, jobs in placed.items()}
     if not read:
         raise InputError("rank_placements needs at least one placement")
     first, jobs = next(iter(read.items()))
@@ -234,7 +242,7 @@ def rank_placements(
 def _ranked(
     cluster: Cluster,
     jobs: tuple[PeriodicJob, ...],
-    placed: Sequence[tuple[str, Sequence[PeriodicJob]]],
+    placed: Sequence[Placed],
     loops: str,
     rank_by: str,
     check: bool,
@@ -243,38 +251,42 @@ def _ranked(
 ) -> Ranking:
     if rank_by not in RANKINGS:
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
-    scored, use, scores = evaluated(cluster, placed, loops, settings)
-    hashes: list[OfHashes] = []
-    if is_hashed(cluster.network.routing):
-        hashes = with_other_seeds(cluster, placed, use, scored, scores, loops)
-        scored = [one.candidate for one in hashes]
-    kept = [i for i, c in enumerate(scored) if not (loops == "literal" and c.has_loop)]
-    discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
+    scores = Scores(jobs, settings)
+
+    def order(one: Tried) -> tuple[float, float, int, int, float]:
+        return one.order(rank_by)
+
+    tried = tried_of(cluster, placed, loops, scores)
+    n_tried = len(tried)
+    if n_wanted and loops != "literal" and rank_by == "slowdown":
+        more = more_of(cluster, jobs, placed, min(tried, key=order).candidate, n_wanted, settings.seed)
+        tried += tried_of(cluster, more, loops, scores)
+        n_tried = len(tried)
+        if more:
+            best = {id(one) for one in sorted(tried, key=order)[:n_wanted]}
+            tried = [one for one in tried if id(one) in best]
+    kept = [one for one in tried if not (loops == "literal" and one.candidate.has_loop)]
+    discarded = tuple(one.candidate for one in tried if loops == "literal" and one.candidate.has_loop)
     if check:
-        found = _simulated(cluster, jobs, [scored[i] for i in kept], settings.seed)
-        scored = [dict(zip(kept, found, strict=True)).get(i, c) for i, c in enumerate(scored)]
-
-    inner = cluster.network.forwards[cluster.network.src] & cluster.network.forwards[cluster.network.dst]
-    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
-
-    def order(i: int) -> tuple[float, float, int, int, float]:
-        c = scored[i]
-        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        return value, round(c.slowdown_worst or 0.0, PRINTED), c.n_contended, n_inner[i], round(c.slowdown, 9)
-
+        for one, found in zip(
+            kept, _simulated(cluster, jobs, [one.candidate for one in kept], settings.seed), strict=True
+        ):
+            one.candidate = found
     kept.sort(key=order)
-    ranked, use = [scored[i] for i in kept], use[kept]
+    ranked = [one.candidate for one in kept]
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [] if check else estimated(ranked)
-    notes += slow_alone(cluster.network, jobs, use)
-    differ = [number for number, i in enumerate(kept, 1) if hashes and len(hashes[i].ways) > 1]
-    if differ:
-        values = values_of(cluster, placed[kept[0]][1], ranked[0], hashes[kept[0]], scores, rank_by)
+    alone = slow_alone(cluster.network, jobs, [one.use for one in kept])
+    notes += [said for said in alone if not said.startswith(OF_BEST)]
+    differ = [number for number, one in enumerate(kept, 1) if one.hashes is not None and len(one.hashes.ways) > 1]
+    if differ and kept[0].hashes is not None:
+        values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
         notes += other_paths(rank_by, settings.seed, values, differ)
     results = [*agreement(ranked), *disagreements(ranked)] if check else []
-    results += few_tried(n_wanted, len(placed), ranked)
-    return Ranking(tuple(ranked), discarded, (*notes, *results), len(results))
+    results += [said for said in alone if said.startswith(OF_BEST)]
+    results += few_tried(n_wanted, n_tried, ranked)
+    return Ranking(tuple(ranked), discarded, (*notes, *results), len(results), n_tried)
 
 
 def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candidate], seed: int) -> list[Candidate]:
@@ -288,22 +300,3 @@ def _simulated(cluster: Cluster, jobs: Sequence[PeriodicJob], ranked: list[Candi
         found.append(simulated(cluster, jobs, candidate, seed=seed))
     EXPECTED.begin("")
     return found
-
-
-def _in_turn(
-    cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, seed: int
-) -> list[tuple[str, tuple[PeriodicJob, ...]]]:
-    """Take candidates of the strategies in turn, each placement once."""
-    if not generators:
-        raise InputError("placing needs at least one generator")
-    is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are
-    made = [
-        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed)]
-        for name in dict.fromkeys(generators)
-    ]
-    chosen: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
-    for i in range(n):
-        for row in made:
-            if i < len(row) and len(chosen) < n:
-                chosen.setdefault(tuple(job.placement for job in row[i][1]), row[i])
-    return list(chosen.values())

@@ -24,20 +24,22 @@ OTHER_SEEDS = 4
 _SAME = 1e-3
 # Part of an estimate by which a simulated slow-down differs much.
 MUCH = 0.01
-# Times as many placements as were tried, which a remark advises, and the most that it does.
+# Times as many placements as were tried that are tried in all, or that a remark advises, and the most of these.
 MORE, MOST_ADVISED = 4, 100
 # Digits of slow-downs, as they are printed.
 PRINTED = 4
 # Candidates of which a rank correlation says something.
 FEWEST_RANKED = 4
+# How a remark on the first candidate begins.
+OF_BEST = "candidate 1: "
 
 
-def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: NDArray[np.float64]) -> list[str]:
+def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDArray[np.float64]]) -> list[str]:
     """Name the candidates in which a job asks more of a link than it has, without any other job.
 
     Parameters
     ----------
-    use : float64[n_candidates, n_jobs, n_links]
+    use : sequence of float64[n_jobs, n_links]
         How many times its rate each job sends over each link, in the candidates' order.
 
     Returns
@@ -172,19 +174,21 @@ def ended_early(n_wanted: int, n_found: int, descended: Collection[Sequence[int]
     return [f"not exhaustive: {'; '.join(said)}"] if said else []
 
 
-def few_tried(n_wanted: int, n_found: int, ranked: Sequence[Candidate]) -> list[str]:
+def few_tried(n_wanted: int, n_tried: int, ranked: Sequence[Candidate]) -> list[str]:
     """Say how to try more placements, where the best is estimated to slow jobs down and others are left.
 
     Parameters
     ----------
-    n_wanted, n_found : int
+    n_wanted : int
         Same as in :func:`ended_early`.
+    n_tried : int
+        Placements that were tried; fewer where no others were found.
     """
     least = min((one.slowdown_estimated for one in ranked), default=1.0)
-    if not 0 < n_wanted <= n_found or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= 1:
+    if not 0 < n_wanted <= n_tried or n_wanted >= MOST_ADVISED or round(least, PRINTED) <= 1:
         return []
-    tried = f"{counted(n_found, 'placement')} {'was' if n_found == 1 else 'were'} tried"
-    more = min(MORE * n_wanted, MOST_ADVISED)
+    tried = f"{counted(n_tried, 'placement')} {'was' if n_tried == 1 else 'were'} tried"
+    more = min(MORE * n_tried, MOST_ADVISED)
     return [f"{tried}, and the best is slower than the jobs alone: --candidates {more} tries more"]
 
 

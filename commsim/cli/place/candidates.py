@@ -74,7 +74,10 @@ class Config(Scoring, Faults):
         "others", nargs="*", metavar="JOBS.json",
         help="more files with the same jobs: rank the placements that the files give",
     )  # fmt: skip
-    candidates: int = flag(default=10, metavar="N", help="number of candidates that are tried; fewer may miss the best")
+    candidates: int = flag(
+        default=10, metavar="N",
+        help="number of candidates; if all are slower than the jobs alone, 3 more are tried for each, at most 100",
+    )  # fmt: skip
     generator: str = flag(
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",
         help="sources of candidates, in turn: names of placement strategies, or FILE.py",
@@ -86,7 +89,8 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     rank_by: str = flag(
         default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
-        help="predicted slowdown of the jobs, or the mean (as in CASSINI), least or weighted mean score of the links",
+        help="predicted iteration times over iter_time_ms, or the mean (as in CASSINI), least or weighted mean score "
+        "of the links",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -111,6 +115,7 @@ def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
     from commsim.placement.affected import after_faults
     from commsim.placement.cluster import read_cluster
+    from commsim.placement.node_names import on_nodes
     from commsim.placement.place import place_jobs, rank_placements
     from commsim.scenario.faults import failed_hosts
     from commsim.workload.sharing.periodic import read_jobs
@@ -124,7 +129,7 @@ def run(config: Config) -> Answer:
     if config.others:
         if given := config.given("candidates", "generator"):
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
-        placed = {path: read_jobs(path) for path in (config.jobs, *config.others)}
+        placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
         if config.fail:
             _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
         ranking = rank_placements(cluster, placed, **how)
@@ -179,18 +184,21 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     # where another seed of the hash makes one slower: the rank may be luck
     has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
     # where the mean hides what one job loses
+    # where a job is slow without any other job: candidates rank by both
+    has_stretch = any(round(c.stretch - c.slowdown, 4) > 0 for c in ranking.candidates)
     has_victim = any(round(c.worst_job[1] - c.slowdown, 4) > 0 for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
         slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
-        slow += [c.slowdown] if is_simulated else []
+        slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
         victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
         slows = [f"{value:.4f}x" for value in slow]
         rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
     shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
-    shown += (["slowdown"] if is_simulated else []) + (["worst_job"] if has_victim else [])
+    shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
+    shown += ["worst_job"] if has_victim else []
     n_above = len(ranking.remarks) - ranking.n_results
     parts = [
         *remarks(ranking.remarks[:n_above]),

@@ -37,9 +37,11 @@ def run(config: Config) -> Answer:
     from commsim.placement.candidate import counted_names
     from commsim.placement.cluster import read_cluster
     from commsim.placement.moves import rank_moves
+    from commsim.placement.node_names import on_nodes
     from commsim.workload.sharing.periodic import read_jobs
 
-    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
+    cluster = read_cluster(config.cluster)
+    jobs = on_nodes(cluster, read_jobs(config.jobs))
     how: dict[str, Any] = {"n": config.candidates, "generators": generators_of(config.generator), "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     cluster, jobs, said, forced = _off_failed(config, cluster, jobs, how)
@@ -47,10 +49,11 @@ def run(config: Config) -> Answer:
     columns = ["job", "now", "after", "gain", "others now", "others after", "from", "to"]
     rows = []
     for one in found.moves:
-        values = [f"{value:.4f}x" for value in (one.now.slowdown, one.after.slowdown)]
+        values = [f"{value:.4f}x" for value in (one.now.stretch, one.after.stretch)]
         values += [f"{one.gain:.4f}", *(f"{value:.4f}x" for value in one.others)]
         rows.append([one.job, *values, counted_names(one.now.placement[one.job], MAX_HOSTS), one.to(MAX_HOSTS)])
-    title = f"mean slowdown of the jobs, by {found.moves[0].now.prediction}, now and with one job moved"
+    by = found.moves[0].now.prediction
+    title = f"stretch of the jobs (iteration time over iter_time_ms), by {by}, now and with one job moved"
     parts = [*remarks([*said, *found.remarks]), Table(columns, rows, title, ["from", "gain"])]
     best = found.moves[0]
     parts += [_times(best)] if best.gain else []

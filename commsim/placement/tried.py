@@ -1,0 +1,99 @@
+"""Placements that are tried: of the strategies in turn, then more of the best one's; and how they are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.routing.routing import is_hashed
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .candidate import Candidate
+from .cluster import Cluster
+from .evaluation import evaluated
+from .link_classes import Scores
+from .other_hashes import OfHashes, with_other_seeds
+from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
+from .strategies import candidates
+
+# By what strategy, and the jobs with their placements.
+Placed: TypeAlias = tuple[str, Sequence[PeriodicJob]]
+
+
+def in_turn(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, seed: int
+) -> list[tuple[str, tuple[PeriodicJob, ...]]]:
+    """Take candidates of the strategies in turn, each placement once."""
+    if not generators:
+        raise InputError("placing needs at least one generator")
+    is_given = all(job.placement is not None for job in jobs)  # then every strategy leaves all where they are
+    made = [
+        [("given" if is_given else name, placed) for placed in candidates(cluster, jobs, name, n, seed)]
+        for name in dict.fromkeys(generators)
+    ]
+    chosen: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
+    for i in range(n):
+        for row in made:
+            if i < len(row) and len(chosen) < n:
+                chosen.setdefault(_places_of(row[i][1]), row[i])
+    return list(chosen.values())
+
+
+def more_of(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], placed: Sequence[Placed], best: Candidate, n: int, seed: int
+) -> Sequence[Placed]:
+    """Return other placements by the strategy of the best, where it is slower than the jobs alone.
+
+    Parameters
+    ----------
+    placed : sequence of (str, sequence of PeriodicJob)
+        Those that are known.
+    n : int
+        How many were asked for; 3 times as many more are returned, at most 100, and none where they were not found.
+    """
+    n_more = min((MORE - 1) * n, MOST_ADVISED)
+    if n > len(placed) or round(best.stretch, PRINTED) <= 1:
+        return []
+    known = {_places_of(one) for _, one in placed}
+    drawn = candidates(cluster, jobs, best.generator, n + n_more, seed)
+    return [(best.generator, one) for one in drawn if _places_of(one) not in known][:n_more]
+
+
+def _places_of(placed: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, ...]:
+    return tuple(job.placement for job in placed)
+
+
+@dataclass(slots=True)
+class Tried:
+    """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes."""
+
+    jobs: Sequence[PeriodicJob]
+    candidate: Candidate
+    use: NDArray[np.float64]
+    n_inner: int
+    hashes: OfHashes | None
+
+    def order(self, rank_by: str) -> tuple[float, float, int, int, float]:
+        """Return by what it is ranked: the less, the better."""
+        c = self.candidate
+        value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
+        return value, round(c.stretch_worst or 0.0, PRINTED), c.n_contended, self.n_inner, round(c.stretch, 9)
+
+
+def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[Tried]:
+    """Score placements, with start times that hold for all hashes of paths."""
+    found, use = evaluated(cluster, placed, loops, scores)
+    inner = cluster.network.forwards[cluster.network.src] & cluster.network.forwards[cluster.network.dst]
+    n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
+    hashes: Sequence[OfHashes | None] = [None] * len(found)
+    if found and is_hashed(cluster.network.routing):
+        hashes = with_other_seeds(cluster, placed, use, found, scores, loops)
+    return [
+        Tried(jobs, one if of is None else of.candidate, rows, n, of)
+        for (_, jobs), one, rows, n, of in zip(placed, found, use, n_inner, hashes, strict=True)
+    ]
