@@ -320,5 +320,6 @@ def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
 COLLECTIVE = Kind(
     name="a collective",
     plan=plan_collective,
-    honours=COMMON | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "tolerance"},
+    honours=COMMON
+    | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance"},
 )
