@@ -140,5 +140,6 @@ KINDS: Mapping[str, Callable[[Asked], Plan]] = {
 COLLECTIVE = Kind(
     name="a collective",
     plan=plan_collective,
-    honours=COMMON | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "tolerance"},
+    honours=COMMON
+    | {"collective", "n_ranks", "start_jitter", "trace", "method", "flaps", "watch", "capture", "tolerance"},
 )

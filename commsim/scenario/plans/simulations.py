@@ -35,8 +35,8 @@ def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
     def simulate(size: float, **options: Any) -> Result:
         expect_packets(paths.plan, size, wish.transport)
         return simulate_packets(
-            paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, trace=wish.trace,
-            **options,
+            paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, capture=wish.capture,
+            trace=wish.trace, **options,
         )[0]  # fmt: skip
 
     return simulate
