@@ -90,7 +90,8 @@ def run(config: Config) -> Answer:
         raise InputError("--timeline needs a run in detail of both results")
     if config.output is not None:
         left_out = write_page(read_together((config.a, config.b)), config.output)
-        parts += remarks((*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{config.output}: written"))
+        said = [f"figure left out: {name}: {why}" for name, why in left_out.items()]
+        parts += remarks([*said, f"{config.output}: written"])
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}

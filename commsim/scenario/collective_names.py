@@ -26,6 +26,8 @@ from commsim.files.whole_files import SUFFIXES
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
 OPERATION = "all_reduce"
+# Why others than theirs are not ranked.
+OF_LIBRARY = "a library's, for GPUs that the network does not have"
 # What runs where no library is modelled: of each operation the collective that suits large sizes.
 USUAL = {
     "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
@@ -118,18 +120,13 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
         raise InputError(f"{name} implements {implements}, not {operation}")
 
 
-def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:
-    """Whether a collective is ranked on a network."""
-    return not why_not_here(metadata, name, network)
-
-
 def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> str:
     """Return why a collective is not ranked on a network, or "": a library's is ranked only on GPUs of its maker."""
     library = name.partition("_")[0]
     if library == "gloo":
         return "the ring, with gloo's order of sums"
     if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
-        return "a library's, for GPUs that the network does not have"
+        return OF_LIBRARY
     return ""
 
 

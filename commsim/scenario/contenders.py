@@ -17,7 +17,7 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import runs_here
+from commsim.scenario.collective_names import OF_LIBRARY, why_not_here
 from commsim.scenario.plans.aggregated import NO_OVERHEAD, AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
@@ -36,6 +36,7 @@ SHARED_REASONS = {
     "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
     "has no costs of": "no costs of them in the software: {}",
+    OF_LIBRARY: f"{OF_LIBRARY}: {{}} (name one to run it)",
 }
 
 
@@ -116,13 +117,23 @@ def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     InputError
         If the operation is unknown, or nothing implements it.
     """
-    known_operation(operation)
-    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
-    names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
-    names = [name for name in names if network is None or runs_here(facts[name], name, network)]
+    not_here = {} if network is None else left_to_libraries(operation, network)
+    names = [name for name in _dense(operation) if name not in not_here]
     if not names:
         raise InputError(f"no collective implements {operation}")
     return names
+
+
+def left_to_libraries(operation: str, network: Network) -> dict[str, str]:
+    """Return the collectives of an operation that :func:`algorithms_for` leaves out on a network, and why."""
+    why = {name: why_not_here(COLLECTIVES[name].metadata, name, network) for name in _dense(operation)}
+    return {name: reason for name, reason in why.items() if reason}
+
+
+def _dense(operation: str) -> list[str]:
+    known_operation(operation)
+    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
+    return [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
 
 
 def require_blocks(operation: str) -> None:

@@ -20,6 +20,7 @@ from commsim.scenario.contenders import (
     about_given,
     algorithms_for,
     blaming,
+    left_to_libraries,
     legal_sizes,
     prepare_all,
     priced_apart,
@@ -239,6 +240,10 @@ def contenders(
     for spec in named:
         if spec in left_out:
             raise InputError(left_out[spec])
+    if not algorithms:
+        others = left_to_libraries(operation, scenario.network)
+        ranked = {spec.partition(":")[0] for spec in plans}
+        left_out |= {name: why for name, why in others.items() if name not in ranked}
     if synthesized:
         costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
         # synthesized schedules pin their routes

@@ -27,7 +27,7 @@ def test_a_result_is_played_again_for_its_loads_and_timelines(commsim, tmp_path)
     assert commsim("report", result, "-o", page).code == 0, commsim.err
     assert names(page)[:4] == ["busbw", "time", "speedup", "choice"]
     assert names(page).count("timeline") == names(page).count("links") == names(page).count("network") == 2
-    assert "# left out: accuracy: nothing measured was given (--measured FILE)" in commsim.out
+    assert "# figure left out: accuracy: nothing measured was given (--measured FILE)" in commsim.out
     assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
     assert "timeline" not in names(page)
 
@@ -266,7 +266,7 @@ def test_several_results_of_several_algorithms_have_a_curve_each(commsim, tmp_pa
 def test_a_plot_without_a_kind_or_a_file_to_write(commsim, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert commsim(*RUN, "--json", "a.json").code == 0
-    assert "comes first, as in: commsim plot busbw a.json -o busbw.svg" in commsim.refuses("plot", "a.json")
+    assert "comes first, as in: commsim plot busbw a.json -o busbw.png" in commsim.refuses("plot", "a.json")
     assert "comes first" in commsim.refuses("plot", "a.json", "-o", "x.svg")
     assert "invalid choice: 'buswb'" in commsim.refuses("plot", "buswb", "a.json")
     pytest.importorskip("matplotlib")
@@ -361,6 +361,11 @@ def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
     tree["results"][3]["slowdown"] = "x"
     result.write_text(json.dumps(tree))
     assert "results[3]" in commsim.refuses("report", result, "-o", page)
+
+
+def test_a_run_that_is_to_be_plotted_names_the_way(commsim):
+    plotted = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "--plot", "x.png")
+    assert "commsim plot busbw FILE.json -o FILE.png" in commsim.refuses(*plotted)
 
 
 @pytest.mark.parametrize("engine", [("--engine", "flow"), ("--engine", "packet", "--transport", "dctcp")])

@@ -75,6 +75,8 @@ class Parser(argparse.ArgumentParser):
         if message == "unrecognized arguments: -c" and "--operation" in self._option_string_actions:
             message += ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce"
         prog = self._meant(message)
+        if prog.endswith(" run") and message.startswith("unrecognized arguments: --plot"):
+            message += ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it"
         word = message.removeprefix("unrecognized arguments: ").split()[0]
         if prog.endswith(" traffic") and word != message.split()[0] and not word.startswith("-"):
             message += f"; a pattern is given as --pattern {word}"

@@ -18,6 +18,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.core.frames import frame_of
 from commsim.core.units import parse_time
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -88,6 +89,10 @@ class Step:
         seconds = parse_time(gap, "gap") if isinstance(gap, str) else gap
         phases, _ = step_phases(self, seconds)
         return PeriodicJob(name or self.setting.model.name, self.setting.layout.n_ranks, self.time, phases)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the row as a data frame of pandas or polars."""
+        return frame_of([self.row()], library)
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row."""
