@@ -76,9 +76,12 @@ class Remarks:
     ----------
     texts : sequence of str
         One sentence each.
+    hidden : bool
+        Whether a terminal shows many of them as one line, as it does with those above a table.
     """
 
     texts: Sequence[str]
+    hidden: bool = False
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks
@@ -126,7 +129,7 @@ class Answer:
         return tuple(dict.fromkeys(said))
 
 
-def remarks(texts: Iterable[str]) -> list[Part]:
+def remarks(texts: Iterable[str], hidden: bool = False) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
     said = tuple(dict.fromkeys(texts))
-    return [Remarks(said)] if said else []
+    return [Remarks(said, hidden)] if said else []
