@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.nccl_tables import amd
 from benchmarks.nccl_tables.machines import Table, read_tables
-from benchmarks.nccl_tables.rows import PEERS, Row, by_kind, group, median_of, rows_of, summary, usable
+from benchmarks.nccl_tables.rows import PEERS, Row, by_kind, group, median_of, ratios, rows_of, summary, usable
 from benchmarks.nccl_tables.ways import print_compared
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_json
@@ -63,6 +63,8 @@ If a table names no NCCL release, the newest release on its date is assumed (`be
 
 [nccl.md](nccl.md) gives the effect of each mechanism.
 """
+ABOUT_RATIOS = """The ratio of the times of two healthy tables at one size from 1 MiB, of one operator, operation and
+GPU generation: its error, and that of the two times themselves."""
 SUMMED = "| tables | number | within | rows | from 1 MiB | below | 90th | signed |"
 
 
@@ -154,6 +156,7 @@ def _page(
         cells = [name, len(some), sum(group(rows).is_good for rows in some.values()), ours.n]
         cells += [_percent(ours.large), _percent(ours.small), _percent(ours.ninetieth), _signed(ours.signed)]
         lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += _ratios(by_id, found)
     lines += left
     lines += [
         "",
@@ -171,6 +174,20 @@ def _page(
         lines.append(f"| {' | '.join(map(str, [*cells, _percent(median_of(rows, 'tuner')), ', '.join(notes)]))} |")
     lines += ["", "Not predicted:", ""] + [f"- `{name}`: {why}" for name, why in unknown.items()]
     return "\n".join(lines) + "\n"
+
+
+def _ratios(by_id: dict[str, Table], found: dict[str, list[Row]]) -> list[str]:
+    """Return the section on ratios of two tables."""
+    lines = ["", "## Ratios", "", ABOUT_RATIOS, ""]
+    lines += [
+        "| tables | algorithm and protocol | pairs | ratio: median | 90th | times: median | 90th |",
+        f"|{'---|' * 7}",
+    ]
+    for (several, alike), both in sorted(ratios(by_id, found).items()):
+        cells = ["several machines" if several else "one machine", "the same" if alike else "others", len(both[0])]
+        cells += [_percent(float(np.percentile(errors, q))) for errors in both for q in (50, 90)]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
 
 
 def _summed(name: str, value: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -185,6 +186,35 @@ def by_kind(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, d
             kind = ONE if one else BETWEEN[table.site.network]
             kinds[kind if table.healthy else f"{kind}, not healthy"][name] = rows
     return {kind: some for kind, some in kinds.items() if some}
+
+
+def ratios(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[tuple[bool, bool], tuple[list[float], ...]]:
+    """Errors of the ratio of two tables at one size, by whether they have several machines, and one algorithm.
+
+    Two tables of one operator, operation and GPU generation, healthy, from 1 MiB: the absolute error of the predicted
+    ratio of their times, and those of the two times themselves.
+    """
+    errors: dict[tuple[bool, bool], tuple[list[float], ...]] = {}
+    names = [name for name, rows in found.items() if rows and by_id[name].healthy]
+    for a, b in itertools.combinations(names, 2):
+        (one, several), (other, also) = _kind(by_id[a]), _kind(by_id[b])
+        if one != other or several != also:
+            continue
+        ours = {row.size: row for row in found[a] if row.size >= LARGE}
+        for row in found[b]:
+            if (beside := ours.get(row.size)) is None:
+                continue
+            of_ratio, of_times = errors.setdefault((several, beside.how == row.how), ([], []))
+            of_ratio.append(abs((1 + beside.error()) / (1 + row.error()) - 1))
+            of_times += [abs(beside.error()), abs(row.error())]
+    return errors
+
+
+def _kind(table: Table) -> tuple[tuple[str, str, str], bool]:
+    """Return the operator, the operation and the GPU generation, and whether a table has several machines."""
+    assert table.site is not None
+    setting = table.site.setting
+    return (table.id.split("_")[0], table.operation, setting.gpu), setting.n_nodes > 1
 
 
 def median_of(rows: Sequence[Row], of: str) -> float:

@@ -152,7 +152,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [Remarks(files, is_answer=True), table, *remarks([*_changed(found), *said])]
+    return [Remarks(files, shown=True), table, *remarks([*_changed(found), *said])]
 
 
 def _changed(found: Difference) -> list[str]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
-from .flags import Flags, Verb, WithJson, flag
+from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
@@ -54,6 +57,7 @@ class CheckConfig(WithJson, OneConfig):
 class ShowConfig(Faults, WithJson, OneConfig):
     """All flags of ``commsim topo show``."""
 
+    links: bool = switched(help="list every link with its rate and latency; --csv then has these rows")
     draw: str | None = flag(metavar="FILE", help="draw the network: .svg or .png")
     load: str | None = flag(metavar="FILE", help="with --draw: result whose loads colour the links, as .json or .npz")
     collapse: bool | None = flag(
@@ -75,11 +79,10 @@ class ExportConfig(Writing, OneConfig):
 
 def _effective(topology: str) -> str:
     """Describe that rates of a preset are below those as sold, unless these are asked for."""
-    from topologies.presets import PRESETS
+    from topologies.presets import has_effective_rates
 
-    names = {part.partition(":")[0] for part in topology.split("@")}
-    is_effective = bool(names & PRESETS.keys()) and "rates=spec" not in topology
-    return "; presets have the rates that messages reach (rates=spec: as sold)" if is_effective else ""
+    told = "; presets have the rates that messages reach (rates=spec: as sold)"
+    return told if has_effective_rates(topology) else ""
 
 
 def list_topologies(config: ListConfig) -> Answer:
@@ -117,7 +120,7 @@ def show(config: ShowConfig) -> Answer:
         check_drawable(config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
-    from commsim.core.network_queries import locality_levels
+    from commsim.core.network_queries import link_names, locality_levels
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.scenario.faults import SCALED_CABLES, has_set_rates
@@ -140,7 +143,9 @@ def show(config: ShowConfig) -> Answer:
         "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
         "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
         "diameter": ("" if metrics.is_exact else "at least ") + counted(metrics.diameter, "link"),
-        "oversubscription": ", ".join(f"{r:.4g}:1 at tier {t}" for t, r in metrics.oversubscription.items()) or "none",
+        "oversubscription": ", ".join(
+            f"{r:.4g}:1 at tier {t} ({_rising(network, t)})" for t, r in metrics.oversubscription.items()
+        ) or "none",
         "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
                      f"{format_bandwidth(bisection)} one way ({HALVES})",
     }  # fmt: skip
@@ -173,7 +178,30 @@ def show(config: ShowConfig) -> Answer:
         "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
         "no_path": metrics.no_path,
     }
-    return Answer([*remarks(said), Facts(facts), rates], [row], {"topology": config.topology})
+    parts = [*remarks(said), Facts(facts), rates]
+    if not config.links:
+        return Answer(parts, [row], {"topology": config.topology})
+    links = [
+        {"link": name, "bandwidth_Bps": rate, "latency_s": latency}
+        for name, rate, latency in zip(
+            link_names(network), network.bandwidth.tolist(), network.latency.tolist(), strict=True
+        )
+    ]
+    cells = [[one["link"], format_bandwidth(one["bandwidth_Bps"]), format_time(one["latency_s"])] for one in links]
+    parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
+    return Answer(parts, [row], {"topology": config.topology}, {"links": links}, lines=links)
+
+
+def _rising(network: Network, tier: int) -> str:
+    """Name what is in a tier and has links upwards: names without numbers, and whether all are inside machines."""
+    from commsim.core.network_queries import tiers
+
+    of_node = tiers(network)
+    up = (of_node[network.src] == tier) & (of_node[network.dst] > tier)
+    nodes = np.unique(network.src[up & (network.kind[network.src] != network.seat_kind)])
+    stems = dict.fromkeys(re.sub(r"\d+$", "", network.nodes[i].rpartition(".")[2]) for i in nodes.tolist())
+    inside = " of machines" if (network.machine[nodes] >= 0).all() else ""
+    return f"{', '.join(stems)}{inside}"
 
 
 def _joined(network: Network, rate: float) -> str:
@@ -315,7 +343,9 @@ def _preset_row(preset: Preset) -> dict[str, Any]:
 
 COMMANDS = {
     "topo list": Verb(ListConfig, list_topologies, "print the topologies, with their parameters"),
-    "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
+    "topo show": Verb(
+        ShowConfig, show, "print counts, rates, bisection, diameter, oversubscription; --links lists links"
+    ),
     "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
     "topo import": Verb(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,22 @@ def link_names(network: Network) -> list[str]:
     columns = (network.src.tolist(), network.dst.tolist(), _numbers(network).tolist())
     nodes = network.nodes
     return [f"{nodes[a]}:{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
+
+
+def links_like(network: Network, pattern: str) -> NDArray[np.int64]:
+    """Find the links whose names fit a shell pattern, such as ``leaf0:*`` or ``leaf0->*``.
+
+    Raises
+    ------
+    InputError
+        If none does.
+    """
+    names, wanted = link_names(network), pattern.replace("->", ":")
+    links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
+    if not links.size:
+        example = f"; they are called as in {names[0]}" if names else ""
+        raise InputError(f"{network.name} has no link like {pattern!r}{example}")
+    return links
 
 
 def _numbers(network: Network) -> NDArray[np.int64]:

@@ -76,12 +76,13 @@ class Remarks:
     ----------
     texts : sequence of str
         One sentence each.
-    is_answer : bool
-        Whether they are what was asked for: a terminal shows them, however many stand above a table.
+    shown : bool, optional
+        Whether a terminal shows all of many: those that are what was asked for, and no details. Default: those that
+        stand below a table.
     """
 
     texts: Sequence[str]
-    is_answer: bool = False
+    shown: bool | None = None
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks
@@ -129,7 +130,7 @@ class Answer:
         return tuple(dict.fromkeys(said))
 
 
-def remarks(texts: Iterable[str]) -> list[Part]:
+def remarks(texts: Iterable[str], shown: bool | None = None) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
     said = tuple(dict.fromkeys(texts))
-    return [Remarks(said)] if said else []
+    return [Remarks(said, shown)] if said else []

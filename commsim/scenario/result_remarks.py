@@ -103,19 +103,31 @@ def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]
     return [f"{told}: {', '.join(names)}"] if names else []
 
 
-def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:
-    """Describe when switches know of a flap, and that no message met one, or none ever crosses what flaps."""
+def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[str]:
+    """Describe when switches and senders know of a flap, and that no message met one, or none crosses what flaps."""
     flapped = [result for result in results if "flap_lost_s" in result.counters]
     if not flapped:
         return []
     links = [link for flap in flaps.flaps for link in flap.links]
     is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
     if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
-        return ["no message crosses a cable that flaps"]
+        return [f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"]
     told = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
-    if not flaps.detection:
-        return []
-    return [told if is_met else f"no message met a cable that was down; {told}"]
+    if not is_met:
+        missed = f"no message met a cable that was down{_busiest_cable(network, flapped[-1])}"
+        return [f"{missed}; {told}" if flaps.detection else missed]
+    waits = any("stalled" in one.counters for one in flapped) and not flaps.rto
+    no_timer = ["senders' retransmission timers are left out: messages go on as soon as there is a path (--rto)"]
+    return ([told] if flaps.detection else []) + (no_timer if waits else [])
+
+
+def _busiest_cable(network: Network, result: Result) -> str:
+    """Name the cable between switches that is busy longest; where there is none, that of any link."""
+    busy = result.link_bytes / network.bandwidth
+    between = (network.kind == SWITCH) & (network.machine < 0)
+    between = between[network.src] & between[network.dst]
+    busy = np.where(between, busy, 0.0) if busy[between].any() else busy
+    return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""
 
 
 def _alone(results: Sequence[Result]) -> list[str]:

@@ -223,3 +223,15 @@ def test_errors_have_a_sign_and_stand_by_kind_of_machine(tmp_path):
     assert nccl_tables.group([row]).signed == pytest.approx(row.predicted / 1e-6 - 1)
     slower = dataclasses.replace(row, measured=2 * row.predicted)
     assert nccl_tables.group([slower]).signed == pytest.approx(-0.5)
+
+
+def test_a_common_error_cancels_in_the_ratio_of_two_tables(tmp_path):
+    folder(tmp_path, dgx_a=(DGX, [(2**24, 100, "", "")]), dgx_b=(DGX, [(2**24, 100, "", "")]))
+    tables = {table.id: table for table in read_tables(tmp_path)}
+    found = {}
+    for name, table in tables.items():
+        (row,) = nccl_tables.rows_of(table, costs())
+        found[name] = [dataclasses.replace(row, measured=row.predicted / (1.2 if name == "dgx_a" else 1.5))]
+    assert nccl_tables.ratios(tables, found) == {
+        (False, True): (pytest.approx([0.2]), pytest.approx([0.2, 0.5])),
+    }

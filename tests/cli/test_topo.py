@@ -155,5 +155,19 @@ def test_show_tells_that_rates_of_presets_are_below_those_as_sold(commsim):
     told = "presets have the rates that messages reach (rates=spec: as sold)"
     assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0
     assert told in commsim.out
+    assert commsim("topo", "show", "rail_optimized:machines=2,preset=dgx-h100").code == 0
+    assert told in commsim.out
     assert commsim("topo", "show", "dgx-h100:rates=spec@star:machines=2").code == 0
     assert told not in commsim.out
+
+
+def test_show_lists_links_where_asked_and_names_the_tiers_of_its_ratios(commsim, tmp_path):
+    table = tmp_path / "links.csv"
+    assert commsim("topo", "show", "star:n_hosts=2", "--links", "--csv", table).code == 0
+    assert table.read_text().splitlines()[:2] == ["link,bandwidth_Bps,latency_s", "h0:switch0,12500000000.0,5e-07"]
+    assert "every link, one way" in commsim.out
+    assert commsim("topo", "show", "star:n_hosts=2").code == 0
+    assert "every link" not in commsim.out
+    assert commsim("topo", "show", "dgx-h100@leaf_spine:machines=16,n_leaves=4,n_spines=4").code == 0
+    assert "at tier 1 (pcie of machines)" in commsim.out
+    assert "8:1 at tier 3 (leaf)" in commsim.out

@@ -118,7 +118,8 @@ def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
     spread = {"placement": "spread", "flap": ["link:leaf0:spine0@100us+1ms"]}
     missed = cs.solve(cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **spread), ["4MB"]).remarks
     late = "switches route around a cable 1 ms after it goes down (--detection)"
-    assert f"no message met a cable that was down; {late}" in missed
+    (line,) = [line for line in missed if line.startswith("no message met a cable that was down (the busiest: leaf")]
+    assert line.endswith(f"); {late}")
     met = cs.solve(
         cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), engine="packet", packets={"preset": "uec"},
                        **spread), ["1MB"],
@@ -194,3 +195,25 @@ def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed
     assert not said(two, engine="closed-form")
     assert not said(f"{two},oversubscription=2")
     assert not said("star:n_hosts=4", engine="closed-form")
+
+
+def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
+    slow = LEAF.replace("400", "100")
+    one = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread")
+    assert one.wish.flaps is not None
+    (flap,) = one.wish.flaps.flaps
+    named = {one.network.link_name(link) for link in flap.links}
+    assert named == {f"{a}:{b}" for i in range(4) for a, b in ((f"spine{i}", "leaf0"), ("leaf0", f"spine{i}"))}
+    solution = cs.solve(one, ["4MB"])
+    assert solution.results[0].counters["stalled"] > 0
+    assert any("retransmission timers are left out" in line and "--rto" in line for line in solution.remarks)
+    timed = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", rto="4ms")
+    assert not any("timers are left out" in line for line in cs.solve(timed, ["4MB"]).remarks)
+    with pytest.raises(cs.InputError, match=r"has no link like 'leaf9:\*'"):
+        cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf9:*@10us+5ms"])
+
+
+def test_the_busiest_cable_is_named_where_nothing_crosses_what_flaps():
+    said = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, n_ranks=8, flap=[f"{CABLE}@1us+1ms"]), ["1MB"]).remarks
+    (line,) = [line for line in said if "crosses a cable that flaps" in line]
+    assert "(the busiest: leaf" in line or "(the busiest: spine" in line
