@@ -30,6 +30,12 @@ from commsim.software.presets import software
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
+# what plans it. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[Asked], Plan]] = {
+    "nccl": plan_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: plan_experts,
+    "pieces": plan_pieces, PARTITIONS: plan_partitions,
+}  # fmt: skip
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -126,14 +132,6 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
     """Return the plan of what is synthesized for an operation, which a higher package registers."""
     plan: Plan = service("synthesized plan")(Scenario(network, name, n_ranks, **placing))
     return plan
-
-
-# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
-# what plans it. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[Asked], Plan]] = {
-    "nccl": plan_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: plan_experts,
-    "pieces": plan_pieces, PARTITIONS: plan_partitions,
-}  # fmt: skip
 
 
 # One collective: what a scenario asks for that asks for nothing else.
