@@ -114,8 +114,10 @@ def _times_on(links: LinkClass, scores: Scores, pieces: Pieces) -> tuple[float, 
     times = []
     for i, job in enumerate(jobs):
         of_phases = late[first[i] + 1 : first[i + 1]] * job.period  # each by itself: none hides in another's time
-        lost, fair = _loss(job, of_phases.tolist()), _loss_at(job, float(links.part[i]) * len(jobs))
-        times.append(job.period + max(lost, min(job.period * full, fair)))
+        lost = _loss(job, of_phases.tolist())
+        if full > 0:
+            lost = max(lost, min(job.period * full, _loss_at(job, float(links.part[i]) * len(jobs))))
+        times.append(job.period + lost)
     return tuple(times)
 
 

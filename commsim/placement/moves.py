@@ -17,7 +17,7 @@ from .candidate import MAX_SHOWN, Candidate, counted_names
 from .cluster import ClusterLike, read_cluster
 from .link_classes import Settings
 from .node_names import on_nodes
-from .place import GENERATORS, place_jobs, rank_placements
+from .place import GENERATORS, number_of, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 
 # Slow-downs that are equal as they are printed are no gain.
@@ -117,7 +117,8 @@ def rank_moves(
     cluster: ClusterLike,
     jobs: JobsLike,
     *,
-    n: int = 10,
+    n: int | None = None,
+    candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
     check: bool = False,
     settings: Settings | None = None,
@@ -130,7 +131,7 @@ def rank_moves(
         Cluster on which the jobs run, as :func:`commsim.read_cluster` takes it.
     jobs : sequence of PeriodicJob or of dict, or path
         Jobs, as :func:`commsim.read_jobs` takes them. Those without a placement do not run, and are left out.
-    n, generators, check, settings
+    n, candidates, generators, check, settings
         Same as in :func:`commsim.place_jobs`, for the places of each job.
 
     Returns
@@ -159,6 +160,7 @@ def rank_moves(
     """
     cluster = read_cluster(cluster)
     read = on_nodes(cluster, read_jobs(jobs))
+    n = number_of(n, candidates)
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")

@@ -36,8 +36,8 @@ def on_nodes(cluster: Cluster, jobs: Sequence[PeriodicJob]) -> tuple[PeriodicJob
     named = []
     for job in jobs:
         places = nodes_of(cluster, job.placement or job.placed, taken, job.name)
-        field = "placed" if job.placement is None else "placement"
-        named.append(replace(job, **{field: places}))
+        is_placed = job.placement is not None
+        named.append(replace(job, placement=places) if is_placed else replace(job, placed=places))
     return tuple(named)
 
 

@@ -54,34 +54,35 @@ def cut(circle: Circle, shifts: NDArray[np.float64]) -> Pieces:
         One for each job of the circle.
     """
     edges, phase, demand = _cut(circle, shifts, range(len(circle.period)))
-    return Pieces(np.diff(edges) / circle.perimeter, phase, demand)
+    return Pieces((edges[1:] - edges[:-1]) / circle.perimeter, phase, demand)
 
 
 def _cut(
     circle: Circle, shifts: NDArray[np.float64], jobs: Sequence[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Return edges in s, and phases and demands of some of the jobs between them."""
-    n_edges = sum(2 * circle.phases_of(j).shape[1] * (circle.perimeter / circle.period[j] + 2) for j in jobs)
-    if n_edges <= MAX_PIECES:
-        edges = _edges(circle, shifts, jobs)
+    of = np.asarray(jobs, np.int64)
+    n_phases = circle.first_phase[of + 1] - circle.first_phase[of]
+    if float(2 * n_phases @ (circle.perimeter / circle.period[of] + 2)) <= MAX_PIECES:
+        edges = _edges(circle, shifts, of, n_phases)
         moments = (edges[1:] + edges[:-1]) / 2
     else:
         edges = np.linspace(0.0, circle.perimeter, MAX_PIECES + 1)
         moments = edges[:-1] + np.random.default_rng(0).random(MAX_PIECES) * edges[1]
-    phase = np.full((len(jobs), len(moments)), -1)
-    demand = np.zeros((len(jobs), len(moments)))
-    for i, j in enumerate(jobs):
+    if (n_phases == 1).all():  # as most jobs have: all at once
+        offset, duration, rate = circle.phases[:, circle.first_phase[of], None]
+        is_on = (moments - (shifts[of, None] + offset)) % circle.period[of, None] < duration
+        return edges, is_on.astype(np.int64) - 1, is_on * rate
+    phase = np.full((len(of), len(moments)), -1)
+    demand = np.zeros((len(of), len(moments)))
+    for i, j in enumerate(of.tolist()):
         offset, duration, rate = circle.phases_of(j)
         if not len(offset):
             continue
         late = (moments - (shifts[j] + offset[0])) % float(circle.period[j])  # since the first phase began
-        if len(offset) == 1:
-            is_on = late < duration[0]
-            phase[i], demand[i] = is_on.astype(np.int64) - 1, is_on * rate[0]
-        else:
-            at = np.searchsorted(offset - offset[0], late, "right") - 1
-            is_on = late - (offset[at] - offset[0]) < duration[at]
-            phase[i], demand[i] = np.where(is_on, at, -1), is_on * rate[at]
+        at = np.searchsorted(offset - offset[0], late, "right") - 1
+        is_on = late - (offset[at] - offset[0]) < duration[at]
+        phase[i], demand[i] = np.where(is_on, at, -1), is_on * rate[at]
     return edges, phase, demand
 
 
@@ -106,18 +107,32 @@ def anywhere(jobs: Sequence[PeriodicJob]) -> Pieces:
     return Pieces(length, state - 1, demand)
 
 
-def _edges(circle: Circle, shifts: NDArray[np.float64], jobs: Sequence[int]) -> NDArray[np.float64]:
+def _edges(
+    circle: Circle, shifts: NDArray[np.float64], jobs: NDArray[np.int64], n_phases: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return the edges of phases in ascending order, from 0 to the perimeter, each once."""
-    found = [np.array([0.0, circle.perimeter])]
-    for j in jobs:
-        period = float(circle.period[j])
-        offset, duration, _ = circle.phases_of(j)
-        own = (np.concatenate((offset, offset + duration)) + shifts[j]) % period
-        found.append((own[:, None] + np.arange(0.0, circle.perimeter, period)).ravel())
-    edges = np.sort(np.concatenate(found))
-    edges = edges[edges <= circle.perimeter]
-    least = np.diff(edges, prepend=-1.0) > _SAME * circle.perimeter
-    return edges[least]
+    row = _ranges(n_phases) + np.repeat(circle.first_phase[jobs], n_phases)
+    job = np.repeat(jobs, n_phases)
+    offset, duration, _ = circle.phases[:, row]
+    period = np.concatenate((circle.period[job], circle.period[job]))
+    own = (np.concatenate((offset, offset + duration)) + np.concatenate((shifts[job], shifts[job]))) % period
+    n_rounds = np.ceil(circle.perimeter / period).astype(np.int64)
+    each = np.repeat(own, n_rounds) + _ranges(n_rounds) * np.repeat(period, n_rounds)
+    return _apart(np.concatenate(([0.0, circle.perimeter], each[each <= circle.perimeter])), circle.perimeter)
+
+
+def _ranges(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from 0 up to each count, one after the other."""
+    ends = np.cumsum(counts)
+    return np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+
+
+def _apart(times: NDArray[np.float64], perimeter: float) -> NDArray[np.float64]:
+    """Sort times of at least 0, and leave out those that are the same as the one before."""
+    times = np.sort(times)
+    is_other = np.ones(len(times), np.bool_)
+    np.greater(times[1:] - times[:-1], _SAME * perimeter, out=is_other[1:])
+    return times[is_other]
 
 
 def meet(
@@ -156,16 +171,19 @@ def meet(
     if own[~is_held].sum() * (own * (circle.perimeter / circle.period)).sum() > MAX_PAIRS:
         return shifts
     shifts, jobs = shifts.copy(), np.arange(len(shifts))
+    may_move = ~is_held
     for _ in range(ROUNDS):
-        moved = False
         for j in np.flatnonzero(~is_held).tolist():
             on = part[:, j] > 0
             others = np.flatnonzero((part[on] > 0).any(axis=0) & (jobs != j)).tolist()
-            if not others:
+            may_move[j] &= bool(others)
+            if not may_move[j]:
                 continue
-            best = _best_meeting(circle, part[on], weight[on], shifts, j, others)
-            moved, shifts[j] = moved or best != shifts[j], best
-        if not moved:
+            best, is_best = _best_meeting(circle, part[on], weight[on], shifts, j, others)
+            if best != shifts[j]:
+                may_move[:] = True
+            may_move[j], shifts[j] = best != shifts[j] and not is_best, best  # not before another one has moved
+        if not may_move[~is_held].any():
             break
     return shifts
 
@@ -177,23 +195,26 @@ def _best_meeting(
     shifts: NDArray[np.float64],
     j: int,
     others: Sequence[int],
-) -> float:
-    """Return the start time of a job that has the least excess beside the others: its own, unless one has less."""
+) -> tuple[float, bool]:
+    """Return the start time of a job that has the least excess beside the others: its own, unless one has less.
+
+    The second value is whether all were tried, so that from there no other one has less.
+    """
     edges, _, demand = _cut(circle, shifts, others)
     period = float(circle.period[j])
     offset, duration, rate = circle.phases_of(j)
     own = np.concatenate((offset, offset + duration))
     times = (edges[:, None] - own) % period
-    times = np.unique(np.where(period - times < _SAME * circle.perimeter, 0.0, times))
-    times = times[np.diff(times, prepend=-1.0) > _SAME * circle.perimeter]
-    if len(times) > MAX_MEETINGS:
+    times = _apart(np.where(period - times < _SAME * circle.perimeter, 0.0, times).ravel(), circle.perimeter)
+    is_best = len(times) <= MAX_MEETINGS
+    if not is_best:
         away = np.abs((times - shifts[j] + period / 2) % period - period / 2)
         times = np.sort(times[np.argsort(away, kind="stable")[:MAX_MEETINGS]])
     times = np.concatenate((shifts[j : j + 1], times))
     beside = part[:, others] @ demand - 1.0
     least = np.maximum(beside, 0.0)
     cost = np.zeros(len(times))
-    for one in np.unique(rate).tolist():
+    for one in sorted(set(rate.tolist())):
         more = weight @ (np.maximum(beside + part[:, j, None] * one, 0.0) - least)
         at, total = _folded(edges, more, period)
         for start, length in zip(offset[rate == one].tolist(), duration[rate == one].tolist(), strict=True):
@@ -202,8 +223,9 @@ def _best_meeting(
             cost += np.interp(np.where(end > period, end - period, end), at, total) - np.interp(begin, at, total)
             cost += np.where(end > period, total[-1], 0.0)
     if cost[1:].min(initial=np.inf) < cost[0] - _LESS * circle.perimeter:
-        return float(times[1 + int((cost[1:] <= cost[1:].min() + 1e-3 * _LESS * circle.perimeter).argmax())])
-    return float(shifts[j])
+        near = cost[1:] <= cost[1:].min() + 1e-3 * _LESS * circle.perimeter
+        return float(times[1 + int(near.argmax())]), is_best
+    return float(shifts[j]), is_best
 
 
 def _folded(
@@ -219,7 +241,10 @@ def _folded(
     at = edges % period
     order = np.argsort(at, kind="stable")
     times = np.concatenate(([0.0], at[order], [period]))
-    steps = np.concatenate(([0.0], np.cumsum(np.diff(height, prepend=0.0, append=0.0)[order])))
-    lasting = np.diff(times)
-    level = (height @ np.diff(edges) - steps @ lasting) / period  # at 0: nothing may be lost
+    rise = np.empty(len(edges))
+    rise[0], rise[-1] = height[0], 0.0 - height[-1]
+    np.subtract(height[1:], height[:-1], out=rise[1:-1])
+    steps = np.concatenate(([0.0], np.cumsum(rise[order])))
+    lasting = times[1:] - times[:-1]
+    level = (height @ (edges[1:] - edges[:-1]) - steps @ lasting) / period  # at 0: nothing may be lost
     return times, np.concatenate(([0.0], np.cumsum((level + steps) * lasting)))

@@ -40,6 +40,7 @@ _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "sta
 GENERATORS = ("packed", "balanced", "spread", "random")
 # Seconds to simulate a candidate, for each job times each phase of all: 3e-6 to 4e-6 were measured of 20 to 240 jobs.
 PER_PAIR = 4e-6
+N_CANDIDATES = 10
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
@@ -87,6 +88,15 @@ class Ranking:
         """JSON of how well simulations and estimates agree: the rank correlation, and candidates that differ."""
         return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON of ``commsim place``: candidates, those discarded, notes, and how well estimates agree."""
+        return {
+            "candidates": [one.row() for one in self.candidates],
+            "discarded": [one.row() for one in self.discarded],
+            "notes": [*self.remarks],
+            **self.agreement,
+        }
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
@@ -107,7 +117,8 @@ def place_jobs(
     cluster: ClusterLike,
     jobs: JobsLike,
     *,
-    n: int = 10,
+    n: int | None = None,
+    candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
     loops: str = "merged",
     rank_by: str = "slowdown",
@@ -123,7 +134,7 @@ def place_jobs(
     jobs : sequence of PeriodicJob or of dict, or path
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
-    n : int
+    n, candidates : int
         Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many
         more of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is
         a score, or `loops` is literal.
@@ -167,10 +178,24 @@ def place_jobs(
     """
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
-    settings = settings or Settings()
+    settings, n = settings or Settings(), number_of(n, candidates)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+
+
+def number_of(n: int | None, candidates: int | None) -> int:
+    """Return the number of candidates, which has two names: ``n``, and that of the flag and of the request's field.
+
+    Raises
+    ------
+    InputError
+        If both are given.
+    """
+    given = [value for value in (n, candidates) if value is not None]
+    if len(given) > 1:
+        raise InputError(f"n and candidates are two names of one number, got n={n} and candidates={candidates}")
+    return given[0] if given else N_CANDIDATES
 
 
 def rank_placements(

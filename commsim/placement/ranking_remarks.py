@@ -251,8 +251,9 @@ def agreement(ranked: Sequence[Candidate]) -> list[str]:
     if apart := differing(ranked):
         worst = max(apart, key=lambda i: abs(apart[i]))
         by = f"{100 * apart[worst]:+.1f} %"
+        who = "they" if said else "estimated and simulated slowdowns"
         said.append(
-            f"they differ by more than {100 * MUCH:g} % in {_named([*apart])}"
+            f"{who} differ by more than {100 * MUCH:g} % in {_named([*apart])}"
             + (f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}")
         )
     elif correlation is not None:

@@ -30,6 +30,8 @@ class Table:
         Columns that a narrow terminal leaves out, the least important first.
     whole : bool
         Whether a narrow terminal shows all columns, in tables below each other: what was asked for by name.
+    only_verbose : bool
+        Whether only ``-v`` shows it.
     """
 
     columns: Sequence[str]
@@ -37,6 +39,7 @@ class Table:
     title: str = ""
     least: Sequence[str] = ()
     whole: bool = False
+    only_verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
     is_above = any(isinstance(part, Table) for part in parts)
     for part in parts:
         match part:
+            case Table(only_verbose=True) if not verbose:
+                continue
             case Table():
                 is_above = False
                 print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)

@@ -151,3 +151,29 @@ def test_where_too_many_edges_could_meet_start_times_stay_whole_angles(monkeypat
     assert meet(circle, part, np.ones(1), start, held) == pytest.approx([0.0, 0.0473])
     monkeypatch.setattr(phase_edges, "MAX_PAIRS", 3)
     assert (meet(circle, part, np.ones(1), start, held) == start).all()
+
+
+def test_jobs_are_not_tried_again_before_another_one_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start times are those of all rounds over all jobs, with fewer searches."""
+    rng = np.random.default_rng(0)
+    calls, search_one = [], phase_edges._best_meeting
+    monkeypatch.setattr(phase_edges, "_best_meeting", lambda *given: calls.append(1) or search_one(*given))
+    n_plain = n_moves = 0
+    for _ in range(30):
+        n = int(rng.integers(2, 5))
+        circle = unify([drawn_job(rng) for _ in range(n)], quantum=FINE, longest=1.0)
+        part, weight, is_held = np.full((1, n), 1 / LINK), np.ones(1, np.int64), np.arange(n) == 0
+        start = rng.uniform(0.0, circle.period)
+        found = meet(circle, part, weight, start, is_held)
+        plain = start.copy()
+        for _round in range(phase_edges.ROUNDS if (found != start).any() else 0):
+            before = plain.copy()
+            for j in range(1, n):
+                plain[j] = search_one(circle, part, weight, plain, j, [k for k in range(n) if k != j])[0]
+                n_plain += 1
+            if (plain == before).all():
+                break
+        n_moves += int((found != start).any())
+        np.testing.assert_array_equal(found, plain)
+    assert n_moves > 10
+    assert len(calls) < n_plain

@@ -106,7 +106,8 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; prints `agrees`: true if the score is 1 and no job's iterations become more than "
+        help="also simulate the jobs; prints iteration times, and `agrees`: true if the score is 1 and no job's "
+        "iterations become more than "
         "0.1 %% longer, or if neither holds"
     )
 
@@ -139,10 +140,9 @@ def run(config: Config) -> Answer:
     parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
-    candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
-    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.remarks]}
-    more |= ranking.agreement
-    return Answer(parts, candidates, more=more, key="candidates")
+    tree = ranking.to_dict()
+    candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
+    return Answer(parts, candidates, more=tree | {"notes": [*said, *tree["notes"]]}, key="candidates")
 
 
 def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
@@ -177,7 +177,7 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import SHORTENED, counted_names
+    from commsim.placement.candidate import SHORTENED
 
     rows = []
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
@@ -207,21 +207,36 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     ]
     if not ranking.candidates:
         return parts
-    best = ranking.candidates[0]
+    best, *others = ranking.candidates
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
-    cells = [
+    cells = _jobs_of(best, jobs)
+    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
+    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
+    return [
+        *parts,
+        Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
+        *remarks(more),
+        *(
+            Table(columns, _jobs_of(one, jobs), f"candidate {number}:", only_verbose=True)
+            for number, one in enumerate(others, 2)
+        ),
+    ]
+
+
+def _jobs_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
+    """Return where and when each job of a candidate runs, and how long its iterations take."""
+    from commsim.placement.candidate import counted_names
+
+    return [
         [
             job.name,
-            f"{best.shifts[job.name] * 1e3:.3f}",
-            f"{best.alone[job.name] * 1e3:.3f}",
-            f"{best.predicted[job.name] * 1e3:.3f}",
-            counted_names(best.placement[job.name], MAX_HOSTS),
+            f"{candidate.shifts[job.name] * 1e3:.3f}",
+            f"{candidate.alone[job.name] * 1e3:.3f}",
+            f"{candidate.predicted[job.name] * 1e3:.3f}",
+            counted_names(candidate.placement[job.name], MAX_HOSTS),
         ]
         for job in jobs
     ]
-    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
-    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
-    return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:"), *remarks(more)]
 
 
 def score(config: ScoreConfig) -> Answer:

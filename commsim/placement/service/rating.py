@@ -236,13 +236,9 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         if asked.fail or asked.scale:
             cluster, left, said = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
         ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
-        return {
-            "schema": 1,
-            "candidates": [one.row() for one in ranking.candidates],
-            "discarded": [one.row() for one in ranking.discarded],
-            "notes": [*told, *said, *ranking.remarks],
-            **(ranking.agreement if asked.check else {}),
-        }
+        tree = ranking.to_dict()
+        kept = [key for key in tree if asked.check or key not in ranking.agreement]
+        return {"schema": 1, **{key: tree[key] for key in kept}, "notes": [*told, *said, *tree["notes"]]}
 
     return search
 

@@ -313,7 +313,7 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
         commsim.err
     )
     assert commsim("place", "export", cluster, "--to", "nodelist", "--placements", placed).code == 0, commsim.err
-    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --nodelist=h[0-1] --switches=1\n"
+    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --nodelist=h[0-1] --switches=1\n"
     assert commsim.out == options
     call = ("place", "export", cluster, "--to", "nodelist", "--placements", placed)
     assert "has no job 'b'; it has a" in commsim.refuses(*call, "--job", "b")
@@ -347,7 +347,10 @@ def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_
         "resnet50",
     )
     assert commsim(*call).code == 0
-    assert commsim.out == "--nodes=3 --ntasks=10 --distribution=arbitrary --nodelist=h[0-2] --switches=1\n"
+    assert (
+        commsim.out
+        == "--nodes=3 --ntasks=10 --distribution=arbitrary --gpus-per-task=1 --nodelist=h[0-2] --switches=1\n"
+    )
     assert "without SLURM_HOSTFILE they are lost; --hostfile FILE" in commsim.err
     assert commsim(*call, "--hostfile", own).code == 0
     assert (own.read_text().split(), commsim.err) == (hosts, "")

@@ -57,6 +57,14 @@ def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
     assert any("worst_hash" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
 
 
+def test_v_shows_the_jobs_of_every_candidate(commsim, files):
+    call = ("place", *files(job("a", gpus=4), job("b", gpus=4)), "--candidates", "3")
+    assert commsim(*call).code == 0
+    assert "# candidate 2:" not in commsim.out
+    assert commsim(*call, "-v").code == 0
+    assert all(f"# candidate {number}:" in commsim.out for number in (2, 3))
+
+
 def test_the_remark_that_explains_the_best_is_not_hidden(files, monkeypatch):
     """It was one of those that -v shows, while more candidates were advised, which do not help."""
     alone = job("alone", gpus=2, placement=["h0", "h6"])

@@ -67,7 +67,7 @@ def test_its_first_address_lists_all(service):
     status, answer = service.ask("GET", "/")
     paths = service.ask("GET", "/openapi.json")[1]["paths"]
     assert status == 200
-    assert set(answer["addresses"]) == {*paths, "/docs"}
+    assert set(answer["addresses"]) == {*paths, "/docs", "/openapi.json"}
 
 
 def test_a_search_may_have_faults_of_the_network(service):
