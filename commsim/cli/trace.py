@@ -121,7 +121,7 @@ def _window(config: Config) -> tuple[float, float | None] | None:
 
 def _packets(config: Config, flow: str, size: float) -> Answer:
     """Write what happened to each packet of one flow."""
-    from commsim.engine.flow_capture import FlowCapture
+    from commsim.engine.packet.flow_capture import FlowCapture
     from commsim.scenario.build import plan_collective
     from commsim.scenario.solve import solve
 

@@ -51,7 +51,7 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         worst = fabric_oversubscription(network)
         unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
-    if told := _between_sockets(network, results):
+    if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
         return [told]
     link = _busiest_by_hash(network, routing, results)
     told = (

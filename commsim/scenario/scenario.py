@@ -13,8 +13,8 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
-    from commsim.engine.flow_capture import FlowCapture
     from commsim.engine.link_samples import LinkWatch
+    from commsim.engine.packet.flow_capture import FlowCapture
     from commsim.engine.packet.transports.spraying import Spraying
     from commsim.engine.traffic.patterns import Messages
     from commsim.routing.flaps import Flaps

@@ -36,7 +36,7 @@ from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
 if TYPE_CHECKING:
-    from commsim.engine.flow_capture import FlowCapture
+    from commsim.engine.packet.flow_capture import FlowCapture
     from switch_model.payload import Payload
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.engine.flow_capture import FlowCapture
+from commsim.engine.packet.flow_capture import FlowCapture
 from commsim.engine.packet.messages import run_packets
 from commsim.engine.packet.transports.spraying import Spraying, usual_path
 from commsim.scenario.read import scenario_of

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.packet import kinds
+from commsim.engine.packet.finished_run import PacketRun
+from commsim.engine.packet.packet_state import PS
 from commsim.files.csv_rows import write_rows
-
-from .flow_plan import FlowPlan
-from .packet import kinds
-from .packet.finished_run import PacketRun
-from .packet.packet_state import PS
 
 # What packets are called, by their kind.
 PACKETS = ("data", "header", "ack", "nack", "credit", "request", "notification")
