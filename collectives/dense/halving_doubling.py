@@ -92,7 +92,7 @@ def recursive_halving_cost(n_ranks: int, size: float, link: LogGP) -> float:
     """k(o + L) + (S/B + gamma S)(1 - 1/p) for p = 2**k; with r ranks beyond it, halves of up to 2**j + r chunks."""
     k, r = non_power_of_two(n_ranks)
     chunk = size / n_ranks
-    halves = [(2**j + min(2**j, r)) * chunk for j in range(k)]
+    halves: list[float] = [(2**j + min(2**j, r)) * chunk for j in range(k)]
     cost = sum(link.message(half) + link.gamma * half for half in halves)
     return cost + (link.message(size) + link.gamma * size + link.message(chunk) if r else 0.0)
 
