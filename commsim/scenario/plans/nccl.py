@@ -109,8 +109,8 @@ class NcclPlan(Plan):
             if how and how != next(reversed(said.values()), ""):
                 said[format_size(size)] = how
         release = ".".join(map(str, self.launch.setting.version))
-        taken = ", ".join(f"{how} from {size}" for size, how in said.items())
-        return f"{self.schedule.name}: predicted for release {release} with {taken}: check first that the log has these"
+        cells = ", ".join(f"{how} from {size}" for size, how in said.items())
+        return f"{self.schedule.name}: predicted for release {release} with {cells}; check first that the log has these"
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
         """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
