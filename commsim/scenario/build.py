@@ -69,7 +69,7 @@ def prepare(
         If a name is unknown, a parameter is wrong, or the placement does not fit.
     """
     network = load_network(network) if isinstance(network, str) else network
-    network, per_call = _with_software(collective, network)
+    network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
     notes: tuple[str, ...] = ()
     size = 0.0
     if isinstance(collective, str) and collective.endswith(".npz"):
@@ -106,8 +106,6 @@ def prepare(
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
     """Return the network as hosts add in a collective, and the time of a call, where its software was measured so."""
-    if not network.software:
-        return network, 0.0
     known, name = software(network.software), collective if isinstance(collective, str) else collective.name
     if not known.is_measured_of(name.partition(":")[0]):
         return network, 0.0
