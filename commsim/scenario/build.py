@@ -99,9 +99,12 @@ def prepare(
         ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
-    if per_call and not (ready.has_own_costs or ready.in_slots):
-        ready = dataclasses.replace(ready, before=ready.before + per_call)
-    return ready
+    if not per_call:
+        return ready
+    if ready.posts_calls:
+        return dataclasses.replace(ready, before=ready.before + per_call)
+    told = f"{ready.schedule.name}: without the time of a call of software {network.software}"
+    return dataclasses.replace(ready, notes=(*ready.notes, told))
 
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
