@@ -75,7 +75,7 @@ def prepare(
         If a name is unknown, a parameter is wrong, or the placement does not fit.
     """
     network = load_network(network) if isinstance(network, str) else network
-    network, per_call = _with_software(collective, network)
+    network, per_call = _with_software(collective, network) if network.software else (network, 0.0)
     notes: tuple[str, ...] = ()
     size = 0.0
     if isinstance(collective, str) and collective.endswith(".npz"):
@@ -105,15 +105,16 @@ def prepare(
         ready = next((plan for mark, plan in KINDS.items() if mark in has), plan_dense)(asked)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
         raise InputError(f"the schedule has {counted(ready.schedule.n_ranks, 'rank')}, got n_ranks={n_ranks}")
-    if per_call and not (ready.has_own_costs or ready.in_slots):
-        ready = dataclasses.replace(ready, before=ready.before + per_call)
-    return ready
+    if not per_call:
+        return ready
+    if ready.posts_calls:
+        return dataclasses.replace(ready, before=ready.before + per_call)
+    told = f"{ready.schedule.name}: without the time of a call of software {network.software}"
+    return dataclasses.replace(ready, notes=(*ready.notes, told))
 
 
 def _with_software(collective: str | Schedule, network: Network) -> tuple[Network, float]:
     """Return the network as hosts add in a collective, and the time of a call, where its software was measured so."""
-    if not network.software:
-        return network, 0.0
     known, name = software(network.software), collective if isinstance(collective, str) else collective.name
     if not known.is_measured_of(name.partition(":")[0]):
         return network, 0.0

@@ -81,24 +81,26 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
 
 def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
     """Name the algorithms with the costs of a library's primitives, or of its calls, beside others without."""
-    network = next(iter(runnable.values())).network
+    network, said = next(iter(runnable.values())).network, list[str]()
     known = software(network.software) if network.software else None
     if known is not None and known.own_costs:
-        whose = [name for name in runnable if known.is_measured_of(name.partition(":")[0])]
-        rest = "; the others have the rate of its ports only" if 0 < len(whose) < len(runnable) else ""
-        who = (
-            f"{', '.join(whose)}: with" if rest else "all with" if whose else "all have the rate of its ports, without"
-        )
-        return [f"{who} {known.own_costs} of software {known.name}{rest}"]
+        whose = [
+            name for name, plan in runnable.items() if known.is_measured_of(plan.schedule.name) and plan.posts_calls
+        ]
+        rest = "; the others have the rate of its ports only" if len(whose) < len(runnable) else ""
+        who = f"{', '.join(whose)}: with" if rest else "all with"
+        who = who if whose else "all have the rate of its ports, without"
+        said = [f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}"]
     priced = [
         name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
     ]
     if not priced or len(priced) == len(runnable):
-        return []
+        return said
     launch = max(runnable[name].at(size).before for name in priced)
     return [
+        *said,
         f"{', '.join(priced)}: with the launch ({format_time(launch)}) and the costs of GPU primitives; the others "
-        "have those of links only, so that beside it they are ranked too high"
+        "have those of links only, so that beside it they are ranked too high",
     ]
 
 

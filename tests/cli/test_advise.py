@@ -18,7 +18,8 @@ def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
     known = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     fixed_point = {"switchml", "atp", "netreduce"}
-    libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce"}  # of GPUs, and the ring once more
+    # of GPUs, the ring once more, and of switches inside machines
+    libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce", "nvls"}
     assert {row["collective"] for row in tree["results"]} == known - libraries
     assert {row["way"] for row in tree["results"]} == {"dense", "servers", "in-network", "sparse", "lossy"}
     times = [row["time_s"] for row in tree["results"]]

@@ -10,10 +10,11 @@ from collectives import NEEDS, found_parameters
 from commsim.core.errors import InputError
 from commsim.core.locality import rank_grid, rank_levels
 from commsim.core.network import Network
-from commsim.core.placement import Placement, helper_nodes, is_strategy
+from commsim.core.placement import Placement, count_places, helper_nodes, is_strategy, spare_nodes
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
+from commsim.core.units import counted
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.scenario.good_parameters import by_rails, count_rails, servers_that_fit
@@ -164,7 +165,17 @@ def built(asked: Asked) -> Built:
             parameters["dims"] = dims
             schedule = entry.build(n_ranks, **parameters)
             notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
+    usual = getattr(entry.parameters.get("n_servers"), "default", None)
+    if usual is not None and "n_servers" not in asked.raw and (free := _free_hosts(network, where, n_ranks)) > usual:
+        notes.append(f"{name}: n_servers={usual}, its default; {counted(free, 'host')} beside the ranks are free")
     return Built(schedule, parameters, where, tuple(notes))
+
+
+def _free_hosts(network: Network, where: Placement, n_ranks: int) -> int:
+    """Count the hosts beside the ranks; none where helpers sit inside of the ranks' machines."""
+    ranks = where.nodes[:n_ranks]
+    inside = len(helper_nodes(network)) and not spare_nodes(network, ranks).size
+    return 0 if inside else count_places(network, ranks)
 
 
 def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:

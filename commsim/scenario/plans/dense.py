@@ -106,6 +106,11 @@ class Plan:
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
         return False
 
+    @property
+    def posts_calls(self) -> bool:
+        """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
+        return not (self.has_own_costs or self.in_slots)
+
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return the sizes that are asked for; a barrier has none, and gradients of a file have their own.
 
