@@ -34,6 +34,7 @@ ASSUMED_OVERHEAD = 1e-6
 SHARED_REASONS = {
     "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
+    "reduce by SHARP only": "the switches reduce by SHARP only: {} (name one to assume programmable switches)",
 }
 
 
