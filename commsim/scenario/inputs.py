@@ -53,12 +53,15 @@ def load_network(text: str) -> Network:
     name = text.partition(":")[0].strip()
     if "@" not in text and name in TOPOLOGIES:
         build, raw = TOPOLOGIES[name].build, split_spec(text)[1]
-        _refuse_of_machines(name, raw)
-        if "machines" in raw:
-            from topologies.machine_count import with_count
+        try:
+            if "machines" in raw:
+                from topologies.machine_count import with_count
 
-            raw = with_count(name, raw)
-        return build(**read_arguments(build, raw))
+                raw = with_count(name, raw)
+            return build(**read_arguments(build, raw))
+        except InputError:
+            _refuse_of_machines(name, raw)
+            raise
     from commsim.core.machines.attach import attach_machines
     from topologies.hosts.load import build_preset, is_machine, load_machine
     from topologies.presets import PRESETS

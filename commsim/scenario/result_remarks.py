@@ -62,7 +62,10 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
         "gives the time without collisions"
     )
-    return [*([told] if link else []), *of_wide_cables(network, routing, results), *_of_rails(network, results)]
+    rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
+    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
+    wide = of_wide_cables(network, routing, results) if has_uplinks else []
+    return [*([told] if link else []), *wide, *rails]
 
 
 def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:
@@ -91,16 +94,17 @@ def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Re
 
 def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
     """Say that an uplink of a switch may stand for several cables, over which ECMP would hash connections singly."""
-    hashed = (routing or network.routing).startswith("ecmp")
-    carried = [result.link_bytes > 0 for result in results if result.link_bytes.any()]
-    if not hashed or not carried:
+    if not (routing or network.routing).startswith("ecmp"):
         return []
     outside = (network.kind == SWITCH) & (network.machine < 0)
+    if not (outside[network.src] & outside[network.dst]).any():
+        return []
     tier = tiers(network)
     below = tier[network.src] < tier[network.dst]
     widest = np.zeros(network.n_nodes)  # of the links from below into each switch
     np.maximum.at(widest, network.dst[below], network.bandwidth[below])
-    up = below & outside[network.src] & outside[network.dst] & np.any(carried, axis=0)
+    carried = np.sum([result.link_bytes for result in results], axis=0) > 0
+    up = below & outside[network.src] & outside[network.dst] & carried
     times = np.where(up & (widest[network.src] > 0), network.bandwidth / np.maximum(widest[network.src], 1.0), 0.0)
     i = int(times.argmax()) if times.size else 0
     if not times.size or times[i] <= 1 + 1e-9:
@@ -125,7 +129,7 @@ def _single_cables(network: Network, n: int, rate: float) -> str:
 
 def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
     """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
-    if not network.name.startswith("rail_optimized:") or only_sends(network).any():
+    if only_sends(network).any():
         return []
     switch = (network.kind == SWITCH) & (network.machine < 0)
     between = switch[network.src] & switch[network.dst]
