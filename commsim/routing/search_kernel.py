@@ -157,17 +157,11 @@ def _look_ahead(source: int, target: int, graph: Graph, rule: int, search: Searc
     outgoing, level, distance = graph[2], search[0][LEVEL], search[1]
     for k in range(outgoing[0][source], outgoing[0][source + 1]):
         node = outgoing[2][k]
-        if not 0 <= distance[node] <= level + 1 and not _only_sends(node, target, graph):
+        only_sends = graph[7][node] > 0 and graph[7][node] == abs(graph[7][target])
+        if not only_sends and not 0 <= distance[node] <= level + 1:
             nearest = nearest_over_links(node, source, target, graph, rule, distance)
             if 0 <= nearest <= level + 1:
                 _offer(node, nearest, search)
-
-
-@kernel
-def _only_sends(node: int, target: int, graph: Graph) -> bool:
-    """Whether `node` passes on only what its own machine sends, and `target` is in that machine."""
-    machine = graph[7][node]
-    return bool(machine > 0 and machine == abs(graph[7][target]))
 
 
 @kernel
@@ -175,8 +169,8 @@ def _expand(node: int, level: int, source: int, target: int, graph: Graph, rule:
     """Offer a distance to every forwarding node from which a link leads to `node`."""
     first, link, origin = graph[1]
     for k in range(first[node], first[node + 1]):
-        if _only_sends(origin[k], target, graph):
-            continue
+        if graph[7][origin[k]] > 0 and graph[7][origin[k]] == abs(graph[7][target]):
+            continue  # it passes on only what its own machine sends
         if rule == ANY or is_allowed(rule, graph[6], origin[k], node, source, target):
             _offer(origin[k], level + graph[4][link[k]], search)
 

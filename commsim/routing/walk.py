@@ -144,7 +144,7 @@ def _search(
         network.metric,
         network.forwards,
         network.coordinates,
-        senders(network),
+        network.machine + 1 if (network.machine < 0).all() else senders(network),
     )
     pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))

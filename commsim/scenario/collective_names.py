@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from collectives import COLLECTIVES, found_parameters
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
@@ -21,7 +23,9 @@ from commsim.core.own_files import blamed, own_entry
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.units import write_bandwidth
 from commsim.files.whole_files import SUFFIXES
+from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
@@ -73,6 +77,19 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
         f"{usual}: over one NIC of each machine at a time, since the network does not say whose GPUs it has; its "
         "hardware (gpu=hopper in the name of the machine) makes it NCCL's, and --collective nccl names that"
     )
+
+
+def with_gpus(network: Network) -> str:
+    """Return how to say whose GPUs a network has: of plain hosts a line that names the same network with a GPU each."""
+    facts = "gpu=hopper,cpu=intel,net=infiniband"
+    host, at, fabric = network.name.rpartition("@")
+    if at:
+        return f"{host}{',' if ':' in host else ':'}{facts}@{fabric}"
+    ports = np.isin(network.src, network.hosts)
+    if fabric.partition(":")[0] not in TOPOLOGIES or not ports.any() or network.forwards[network.hosts].any():
+        return f"hardware: {facts}"
+    nic = write_bandwidth(float(network.bandwidth[ports].max()))
+    return f"--topology nvswitch_host:n_gpus=1,nic={nic},{facts}@{fabric} does, of one GPU each"
 
 
 def spelled_out(spec: str, operation: str | None) -> str:

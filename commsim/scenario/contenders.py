@@ -37,6 +37,7 @@ SHARED_REASONS = {
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
     "has no costs of": "no costs of them in the software: {}",
     OF_LIBRARY: f"{OF_LIBRARY}: {{}} (name one to run it)",
+    "reduce by SHARP only": "the switches reduce by SHARP only: {} (name one to assume programmable switches)",
 }
 
 

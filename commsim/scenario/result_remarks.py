@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, SWITCH, Network
+from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_bandwidth, format_time, microseconds
+from commsim.core.units import format_bandwidth, format_time, microseconds, write_bandwidth
+from commsim.routing.link_rows import only_sends
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from commsim.scenario.plans.dense import Plan
 
 
+# A link between switches is named from this part of the busiest link's time on, and this multiple of their mean.
+NEARLY, UNEVEN = 0.9, 1.05
 # Why a network with failures may be faster than the whole one.
 HASHED_ANEW = (
     "routes are hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
@@ -58,7 +64,10 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
         "gives the time without collisions"
     )
-    return [told] if link else []
+    rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
+    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
+    wide = of_wide_cables(network, routing, results) if has_uplinks else []
+    return [*([told] if link else []), *wide, *rails]
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> str:
@@ -75,17 +84,76 @@ def _between_sockets(network: Network, results: Sequence[Result]) -> str:
 
 
 def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:
-    """Return the busiest link of the first result in which the hash of ECMP decides which it is; None without one."""
+    """Return a link between switches of the first result in which the hash of ECMP makes it the busiest; or None.
+
+    One that is nearly the busiest of all counts too, if those between switches outside of machines carry unequal parts.
+    """
     if not is_hashed(routing or network.routing):
         return None
+    between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
+    outside = between & (network.machine[network.src] < 0) & (network.machine[network.dst] < 0)
     for result in results:
         link, _, _ = result.busiest_link(network)
         if result.engine != "flow" or link is None:  # packets may be spread over paths
             continue
-        i = int((result.link_bytes / network.bandwidth).argmax())
-        if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
+        needed = result.link_bytes / network.bandwidth
+        if between[int(needed.argmax())]:
             return link
+        uplinks = np.where(outside, needed, 0.0)
+        used = uplinks[uplinks > 0]
+        if used.size and used.max() >= max(NEARLY * needed.max(), UNEVEN * used.mean()):
+            i = int(uplinks.argmax())
+            return f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
     return None
+
+
+def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
+    """Say that an uplink of a switch may stand for several cables, over which ECMP would hash connections singly."""
+    if not (routing or network.routing).startswith("ecmp"):
+        return []
+    outside = (network.kind == SWITCH) & (network.machine < 0)
+    if not (outside[network.src] & outside[network.dst]).any():
+        return []
+    tier = tiers(network)
+    below = tier[network.src] < tier[network.dst]
+    widest = np.zeros(network.n_nodes)  # of the links from below into each switch
+    np.maximum.at(widest, network.dst[below], network.bandwidth[below])
+    carried = np.sum([result.link_bytes for result in results], axis=0) > 0
+    up = below & outside[network.src] & outside[network.dst] & carried
+    times = np.where(up & (widest[network.src] > 0), network.bandwidth / np.maximum(widest[network.src], 1.0), 0.0)
+    i = int(times.argmax()) if times.size else 0
+    if not times.size or times[i] <= 1 + 1e-9:
+        return []
+    link = f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
+    how = _single_cables(network, math.ceil(times[i] - 1e-9), float(network.bandwidth[i]))
+    return [
+        f"{link}: as fast as {times[i]:.4g} of the links below it; if it is that many cables, ECMP hashes connections "
+        f"onto each, and more of them collide than here: {how}"
+    ]
+
+
+def _single_cables(network: Network, n: int, rate: float) -> str:
+    """Return the parameters that make `n` cables of one uplink of this rate, where the topology has some."""
+    name, _, rest = network.name.rpartition("@")[2].partition(":")
+    given = dict(part.split("=", 1) for part in rest.split(",") if "=" in part)
+    if name != "leaf_spine":
+        return f"more {'spines (n_spines)' if name == 'rail_optimized' else 'switches'} of slower uplinks show it"
+    slower = "" if "oversubscription" in given else f",uplink_bandwidth={write_bandwidth(rate / n)}"
+    return f"uplinks_per_spine={int(given.get('uplinks_per_spine', 1)) * n}{slower} makes them single"
+
+
+def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
+    """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
+    if only_sends(network).any():
+        return []
+    switch = (network.kind == SWITCH) & (network.machine < 0)
+    between = switch[network.src] & switch[network.dst]
+    has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
+    if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
+        return []
+    return [
+        "messages between rails cross the spines, since PXN is off (NCCL has it on; pxn=true of the machine does too)"
+    ]
 
 
 def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]) -> list[str]:

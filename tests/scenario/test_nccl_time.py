@@ -5,9 +5,13 @@ import dataclasses
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.network import NIC
 from commsim.formats.nccl_plans import write_tuner
 from commsim.scenario import prepare
+from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.inputs import load_network
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import predict
 from commsim.software.nccl.site import site_of
@@ -68,6 +72,30 @@ def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be
     )
     for other in ("", ":algorithm=ring", ":protocol=simple"):
         assert prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33]) == []
+
+
+@pytest.mark.parametrize(
+    ("unnamed", "rate"),
+    [
+        ("star:n_hosts=4,bandwidth=200Gbps", 25e9),
+        ("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", 12.5e9),
+        ("pcie_host:n_gpus=2,n_nics=1,n_pcie_switches=1,n_cpus=1@star:machines=2", 12.5e9),
+    ],
+)
+def test_the_hint_names_a_network_whose_costs_are_known(unnamed, rate):
+    whole = load_network(unnamed)
+    named = load_network(next(word for word in with_gpus(whole).split() if "@" in word))
+    assert len(named.endpoints) == len(whole.endpoints)
+    assert named.bandwidth[named.kind[named.src] == NIC].max() == rate
+    notes = prepare("nccl_all_reduce", named).notes
+    assert not any("only links cost time" in note for note in notes)
+
+
+def test_the_choice_is_named_at_the_sizes_asked_for():
+    solution = solve(scenario_of("nccl_all_reduce", "star:n_hosts=32,bandwidth=200Gbps"), [2**20, 2**30])
+    small, large = (solution.plan.launch.parameters(size) for size in (2**20, 2**30))
+    told = f"{small['algorithm']}/{small['protocol']} at 1 MiB, {large['algorithm']}/{large['protocol']} at 1 GiB"
+    assert f"nccl_all_reduce: NCCL chooses {told}" in solution.remarks
 
 
 def test_the_closed_form_has_no_late_starters():

@@ -139,6 +139,30 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
     assert not any("hash of ECMP" in line for line in star.remarks)
 
 
+@pytest.mark.parametrize(("given", "n_uplinks"), [("oversubscription=0.5", 4), ("oversubscription=1", 2)])
+def test_an_uplink_that_stands_for_several_cables_is_named(given, n_uplinks):
+    fat = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,{given}"
+    of = [cs.solve(cs.scenario_of("direct_all_to_all", fat, routing=routing), ["1MB"]) for routing in ("ecmp", "spray")]
+    (line,) = [line for line in of[0].remarks if "of the links below it" in line]
+    assert f"as fast as {n_uplinks} of" in line
+    assert not any("of the links below it" in line for line in of[1].remarks)
+    (more,) = [word for word in line.split() if word.startswith("uplinks_per_spine=")]
+    single = cs.solve(cs.scenario_of("direct_all_to_all", f"{fat},{more}"), ["1MB"])
+    assert not any("of the links below it" in line for line in single.remarks)
+    assert single.plan.network.bandwidth.max() == single.plan.network.bandwidth.min()
+    assert single.results[0].time >= of[0].results[0].time
+
+
+def test_rails_without_pxn_are_said_to_cross_the_spines():
+    rails = "rail_optimized:machines=4,preset=dgx-h100"
+    plain, with_pxn = (
+        cs.solve(cs.scenario_of("direct_all_to_all", f"{rails}:pxn={pxn}"), ["16MiB"]) for pxn in ("false", "true")
+    )
+    assert any("pxn=true" in line for line in plain.remarks)
+    assert not any("pxn" in line or "hash of ECMP" in line for line in with_pxn.remarks)
+    assert with_pxn.results[0].time < plain.results[0].time
+
+
 def renamed(text):
     """The network as a file would have it: with a name that says nothing."""
     return dataclasses.replace(load_network(text), name="mine")

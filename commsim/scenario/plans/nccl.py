@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives.nccl.call import ALLOWED
 from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -19,8 +20,9 @@ from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
+from commsim.scenario.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
+from commsim.software.nccl.choice import ranges
 from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
@@ -123,8 +125,20 @@ class NcclPlan(Plan):
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
-        own = self.remarks_of_sizes([result.size for result in results])
+        sizes = [result.size for result in results]
+        own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
         return own + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+
+    def _chosen(self, sizes: Sequence[float]) -> list[str]:
+        """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
+        launch = self.launch
+        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
+            return []
+        if not sizes or len(ranges(launch.setting, launch.operation)) <= MAX_NAMED:
+            return []
+        found = [(format_size(size), launch.parameters(size)) for size in sizes]
+        told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
+        return [f"{self.schedule.name}: NCCL chooses {', '.join(told)}"]
 
     def in_packets(self) -> Framing | None:
         """Return the flags of the protocol as a share of packets."""

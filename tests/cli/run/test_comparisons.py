@@ -34,6 +34,16 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M").out
 
 
+def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
+    named = ("ring_all_reduce", "nccl", "sharp")
+    options = [word for name in named for word in ("--collective", name)]
+    tree = commsim.results("run", "--topology", STAR, "--operation", "all_reduce", *options, *ONE)
+    times = {row["collective"]: row["time_s"] for row in tree["results"]}
+    table = commsim.out[commsim.out.index("# all_reduce: 3 collectives, the fastest first") :].splitlines()[2:5]
+    assert [line.split()[2] for line in table] == sorted(times, key=times.get)
+    assert "the fastest first" not in commsim("run", "--topology", STAR, named[0], "pairwise_all_to_all", *ONE).out
+
+
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):
     said = commsim.refuses("run", "--topology", STAR, "omnireduce", *ONE, "--ranks", 8)
     assert said.strip().endswith("omnireduce:colocated=true puts them on the ranks' own")

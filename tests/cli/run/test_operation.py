@@ -79,6 +79,18 @@ def test_what_needs_programmable_switches_is_compared_when_it_is_named(commsim):
     assert "sharp" in tree["left_out"]
 
 
+def test_what_the_switches_of_a_network_with_sharp_do_not_have_is_left_out(commsim):
+    network = "nvswitch_host:n_gpus=1,gpu=hopper,cpu=intel,net=infiniband,sharp=on@star:machines=4"
+    ranked = ("run", "--topology", network, "--operation", "all_reduce", "-b", "1M", "-e", "1M")
+    left_out = commsim.results(*ranked)["left_out"]
+    assert {"nvls", "switchml", "panama"} <= set(left_out)
+    assert "sharp" not in left_out
+    assert "no NVSwitch that reduces" in left_out["nvls"]
+    assert "reduce by SHARP only" in left_out["switchml"]
+    assert "switchml" not in commsim.results(*ranked, "--collective", "switchml")["left_out"]
+    assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
+
+
 def test_what_has_no_closed_form_is_left_out_and_said_so(commsim):
     tree = commsim.results("run", "--operation", "all_reduce", "--engine", "closed-form", "--topology", STAR)
     assert {"double_tree_all_reduce", "switchml", "atp", "sharp"} <= set(tree["left_out"])
