@@ -200,8 +200,8 @@ def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
         int(size): sorted(((name, of[size]) for name, of in found.items()), key=lambda one: (one[1].time, one[0]))
         for size in sizes
     }
-    plans = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
-    apart = priced_apart(plans, sizes[0]) if len(plans) == len(named) else []
+    dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
+    apart = priced_apart(dense, sizes[0]) if dense else []
     title = f"{operations.pop()}: {len(found)} collectives, the fastest first"
     times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
     return [table_of_ranking(by_size, title), *remarks([*_changes(config, times, sizes), *apart])]
