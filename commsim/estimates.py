@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from commsim.api import predict
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.operations import operation as known_operation
 from commsim.scenario.checks import checked
@@ -37,6 +38,10 @@ class Estimate(NamedTuple):
     time: float
     low: float
     high: float
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the three times, in seconds, as a data frame of pandas or polars."""
+        return frame_of([{f"{name}_s": value for name, value in self._asdict().items()}], library)
 
 
 def estimate(operation: str, n_bytes: float | str, ranks: int, machine: str) -> Estimate:

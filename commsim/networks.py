@@ -44,7 +44,7 @@ def with_faults(network: NetworkLike, *, fail: Sequence[str] = (), scale: Sequen
     network
         Same as in :func:`load_network`.
     fail : sequence of str
-        What fails, such as ``link:leaf0:spine0``, ``switch:spine1`` or ``links:5%``.
+        What fails, such as ``link:leaf0:spine0``, ``switch:spine1``, ``host:h2`` or ``links:5%``.
     scale : sequence of str
         Links at another rate, such as ``link:leaf0:*=0.5``.
     seed : int

@@ -74,6 +74,22 @@ def throughput(system: System, bandwidth: float, round_trip: float, n_slots: int
     return min(system.line_rate(bandwidth), slots * system.elements / round_trip)
 
 
+def limits(system: System, bandwidth: float, round_trip: float, fan_in: int) -> dict[str, float]:
+    """Elements per second that each part allows without loss, by its name: link, pool or window, adders.
+
+    Parameters
+    ----------
+    system, bandwidth, round_trip
+        Same as in :func:`slots_for`.
+    fan_in : int
+        Packets that an aggregation unit adds for each sum.
+    """
+    name = "pool" if system.pool_size <= system.window and not system.shared else "window"
+    found = {"link": system.line_rate(bandwidth), name: system.window * system.elements / round_trip}
+    unit = system.unit_time(fan_in)
+    return found | ({"adders": system.elements / unit} if unit else {})
+
+
 def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
     """Elements per second of a ring at best: each worker sends and receives 2 (n-1)/n times the tensor.
 

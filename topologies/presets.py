@@ -6,6 +6,7 @@ To add one, add it to ``topologies/presets.toml``; a preset is data. What has no
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -126,3 +127,8 @@ class Presets(Mapping[str, Preset]):
 
 
 PRESETS = Presets()
+
+
+def has_effective_rates(topology: str) -> bool:
+    """Whether a topology's text names a preset whose rates are those that messages reach, below those as sold."""
+    return bool(set(re.split(r"[@:=,+ ]", topology)) & PRESETS.keys()) and "rates=spec" not in topology

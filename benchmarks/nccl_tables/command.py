@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.nccl_tables import amd
 from benchmarks.nccl_tables.machines import Table, read_tables
-from benchmarks.nccl_tables.rows import PEERS, Row, group, median_of, rows_of, summary, usable
+from benchmarks.nccl_tables.rows import PEERS, Row, by_kind, group, median_of, ratios, rows_of, summary, usable
 from benchmarks.nccl_tables.ways import print_compared
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_json
@@ -32,7 +32,8 @@ PAGE_HEAD = """# NCCL: predictions against public tables
 
 Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are absolute values of
 the relative error of the time: the median of the rows from 1 MiB up, the median of the rows below, and the 90th
-percentile of all rows from 1 KiB up. A table counts as *within* if these three are at most 10, 20 and 30 %. NCCL's
+percentile of all rows from 1 KiB up. *Signed* is the median of all rows with its sign: below 0 where predictions are
+too short (too fast). A table counts as *within* if these three are at most 10, 20 and 30 %. NCCL's
 estimate is what its tuner expects, for operations that it has a model of;
 the columns SimAI and ASTRA-sim use the published ring formulas of these tools, for the machines whose constants they
 give
@@ -62,6 +63,9 @@ If a table names no NCCL release, the newest release on its date is assumed (`be
 
 [nccl.md](nccl.md) gives the effect of each mechanism.
 """
+ABOUT_RATIOS = """The ratio of the times of two healthy tables at one size from 1 MiB, of one operator, operation and
+GPU generation: its error, and that of the two times themselves."""
+SUMMED = "| tables | number | within | rows | from 1 MiB | below | 90th | signed |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,24 +140,54 @@ def _page(
     """Return the page: classes of tables, then every table."""
     lines = [
         PAGE_HEAD,
-        "| tables | number | within | rows | from 1 MiB | below | 90th | NCCL's estimate | SimAI | ASTRA-sim |",
+        f"{SUMMED} NCCL's estimate | SimAI | ASTRA-sim |",
+        f"|{'---|' * 11}",
     ]
-    lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for name, value in sums.items():
         cells = [name, value["tables"], value["within"], value["rows"]]
-        cells += [_percent(value[key]) for key in ("large", "small", "p90")] + _beside(value)
+        cells += (
+            [_percent(value[key]) for key in ("large", "small", "p90")] + [_signed(value["signed"])] + _beside(value)
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += ["", "## By kind of machine", "", "All tables, fitted on or not.", ""]
+    lines += [SUMMED, f"|{'---|' * 8}"]
+    for name, some in by_kind(by_id, found).items():
+        ours = group(row for rows in some.values() for row in rows)
+        cells = [name, len(some), sum(group(rows).is_good for rows in some.values()), ours.n]
+        cells += [_percent(ours.large), _percent(ours.small), _percent(ours.ninetieth), _signed(ours.signed)]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += _ratios(by_id, found)
     lines += left
-    lines += ["", "## Every table", "", "| table | rows | from 1 MiB | below | 90th | NCCL's estimate | notes |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    lines += [
+        "",
+        "## Every table",
+        "",
+        "| table | rows | from 1 MiB | below | 90th | signed | NCCL's estimate | notes |",
+    ]
+    lines.append("|---|---|---|---|---|---|---|---|")
     for name, rows in found.items():
         ours, table = group(rows), by_id[name]
         notes = ["fitted"] * rows[0].fitted + ["unhealthy"] * (not table.healthy)
         notes += ["version or NICs unknown"] * (not table.is_known) + ["misses"] * (not ours.is_good)
         cells = [f"`{name}`", ours.n, _percent(ours.large), _percent(ours.small), _percent(ours.ninetieth)]
+        cells.append(_signed(ours.signed))
         lines.append(f"| {' | '.join(map(str, [*cells, _percent(median_of(rows, 'tuner')), ', '.join(notes)]))} |")
     lines += ["", "Not predicted:", ""] + [f"- `{name}`: {why}" for name, why in unknown.items()]
     return "\n".join(lines) + "\n"
+
+
+def _ratios(by_id: dict[str, Table], found: dict[str, list[Row]]) -> list[str]:
+    """Return the section on ratios of two tables."""
+    lines = ["", "## Ratios", "", ABOUT_RATIOS, ""]
+    lines += [
+        "| tables | algorithm and protocol | pairs | ratio: median | 90th | times: median | 90th |",
+        f"|{'---|' * 7}",
+    ]
+    for (several, alike), both in sorted(ratios(by_id, found).items()):
+        cells = ["several machines" if several else "one machine", "the same" if alike else "others", len(both[0])]
+        cells += [_percent(float(np.percentile(errors, q))) for errors in both for q in (50, 90)]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
 
 
 def _summed(name: str, value: dict[str, Any]) -> list[str]:
@@ -168,6 +202,10 @@ def _beside(value: dict[str, Any]) -> list[str]:
 
 def _percent(share: float) -> str:
     return "-" if np.isnan(share) else f"{share:.1%}"
+
+
+def _signed(error: float) -> str:
+    return "-" if np.isnan(error) else f"{error:+.1%}"
 
 
 def _json(row: Row) -> dict[str, Any]:

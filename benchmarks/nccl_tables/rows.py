@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,14 @@ LARGE = 2**20
 PEERS = ("tuner", "simai", "astra")  # columns of Row: NCCL's own estimate, and formulas of two simulators
 TRUSTED = "all healthy, sizes that the index trusts"
 SEVERAL = "of these on several machines"
+# Kinds of machines, several of them by the plugin of the network.
+ONE = "one machine, or one rack of NVLink"
+CLOUD = "several machines, transports of clouds (EFA, TCPX, TCPXO, sockets)"
+BETWEEN = {
+    **dict.fromkeys(("efa", "efa2", "efa3", "efa_staged", "tcpx", "tcpxo", "sockets"), CLOUD),
+    "infiniband": "several machines, InfiniBand", "roce": "several machines, RoCE",
+    "slingshot": "several machines, Slingshot",
+}  # fmt: skip
 MEDIAN_LARGE, MEDIAN_SMALL, NINETIETH = 0.10, 0.20, 0.30
 
 
@@ -50,12 +59,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of some rows: medians from 1 MiB and below, and the 90th percentile of all."""
+    """Errors of some rows: medians from 1 MiB and below, the 90th percentile of all, and the median with its sign."""
 
     n: int
     large: float
     small: float
     ninetieth: float
+    signed: float
 
     @property
     def is_good(self) -> bool:
@@ -64,17 +74,19 @@ class Group:
 
 
 def group(rows: Iterable[Row], of: str = "predicted") -> Group:
-    """Sum up the sizes of errors."""
-    found = [(row.size >= LARGE, abs(row.error(of))) for row in rows]
+    """Sum up errors."""
+    found = [(row.size >= LARGE, row.error(of)) for row in rows]
     found = [(large, error) for large, error in found if not np.isnan(error)]
     if not found:
-        return Group(0, float("nan"), float("nan"), float("nan"))
+        return Group(0, *[float("nan")] * 4)
 
     def median(want: bool) -> float:
-        some = [error for large, error in found if large == want]
+        some = [abs(error) for large, error in found if large == want]
         return float(np.median(some)) if some else float("nan")
 
-    return Group(len(found), median(True), median(False), float(np.percentile([error for _, error in found], 90)))
+    errors = [error for _, error in found]
+    worst = float(np.percentile(np.abs(errors), 90))
+    return Group(len(found), median(True), median(False), worst, float(np.median(errors)))
 
 
 def rows_of(table: Table, known: Costs) -> list[Row]:
@@ -155,11 +167,54 @@ def summary(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, d
         ours = group(rows)
         sums[name] = {
             "tables": len(some), "within": sum(group(part).is_good for part in some.values()), "rows": ours.n,
-            "large": ours.large, "small": ours.small, "p90": ours.ninetieth,
+            "large": ours.large, "small": ours.small, "p90": ours.ninetieth, "signed": ours.signed,
             **{peer: median_of(rows, peer) for peer in PEERS},
             **{f"ours_beside_{peer}": median_of(predicted_by(rows, peer), "predicted") for peer in PEERS},
         }  # fmt: skip
     return sums
+
+
+def by_kind(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, dict[str, list[Row]]]:
+    """Rows of tables by the kind of machine: one of them, or several by the network between them; healthy or not."""
+    kinds: dict[str, dict[str, list[Row]]] = {
+        f"{name}{state}": {} for state in ("", ", not healthy") for name in (ONE, *dict.fromkeys(BETWEEN.values()))
+    }
+    for name, rows in found.items():
+        table = by_id[name]
+        if rows and table.site is not None:
+            one = table.site.setting.n_nodes == 1
+            kind = ONE if one else BETWEEN[table.site.network]
+            kinds[kind if table.healthy else f"{kind}, not healthy"][name] = rows
+    return {kind: some for kind, some in kinds.items() if some}
+
+
+def ratios(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[tuple[bool, bool], tuple[list[float], ...]]:
+    """Errors of the ratio of two tables at one size, by whether they have several machines, and one algorithm.
+
+    Two tables of one operator, operation and GPU generation, healthy, from 1 MiB: the absolute error of the predicted
+    ratio of their times, and those of the two times themselves.
+    """
+    errors: dict[tuple[bool, bool], tuple[list[float], ...]] = {}
+    names = [name for name, rows in found.items() if rows and by_id[name].healthy]
+    for a, b in itertools.combinations(names, 2):
+        (one, several), (other, also) = _kind(by_id[a]), _kind(by_id[b])
+        if one != other or several != also:
+            continue
+        ours = {row.size: row for row in found[a] if row.size >= LARGE}
+        for row in found[b]:
+            if (beside := ours.get(row.size)) is None:
+                continue
+            of_ratio, of_times = errors.setdefault((several, beside.how == row.how), ([], []))
+            of_ratio.append(abs((1 + beside.error()) / (1 + row.error()) - 1))
+            of_times += [abs(beside.error()), abs(row.error())]
+    return errors
+
+
+def _kind(table: Table) -> tuple[tuple[str, str, str], bool]:
+    """Return the operator, the operation and the GPU generation, and whether a table has several machines."""
+    assert table.site is not None
+    setting = table.site.setting
+    return (table.id.split("_")[0], table.operation, setting.gpu), setting.n_nodes > 1
 
 
 def median_of(rows: Sequence[Row], of: str) -> float:

@@ -50,7 +50,7 @@ def estimates(seeds: range) -> Iterator[Row]:
         # Both over the profile's iteration: what a job's own links make longer is in it too, as in `Traffic`.
         over_profile = run.iteration_times.mean(axis=1) / np.array([job.period for job in jobs])
         yield _estimate(f"cluster/{seed}", "slow-down in a cluster", "sample", ON_TIME,
-                        float(np.mean([s.slowdown for s in sharers])), float(over_profile.mean()))  # fmt: skip
+                        float(np.mean([s.stretch for s in sharers])), float(over_profile.mean()))  # fmt: skip
         placed = [PeriodicJob(j.name, 2, j.period, j.phases, r) for j, r in zip(jobs, routes, strict=True)]
         scored = evaluate(cluster, placed)
         checked = simulated(cluster, placed, scored)

@@ -88,6 +88,50 @@ def halving_doubling_all_reduce(n_ranks: int, order: Order = "nearest") -> Sched
     return p.build()
 
 
+def recursive_halving_cost(n_ranks: int, size: float, link: LogGP) -> float:
+    """k(o + L) + (S/B + gamma S)(1 - 1/p) for p = 2**k; with r ranks beyond it, halves of up to 2**j + r chunks."""
+    k, r = non_power_of_two(n_ranks)
+    chunk = size / n_ranks
+    halves: list[float] = [(2**j + min(2**j, r)) * chunk for j in range(k)]
+    cost = sum(link.message(half) + link.gamma * half for half in halves)
+    return cost + (link.message(size) + link.gamma * size + link.message(chunk) if r else 0.0)
+
+
+@collective("reduce_scatter", cost=recursive_halving_cost)
+def recursive_halving_reduce_scatter(n_ranks: int) -> Schedule:
+    """Reduce-scatter by recursive halving: k(o + L) + (p-1)(S/(pB) + gamma S/p) seconds for p = 2^k.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1; any. With p = 2^k + r, the first r even ranks hand their vector to their odd neighbours before
+        and get their chunk after; the round that leaves 2^j ranks then carries up to 2^j + min(2^j, r) chunks.
+
+    Returns
+    -------
+    Schedule
+        k rounds; in each, partners exchange the half that the other one keeps, that of the farthest partner first.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.4.
+    """
+    p = Program(n_ranks, n_chunks=n_ranks)
+    k, r = non_power_of_two(n_ranks)
+    virtual, rank = np.arange(2**k), real_ranks(n_ranks)
+    behind = 2 * np.arange(r)
+    first = np.concatenate((virtual + np.minimum(virtual, r), [n_ranks]))  # chunk with which each virtual rank ends
+    p.reduce(0, src=behind, dst=behind + 1, count=n_ranks)
+    for distance in (2**j for j in reversed(range(k))):
+        p.fence()
+        begin = (virtual ^ distance) & ~(distance - 1)  # what the partner keeps
+        count = first[begin + distance] - first[begin]
+        p.reduce(first[begin], src=rank, dst=rank[virtual ^ distance], count=count)
+    p.fence()
+    p.copy(behind, src=behind + 1, dst=behind)
+    return p.build()
+
+
 def recursive_doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
     """k(o + L) + (p-1) S/(pB) for p = 2**k; with r ranks beyond it, round j carries 2**j + min(2**j, r) chunks."""
     k, r = non_power_of_two(n_ranks)

@@ -70,6 +70,9 @@ def run(config: Config) -> Answer:
     from commsim.scenario.advice import advise_for
     from commsim.scenario.inputs import load_network
 
+    if config.size is not None and "," in config.size:
+        several = f"commsim bound --operation all_reduce --best --size {config.size}"
+        raise InputError(f"--size is one size, got {config.size}: run once for each; dense algorithms only: {several}")
     costs = {name: getattr(config, name) for name in COSTS}
     advice = advise_for(
         load_network(config.topology), None if config.size is None else float(parse_size(config.size, "--size")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.operations import OPERATIONS, no_bytes, operation
 from commsim.limits import check_room_for_libraries
 from commsim.report.answer import Answer, Part, remarks
-from commsim.report.tables_of_questions import table_of_ratios
+from commsim.report.tables_of_questions import RANKS, table_of_ratios
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import COSTS, TOPOLOGY, Costs, Placing, Sizes
@@ -81,11 +81,14 @@ def run(config: Config) -> Answer:
     )  # fmt: skip
     parts, more = _parts_of_bounds(title, found.bounds, sizes)
     said = [*said, *found.derived, *skipped(found.left_out)]
-    found = found.best if config.best else found
-    table = table_of_ratios(found, f"engine {scenario.wish.engine}")
-    return Answer(
-        [*remarks(said), *parts, table, *remarks(found.remarks)], [one.row() for one in found.ratios], more=more
-    )
+    engine = f"engine {scenario.wish.engine}"
+    if config.best:  # the answer stands first, and what it is compared with below
+        found = found.best
+        first = table_of_ratios(found, f"{title}: the fastest algorithm of each size, {engine}")
+        shown = [first, *remarks((*said, *found.remarks)), *parts]
+    else:
+        shown = [*remarks(said), *parts, table_of_ratios(found, engine), *remarks(found.remarks)]
+    return Answer(shown, [one.row() for one in found.ratios], more=more)
 
 
 def _sizes(config: Config) -> tuple[list[int], list[str]]:
@@ -120,8 +123,9 @@ def _attained(bound: LowerBound) -> str:
     """Describe whether trees attain the bound, and which command makes them."""
     times = best_trees_of(bound)
     if times == 1:
-        return "large sizes: attained by trees from commsim synthesize"
-    return f"large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
+        return f"bound of {RANKS}, large sizes: attained by trees from commsim synthesize"
+    best = f"the best trees take {times:.3f} times the bound; commsim synthesize makes them"
+    return f"bound of {RANKS}, large sizes: {best}"
 
 
 def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:

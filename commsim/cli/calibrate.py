@@ -278,7 +278,10 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, v
         if network.curves.mark:
             said.append(f"MARKED: the calibration was disturbed: {network.curves.mark}")
     if rows and rows[0].oversubscribed:
-        said.append("oversubscribed: more ranks than cores share this host; errors and intervals leave such rows out")
+        said.append(
+            "oversubscribed: more ranks than cores share this host; the errors of such rows are shown, and no median "
+            "of errors and no count of intervals is made of them"
+        )
     return [_table(rows, title, verbose), *remarks(said)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ class RunConfig(WithJson):
     )
     placing: str | None = flag(
         metavar="NAME[,NAME...]",
-        help="how GPUs are assigned to jobs: packed (default), drawn, random, cassini, ideal; see docs/cluster.md",
+        help="how jobs get GPUs: packed (default), drawn, random, shuffled, cassini, ideal; see docs/cluster.md",
     )
     compare: bool = switched(
         help="run all policies (or those of --policy) twice: packed, and with CASSINI (or --placing)"
@@ -78,6 +79,8 @@ def run(config: RunConfig) -> Answer:
         simulate_cluster(machines, small, policy, placing=placing, assumed=assumed, seed=config.seed)
         for policy, placing in progress(runs, "policies")
     ]
+    if len({placing for _, placing in runs}) > 1 and config.placing:
+        outcomes = [replace(one, names_packed=True) for one in outcomes]
     if config.plot:
         from commsim.report.pictures.paint import write_picture
         from commsim.report.plots.outcome_chart import draw_outcomes
@@ -110,7 +113,9 @@ def _runs(config: RunConfig) -> list[tuple[str, Placing]]:
 def _gains(outcomes: list[Outcome]) -> Iterator[str]:
     """Describe for each policy how much faster iterations are with CASSINI, and what its shifts cost."""
     for best in (one for one in outcomes if one.placing == "cassini"):
-        for other in (one for one in outcomes if one.policy == best.policy and one.placing in ("drawn", "random")):
+        for other in (
+            one for one in outcomes if one.policy == best.policy and one.placing in ("drawn", "random", "shuffled")
+        ):
             mean, tail = best.times_faster(other)
             yield f"{best.label}: iterations {mean:.2f} times faster than {other.label}, {tail:.2f} times at p99"
         if best.shifts:
@@ -128,9 +133,12 @@ def _about(
     config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]
 ) -> Iterator[str]:
     """Describe what is replayed, what is left out, and what is assumed."""
-    name = machines.cluster.network.name
-    size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len(machines.names), 'host')}"
-    yield f"{counted(len(small), 'job')} on {size}, {name}"
+    from commsim.core.network_queries import host_names
+
+    network = machines.cluster.network
+    host = dict(zip(network.nodes, host_names(network), strict=True))  # a seat may be a GPU of a machine
+    size = f"{counted(machines.n_gpus, 'GPU')} of {counted(len({host[name] for name in machines.names}), 'host')}"
+    yield f"{counted(len(small), 'job')} on {size}, {network.name}"
     if len(small) < len(jobs):
         yield f"left out: {counted(len(jobs) - len(small), 'job')} of more than {counted(config.largest or 0, 'GPU')}"
     if n_whole := sum(job.gpus >= machines.n_gpus for job in small):

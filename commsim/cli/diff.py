@@ -90,7 +90,8 @@ def run(config: Config) -> Answer:
         raise InputError("--timeline needs a run in detail of both results")
     if config.output is not None:
         left_out = write_page(read_together((config.a, config.b)), config.output)
-        parts += remarks((*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{config.output}: written"))
+        said = [f"figure left out: {name}: {why}" for name, why in left_out.items()]
+        parts += remarks([*said, f"{config.output}: written"])
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     more |= {"differs": differs, "critical_path": list(path), "links": list(links)}
@@ -128,7 +129,8 @@ def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> str:
 
 def _pairs(found: Difference, a: str, b: str) -> list[Part]:
     """Return what the two are, the pairs of equal configuration, and the rows that only one has."""
-    files = [f"A: {a}", f"B: {b}", *(f"{name}: A {of[0]}, B {of[1]}" for name, of in found.differs.items())]
+    files = [f"A: {a}", f"B: {b}"]
+    files += [f"{name}: A {_flag(of[0])}, B {_flag(of[1])}" for name, of in found.differs.items()]
     keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
     varying = [name for name in keys if name in TASK or len({str(one[name]) for one in found.pairs}) > 1]
     rows = []
@@ -140,7 +142,8 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
-    table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} of the same configuration", least)
+    alike = "of both, alike but for what is named above" if found.differs else "of the same configuration"
+    table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} {alike}", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
         said.append(f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all")
@@ -149,7 +152,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [*remarks(files), table, *remarks([*_changed(found), *said])]
+    return [Remarks(files, shown=True), table, *remarks([*_changed(found), *said])]
 
 
 def _changed(found: Difference) -> list[str]:
@@ -183,6 +186,10 @@ def _times(value: float | None, factor: float) -> str:
 
 def _word(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _flag(value: Any) -> str:
+    return "not given" if value is None else str(value)
 
 
 def _most_changed(found: Difference, sizes: set[Any]) -> str:

@@ -130,6 +130,7 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
     from commsim.scenario.read import scenario_of
     from commsim.scenario.solve import plan_of, solve
     from commsim.software.nccl.choice import Cell
+    from commsim.software.nccl.prediction import faster_than_chosen
 
     if not sizes:
         return [], []
@@ -163,6 +164,8 @@ def _predicted(asked: Asked, operation: str, sizes: Sequence[int]) -> tuple[list
         beside = f"; {microseconds(alone, 1)} us if no link were in the way" if is_slowed else ""
         time = microseconds(result.time, 1)
         said.append(f"{operation} {size} B: predicted {time} us ({within}), {cell.name}, as commsim run{beside}")
+        if cell.algorithm == "nvls_tree" and (faster := faster_than_chosen(launch.site, operation, size, "nvls_tree")):
+            said.append(faster)
     return rows, said + plan.remarks_of_sizes(sizes)
 
 

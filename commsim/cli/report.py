@@ -117,13 +117,13 @@ def write_report(study: Study, path: str) -> list[str]:
     from commsim.report.page.write import write_page
 
     left_out = write_page(study, path)
-    return [*(f"left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
+    return [*(f"figure left out: {name}: {why}" for name, why in left_out.items()), f"{path}: written"]
 
 
 def figure_kind(text: str) -> str:
     """Return the name of a figure; what looks like a file is refused with what was probably meant."""
     if text not in KINDS and (Path(text).suffix or Path(text).is_dir()):
-        raise ArgumentTypeError(f"the kind of figure comes first, as in: commsim plot busbw {text} -o busbw.svg")
+        raise ArgumentTypeError(f"the kind of figure comes first, as in: commsim plot busbw {text} -o busbw.png")
     return text
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
+from pathlib import Path
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import CommsimError, InputError
 from commsim.core.units import counted, format_size, parse_nccl_size
-from commsim.report.answer import Answer, Facts, Lines, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
@@ -33,6 +34,8 @@ class OneConfig(Flags):
 
 class CheckConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule check``."""
+
+    others: tuple[str, ...] = flag("others", nargs="*", metavar="SCHEDULE", help="more schedules")
 
 
 class ShowConfig(WithJson, OneConfig):
@@ -114,13 +117,21 @@ def _wrapped(indent: str, text: str) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}    ")
 
 
-def _load(config: OneConfig, size: float | None = None) -> Any:
+def _is_foreign(source: str) -> bool:
+    from commsim.scenario.collective_names import OF_OTHER_TOOLS
+
+    return Path(source).suffix in OF_OTHER_TOOLS
+
+
+def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[Any, tuple[str, ...]]:
+    """Return a schedule that may be in a file of another tool, and what reading it said."""
+    from commsim.formats.convert import read_foreign
     from commsim.scenario.collective_names import load_schedule
 
-    schedule = load_schedule(config.collective, config.ranks, size)
-    if config.ranks is not None and schedule.n_ranks != config.ranks:
-        raise InputError(f"{config.collective} has {counted(schedule.n_ranks, 'rank')}, got --ranks {config.ranks}")
-    return schedule
+    schedule, said = read_foreign(spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    if n_ranks is not None and schedule.n_ranks != n_ranks:
+        raise InputError(f"{spec} has {counted(schedule.n_ranks, 'rank')}, got --ranks {n_ranks}")
+    return schedule, said
 
 
 def show(config: ShowConfig) -> Answer:
@@ -133,7 +144,7 @@ def show(config: ShowConfig) -> Answer:
     from commsim.core.dependencies import longest_chain
 
     size = parse_nccl_size(config.size, "--size")
-    schedule = _load(config, size)
+    schedule, said = _read(config.collective, config.ranks, size)
     drawn: list[str] = []
     if config.draw and config.topology is not None:
         drawn = [_draw_trees(config, config.topology, config.draw)]
@@ -166,13 +177,13 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [*remarks(drawn), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    parts = [*remarks((*said, *drawn)), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
     return Answer(parts, rows, flags)
 
 
 def _parameters(spec: str, schedule: Any, size: float) -> list[str]:
     """Return lines with what each parameter is here, and what it means; nothing of a file."""
-    if spec.endswith(SUFFIX):
+    if spec.endswith(SUFFIX) or _is_foreign(spec):
         return []
     from collectives import found_parameters
     from collectives.pieces import sized_parameters
@@ -218,19 +229,43 @@ def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
     return facts
 
 
-def check_schedule(config: CheckConfig) -> Answer:
-    """Prove that the schedule does what its operation requires."""
+def check_schedules(config: CheckConfig) -> Answer:
+    """Prove of each schedule that it does what its operation requires; the first that does not is named.
+
+    Raises
+    ------
+    InputError
+        If a schedule cannot be read, or is wrong.
+    """
+    parts: list[Part] = []
+    rows = []
+    for spec in (config.collective, *config.others):
+        try:
+            line, row, said = _checked(spec, config.ranks)
+        except CommsimError as error:
+            if not config.others or spec in str(error):
+                raise
+            raise type(error)(f"{spec}: {error}") from None
+        rows.append(row)
+        parts += [Lines([line]), *remarks(said)]
+    specs = [config.collective, *config.others]
+    return Answer(parts, rows, {"collective": specs if config.others else config.collective})
+
+
+def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[str]]:
+    """Check one; return a line, the row, and remarks."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
     from commsim.scenario.collective_names import read_collective
 
     report: Any
-    if config.collective.endswith(SUFFIX):
-        schedule = _load(config)
+    read: tuple[str, ...] = ()
+    if spec.endswith(SUFFIX) or _is_foreign(spec):
+        schedule, read = _read(spec, n_ranks)
         name, n_ranks, report = schedule.name, schedule.n_ranks, check(schedule)
     else:
-        build, parameters = read_collective(config.collective, config.ranks)
-        name, n_ranks = build.__name__, config.ranks or 0
+        build, parameters = read_collective(spec, n_ranks)
+        name, n_ranks = build.__name__, n_ranks or 0
         report = check_builder(build, n_ranks, **parameters)
     method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
     row = {
@@ -240,9 +275,7 @@ def check_schedule(config: CheckConfig) -> Answer:
         "method": method or report.method,
         "failure_probability": getattr(report, "failure_probability", None),
     }
-    line = f"{name} on {counted(n_ranks, 'rank')}: {report}"
-    said = _about_cost(config.collective, n_ranks)
-    return Answer([Lines([line]), *remarks(said)], [row], {"collective": config.collective})
+    return f"{name} on {counted(n_ranks, 'rank')}: {report}", row, [*read, *_about_cost(spec, n_ranks)]
 
 
 def _about_cost(spec: str, n_ranks: int) -> list[str]:
@@ -280,7 +313,7 @@ def save_schedule(config: SaveConfig) -> Answer:
     """Write the schedule to a file."""
     from commsim.files.store import save
 
-    schedule = _load(config)
+    schedule, _ = _read(config.collective, config.ranks)
     save(schedule, config.output)
     size = f"{counted(schedule.n_transfers, 'transfer')} in {counted(len(schedule.blocks), 'block')}"
     return Answer([Lines([f"{config.output}: {size}"])])
@@ -291,7 +324,9 @@ COMMANDS = {
         ListConfig, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
     ),
     "schedule show": Verb(ShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
-    "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),
+    "schedule check": Verb(
+        CheckConfig, check_schedules, "prove that schedules, MSCCL files too, do what their operations require"
+    ),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
     "schedule import": Verb(
         ImportConfig,

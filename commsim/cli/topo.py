@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
-from .flags import Flags, Verb, WithJson, flag
+from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
@@ -30,6 +33,8 @@ ABOUT_PARAMETERS = (
     "parameters in brackets have defaults; they are given as in fat_tree:k=4,bandwidth=400Gbps",
     "MACHINE@TOPOLOGY puts a machine of `commsim topo presets` in place of hosts; in every topology machines=N is the "
     "number of machines: dgx-h100@star:machines=4",
+    "machines of other rates are host types: cpu_host, mesh_host, nvswitch_host and pcie_host; `commsim topo list "
+    "pcie_host` has its parameters, such as inter_cpu, the rate between CPU sockets",
 )
 
 
@@ -52,6 +57,7 @@ class CheckConfig(WithJson, OneConfig):
 class ShowConfig(Faults, WithJson, OneConfig):
     """All flags of ``commsim topo show``."""
 
+    links: bool = switched(help="list every link with its rate and latency; --csv then has these rows")
     draw: str | None = flag(metavar="FILE", help="draw the network: .svg or .png")
     load: str | None = flag(metavar="FILE", help="with --draw: result whose loads colour the links, as .json or .npz")
     collapse: bool | None = flag(
@@ -73,25 +79,26 @@ class ExportConfig(Writing, OneConfig):
 
 def _effective(topology: str) -> str:
     """Describe that rates of a preset are below those as sold, unless these are asked for."""
-    from topologies.presets import PRESETS
+    from topologies.presets import has_effective_rates
 
-    names = {part.partition(":")[0] for part in topology.split("@")}
-    is_effective = bool(names & PRESETS.keys()) and "rates=spec" not in topology
-    return "; presets have the rates that messages reach (rates=spec: as sold)" if is_effective else ""
+    told = "; presets have the rates that messages reach (rates=spec: as sold)"
+    return told if has_effective_rates(topology) else ""
 
 
 def list_topologies(config: ListConfig) -> Answer:
     """Return the topologies, or one, and their parameters."""
     from topologies import TOPOLOGIES
+    from topologies.hosts import HOST_TYPES
 
     rows = []
-    if config.name is not None and config.name not in TOPOLOGIES:
+    known = HOST_TYPES if config.name in HOST_TYPES else TOPOLOGIES
+    if config.name is not None and config.name not in known:
         from topologies.presets import PRESETS
 
         if machines := [one for one in PRESETS if config.name.lower() in one]:
             raise InputError(f"no topology, but a preset (commsim topo presets): {', '.join(machines)}")
-    for name in TOPOLOGIES if config.name is None else [config.name]:
-        entry = TOPOLOGIES[name]
+    for name in known if config.name is None else [config.name]:
+        entry = known[name]
         needed = [key for key, one in entry.parameters.items() if one.default is one.empty]
         row = {"topology": name, "parameters": ",".join(entry.parameters), "required": ",".join(needed)}
         rows.append({**row, "summary": entry.summary})
@@ -113,7 +120,7 @@ def show(config: ShowConfig) -> Answer:
         check_drawable(config.draw)
     elif given := config.given("load", "collapse"):
         raise InputError(f"{given[0]} changes nothing without --draw FILE")
-    from commsim.core.network_queries import locality_levels
+    from commsim.core.network_queries import link_names, locality_levels
     from commsim.files.result_file import read_result
     from commsim.routing.bisection import HALVES, bisection_bandwidth
     from commsim.scenario.faults import SCALED_CABLES, has_set_rates
@@ -136,7 +143,9 @@ def show(config: ShowConfig) -> Answer:
         "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
         "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
         "diameter": ("" if metrics.is_exact else "at least ") + counted(metrics.diameter, "link"),
-        "oversubscription": ", ".join(f"{r:.4g}:1 at tier {t}" for t, r in metrics.oversubscription.items()) or "none",
+        "oversubscription": ", ".join(
+            f"{r:.4g}:1 at tier {t} ({_rising(network, t)})" for t, r in metrics.oversubscription.items()
+        ) or "none",
         "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
                      f"{format_bandwidth(bisection)} one way ({HALVES})",
     }  # fmt: skip
@@ -146,9 +155,13 @@ def show(config: ShowConfig) -> Answer:
         said.append(SCALED_CABLES)
     latencies = sorted({float(v) for v in network.latency})
     span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
+    has_machines = bool((network.machine >= 0).any())
     rates = Table(
-        ["links", "bandwidth"],
-        [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
+        ["links", "bandwidth", *(["between"] if has_machines else [])],
+        [
+            [str(n), format_bandwidth(rate), *([_joined(network, rate)] if has_machines else [])]
+            for rate, n in metrics.link_rates.items()
+        ],
         f"link rates; latency {span} a link{_effective(config.topology)}",
     )
     row = {
@@ -165,7 +178,42 @@ def show(config: ShowConfig) -> Answer:
         "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
         "no_path": metrics.no_path,
     }
-    return Answer([*remarks(said), Facts(facts), rates], [row], {"topology": config.topology})
+    parts = [*remarks(said), Facts(facts), rates]
+    if not config.links:
+        return Answer(parts, [row], {"topology": config.topology})
+    links = [
+        {"link": name, "bandwidth_Bps": rate, "latency_s": latency}
+        for name, rate, latency in zip(
+            link_names(network), network.bandwidth.tolist(), network.latency.tolist(), strict=True
+        )
+    ]
+    cells = [[one["link"], format_bandwidth(one["bandwidth_Bps"]), format_time(one["latency_s"])] for one in links]
+    parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
+    return Answer(parts, [row], {"topology": config.topology}, {"links": links}, lines=links)
+
+
+def _rising(network: Network, tier: int) -> str:
+    """Name what is in a tier and has links upwards: names without numbers, and whether all are inside machines."""
+    from commsim.core.network_queries import tiers
+
+    of_node = tiers(network)
+    up = (of_node[network.src] == tier) & (of_node[network.dst] > tier)
+    nodes = np.unique(network.src[up & (network.kind[network.src] != network.seat_kind)])
+    stems = dict.fromkeys(re.sub(r"\d+$", "", network.nodes[i].rpartition(".")[2]) for i in nodes.tolist())
+    inside = " of machines" if (network.machine[nodes] >= 0).all() else ""
+    return f"{', '.join(stems)}{inside}"
+
+
+def _joined(network: Network, rate: float) -> str:
+    """Return what links of a rate join, such as ``gpu:switch``; those between CPU sockets with their parameter."""
+    import numpy as np
+
+    from commsim.core.network import KINDS
+
+    links = network.bandwidth == rate
+    ends = np.sort(network.kind[np.stack((network.src[links], network.dst[links]), 1)], 1)
+    pairs = [f"{KINDS[a]}:{KINDS[b]}" for a, b in np.unique(ends, axis=0)]
+    return ", ".join("cpu:cpu (inter_cpu)" if pair == "cpu:cpu" else pair for pair in pairs)
 
 
 def _measured(network: Network) -> NetworkMetrics:
@@ -295,7 +343,9 @@ def _preset_row(preset: Preset) -> dict[str, Any]:
 
 COMMANDS = {
     "topo list": Verb(ListConfig, list_topologies, "print the topologies, with their parameters"),
-    "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
+    "topo show": Verb(
+        ShowConfig, show, "print counts, rates, bisection, diameter, oversubscription; --links lists links"
+    ),
     "topo check": Verb(CheckConfig, check, "check a network: print errors with their lines, and bounds on collectives"),
     "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
     "topo import": Verb(

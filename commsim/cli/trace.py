@@ -1,8 +1,9 @@
-"""``commsim trace``: the timeline of one run for Perfetto and chrome://tracing."""
+"""``commsim trace``: the timeline of one run for Perfetto and chrome://tracing, or the packets of one flow."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,12 @@ class Config(FaultsInTime, PlayConfig):
     """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
 
     output: str = flag(
-        "-o", required=True, metavar="FILE", help=".json or .json.gz; .pftrace for Perfetto's own format"
+        "-o", required=True, metavar="FILE",
+        help=".json or .json.gz; .pftrace for Perfetto's own format; .csv for the packets of --flow",
+    )  # fmt: skip
+    flow: str | None = flag(
+        metavar="SRC:DST",
+        help="with --engine packet: write what happens to each packet from one rank to another, such as 0:1",
     )
     begin: str | None = flag(
         "--from", metavar="TIME", help="omit messages that end before this time, such as 10us (default: 0s)"
@@ -40,11 +46,14 @@ class Config(FaultsInTime, PlayConfig):
 
 def run(config: Config) -> Answer:
     """Simulate the largest size once, and write its timeline."""
-    native = _is_native(config.output)
+    _check_output(config)
+    native = Path(config.output).name.endswith(NATIVE_SUFFIXES)
     if config.engine == AUTO:
         raise InputError("--engine auto chooses by errors in total time, not by timelines; name an engine")
     if len(config.collective) > 1:
         raise InputError(f"a timeline is of one collective, got {len(config.collective)}")
+    if config.flow is not None:
+        return _packets(config, config.flow, float(config.sizes()[-1]))
     if native:
         from commsim.report.timeline_files import require_perfetto
 
@@ -71,7 +80,7 @@ def run(config: Config) -> Answer:
 
 def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     from commsim import __version__
-    from commsim.report.simulated_run import require_timeline, run_of
+    from commsim.report.simulated_run import require_timeline, run_of, simulate_run
     from commsim.report.timeline import TRACKS, make_timeline
     from commsim.scenario.build import plan_collective
     from commsim.scenario.solve import solve
@@ -80,10 +89,15 @@ def _timeline(config: Config, size: float) -> tuple[Timeline, Solution]:
     scenario = config.scenario(config.collective[0] if config.collective else None)
     plan, spec = plan_collective(scenario), scenario.name
     require_timeline(spec, plan, scenario.wish)
-    traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
-    solution = solve(traced, [size], plan=plan)
-    (result,) = solution.results
-    simulated = run_of(spec, plan.shown(result.size), result, traced.wish)
+    if scenario.wish.engine == "packet":  # whose queues are looked at in a second run, which must take as long
+        solution = solve(scenario, [size], plan=plan)
+        (result,) = solution.results
+        simulated = simulate_run(spec, plan, result.size, scenario.wish, result.time)
+    else:
+        traced = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, trace=True))
+        solution = solve(traced, [size], plan=plan)
+        (result,) = solution.results
+        simulated = run_of(spec, plan.shown(result.size), result, traced.wish)
     end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")
@@ -105,15 +119,42 @@ def _window(config: Config) -> tuple[float, float | None] | None:
     return begin, None if config.until is None else parse_time(config.until, "--to")
 
 
-def _is_native(path: str) -> bool:
+def _packets(config: Config, flow: str, size: float) -> Answer:
+    """Write what happened to each packet of one flow."""
+    from commsim.engine.packet.flow_capture import FlowCapture
+    from commsim.scenario.build import plan_collective
+    from commsim.scenario.solve import solve
+
+    ranks = re.fullmatch(r"(\d{1,9}):(\d{1,9})", flow, re.ASCII)
+    if ranks is None:
+        raise InputError(f"--flow takes two ranks, such as 0:1, got {flow!r}")
+    if config.engine != "packet":
+        raise InputError(f"--flow: only --engine packet has packets, got engine {config.engine or 'flow'}")
+    if given := config.given("begin", "until", "limit", "tracks", "arrows", "start_jitter", "flap"):
+        raise InputError(f"{given[0]} does not go with --flow")
+    capture = FlowCapture(int(ranks[1]), int(ranks[2]))
+    scenario = config.scenario(config.collective[0] if config.collective else None)
+    scenario = dataclasses.replace(scenario, wish=dataclasses.replace(scenario.wish, capture=capture))
+    solution = solve(scenario, [size], plan=plan_collective(scenario))
+    if not capture.is_taken:
+        raise InputError(f"{scenario.name}: switches add its packets, which are of no flow: commsim switch simulate")
+    n, result = capture.write(config.output), solution.results[0]
+    time = f"{scenario.name} of {result.size:.0f} bytes, engine packet: {result.time * 1e6:.6g} us"
+    written = f"{config.output}: {n} events of packets from rank {ranks[1]} to {ranks[2]} and of their answers"
+    return Answer(remarks((*solution.derived, time, *solution.remarks, written)))
+
+
+def _check_output(config: Config) -> None:
+    path = config.output
     name = Path(path).name
-    if not name.endswith((*JSON_SUFFIXES, *NATIVE_SUFFIXES)):
+    if (config.flow is None) == name.endswith(".csv"):
+        raise InputError(f"{path}: the packets of one flow are a .csv file, --flow SRC:DST -o FILE.csv")
+    if config.flow is None and not name.endswith((*JSON_SUFFIXES, *NATIVE_SUFFIXES)):
         raise InputError(f"{path}: a timeline is a file that ends with .json, .json.gz, .pftrace or .perfetto-trace")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
     if Path(path).is_dir():
         raise InputError(f"{path}: cannot write: Is a directory")
-    return name.endswith(NATIVE_SUFFIXES)
 
 
 COMMANDS = {"trace": Verb(Config, run)}

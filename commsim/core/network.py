@@ -81,6 +81,8 @@ class Network(Value):
     curves : Curves, optional
         What messages between ranks were measured to cost, in place of overhead, bytes over bandwidth, latency and
         gamma. Bandwidths then only say how messages share links: a single one takes what its curve says.
+    software : str
+        Communication library whose rates the ports have (:mod:`commsim.software.presets`); by default empty.
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
         slower. Two networks that differ in nothing else are equal.
@@ -111,6 +113,7 @@ class Network(Value):
     coordinates: NDArray[np.int32] = None  # type: ignore[assignment]
     hardware: str = ""
     curves: Curves | None = None
+    software: str = ""
     family: str = dataclasses.field(default="", compare=False)
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
@@ -137,6 +140,7 @@ class Network(Value):
             coordinates: ArrayLike | None = ...,
             hardware: str = ...,
             curves: Curves | None = ...,
+            software: str = ...,
             family: str = ...,
         ) -> None: ...
 

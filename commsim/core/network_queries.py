@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,22 @@ def link_names(network: Network) -> list[str]:
     return [f"{nodes[a]}:{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
 
 
+def links_like(network: Network, pattern: str) -> NDArray[np.int64]:
+    """Find the links whose names fit a shell pattern, such as ``leaf0:*`` or ``leaf0->*``.
+
+    Raises
+    ------
+    InputError
+        If none does.
+    """
+    names, wanted = link_names(network), pattern.replace("->", ":")
+    links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
+    if not links.size:
+        example = f"; they are called as in {names[0]}" if names else ""
+        raise InputError(f"{network.name} has no link like {pattern!r}{example}")
+    return links
+
+
 def _numbers(network: Network) -> NDArray[np.int64]:
     """How many links with the same ends come before each link."""
     order = np.lexsort((network.dst, network.src))
@@ -200,6 +217,14 @@ def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1
     return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
+
+
+def host_names(network: Network) -> tuple[str, ...]:
+    """By node, the name of the host that it is, or is a part of: ``m0`` for ``m0.gpu0`` of a machine."""
+    return tuple(
+        name.partition(".")[0] if machine >= 0 else name
+        for name, machine in zip(network.nodes, network.machine.tolist(), strict=True)
+    )
 
 
 def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -35,9 +35,12 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
 _COST_UNIT = re.compile(r"(\w+)/B")
+_FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
 # Sizes of one table: -i of a byte would ask for a row for each byte.
 MAX_SIZES = 10_000
+# Bytes of an element, to which sizes of a fractional factor are rounded down.
+ELEMENT = 4
 
 
 def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
@@ -136,14 +139,14 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
     first, last : str
         The first size, and the one that is not exceeded.
     factor : str
-        Factor between two sizes.
+        Factor between two sizes, above 1; sizes of a fraction are rounded down to whole elements of 4 bytes.
     step : str, optional
         Added to a size in place of the factor.
 
     Raises
     ------
     InputError
-        If a size is no size, the last is smaller than the first, the factor is below 2, or steps are too many.
+        If a size is no size, the last is smaller than the first, the factor is not above 1, or sizes are too many.
     """
     low, high = parse_nccl_size(first, "-b"), parse_nccl_size(last, "-e")
     if high < low:
@@ -153,12 +156,17 @@ def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None
         if by < 1 or (high - low) // by >= MAX_SIZES:
             raise InputError(f"-i must be at least 1 byte and give at most {MAX_SIZES} sizes, got {step}")
         return list(range(low, high + 1, by))
-    if not factor.isdecimal() or int(factor) < 2:
-        raise InputError(f"-f must be a whole number of at least 2, got {factor}")
-    sizes = [low]
-    while sizes[-1] * int(factor) <= high:
-        sizes.append(sizes[-1] * int(factor))
-    return sizes
+    times = float(factor) if _FACTOR.fullmatch(factor) else 0.0
+    if times <= 1 or MAX_SIZES * math.log(times) <= math.log(high / low):
+        many = f"-f must be a number above 1 that gives at most {MAX_SIZES} sizes, got {factor}"
+        raise InputError(f"{many}; -i SIZE is a step in bytes")
+    times = int(times) if times == int(times) else times  # so that sizes of a whole factor are exact
+    sizes, unit = list[int](), math.gcd(low, ELEMENT)
+    exact: float = low
+    while exact <= high:
+        sizes.append(int(exact) // unit * unit)
+        exact *= times
+    return list(dict.fromkeys(sizes))
 
 
 PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size}

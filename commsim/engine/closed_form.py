@@ -62,9 +62,8 @@ def closed_form(
     refuse_curves(network, "a closed form takes messages that cost a line", "the engine flow or alpha-beta")
     cost = entry.metadata["cost"]
     if cost is None:
-        raise NoClosedFormError(
-            f"{entry.name} has no closed form, which @collective(..., cost=...) adds; use engine flow or alpha-beta"
-        )
+        only = "" if entry.metadata["bounds"] is None else ", only bounds (docs/collectives.md)"
+        raise NoClosedFormError(f"{entry.name} has no closed form{only}; use engine flow or alpha-beta")
     chunk, n_ranks = chunk_bytes(job, size), job.schedule.n_ranks
     link, on_wire = slowest_link(network, job, routing=routing, seed=seed), size
     if framing is not None:

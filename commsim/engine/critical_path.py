@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from .message_costs import measured_costs
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """A chain of transfers without a gap, from the start to the finish; the four times add up to that of the whole.
+    """A chain of transfers without a gap, from the start to the finish; the times add up to that of the whole.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class CriticalPath:
     forwarding : float, s
         Time in which packets were stored and forwarded, or waited in queues, after their last byte had left the
         sender; 0 of other engines.
+    cut : float, s
+        Time that messages took beyond an equal share of the links on their way, because marks had cut the rates of
+        senders; 0 unless :func:`part_of_marks` has told it from the time on links.
     """
 
     transfers: tuple[int, ...]
@@ -50,12 +53,13 @@ class CriticalPath:
     reduction: float
     adder: int
     forwarding: float = 0.0
+    cut: float = 0.0
 
     @property
     def terms(self) -> dict[str, float]:
-        """The times by name, s; of packets also that of forwarding."""
-        packets = {"store and forward, queues": self.forwarding} if self.forwarding else {}
-        return packets | {
+        """The times by name, s; of packets also those of forwarding and of rates that marks cut."""
+        packets = {"rates cut by marks": self.cut, "store and forward, queues": self.forwarding}
+        return {name: time for name, time in packets.items() if time} | {
             "bandwidth": self.on_links,
             "overhead": self.overhead,
             "latency": self.latency,
@@ -95,6 +99,64 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike, *, in_packet
         path.append(int(before[path[-1]]))
     of_path = np.array(path[::-1]), np.array(complete[::-1])
     return _terms(plan, trace, np.asarray(n_bytes, np.float64), *of_path, in_packets=in_packets)
+
+
+def part_of_marks(path: CriticalPath, plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalPath:
+    """Tell from the time on links what messages took beyond an equal share of the links on their way.
+
+    Parameters
+    ----------
+    path : CriticalPath
+        Critical path of a run of the packet engine in which packets were marked, each message on one path.
+    plan : FlowPlan
+        Its plan.
+    trace : Trace
+        Times of all transfers.
+    n_bytes : float64[n_transfers], bytes
+        What each transfer put on the wire.
+
+    Returns
+    -------
+    CriticalPath
+        The same path. At any time a message has the share of each link that is left by as many equal ones as there are
+        messages on their way over it; those that are themselves slowed down count as well.
+    """
+    n_bytes = np.asarray(n_bytes, np.float64)
+    by_connection = plan.connection_of.argsort(kind="stable")
+    ends = np.searchsorted(plan.connection_of[by_connection], np.arange(len(plan.routes.first)))
+    over = np.repeat(np.arange(len(plan.routes.first) - 1), np.diff(plan.routes.first))
+    known: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    cut = 0.0
+    for transfer in path.transfers:
+        wire = plan.connection_of[transfer]
+        links = plan.routes.link[plan.routes.first[wire] : plan.routes.first[wire + 1]].tolist()
+        for link in set(links) - set(known):
+            users = [by_connection[ends[c] : ends[c + 1]] for c in over[plan.routes.link == link]]
+            on_link = np.concatenate(users)
+            known[link] = np.sort(trace.start[on_link]), np.sort(trace.sent[on_link])
+        if links:
+            begin, end = trace.start[transfer], trace.sent[transfer]
+            shared = [(known[link], float(plan.network.bandwidth[link])) for link in links]
+            cut += end - _fair_end(begin, end, n_bytes[transfer], shared)
+    cut = min(cut, path.on_links)
+    return replace(path, on_links=path.on_links - cut, cut=cut)
+
+
+def _fair_end(
+    begin: float,
+    end: float,
+    n_bytes: float,
+    shared: list[tuple[tuple[NDArray[np.float64], NDArray[np.float64]], float]],
+) -> float:
+    """Return when a message would have left at equal shares of links: when others start and end there, and its rate."""
+    inside = [times[(times > begin) & (times < end)] for both, _ in shared for times in both]
+    at = np.unique(np.concatenate((*inside, [begin, end])))
+    rate = np.full(len(at) - 1, np.inf)
+    for (starts, ends), bandwidth in shared:
+        users = np.searchsorted(starts, at[:-1], "right") - np.searchsorted(ends, at[:-1], "right")
+        rate = np.minimum(rate, bandwidth / np.maximum(users, 1))
+    sent = np.concatenate(([0.0], np.cumsum(rate * np.diff(at))))
+    return float(np.interp(n_bytes, sent, at))
 
 
 def _terms(

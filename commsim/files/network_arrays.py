@@ -33,7 +33,7 @@ def write_arrays(network: Network, path: str | Path, more: Mapping[str, Any]) ->
     path : path
         Path of the file.
     more : mapping
-        What else its header says: hardware and curves.
+        What else its header says: hardware, software and curves.
     """
     header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **more}
     columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
@@ -50,7 +50,7 @@ def read_arrays(path: str | Path) -> Network:
     """
     archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
-    hardware = archive.header.text("hardware", "")
+    about = {name: archive.header.text(name, "") for name in ("hardware", "software")}
     curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
@@ -60,6 +60,6 @@ def read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
     try:
         at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
-        return Network(name, tuple(nodes), routing=routing, coordinates=at, hardware=hardware, curves=curves, **columns)
+        return Network(name, tuple(nodes), routing=routing, coordinates=at, curves=curves, **about, **columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

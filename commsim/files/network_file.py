@@ -157,7 +157,7 @@ def _read_hardware(fields: Fields) -> dict[str, Any]:
         read_hardware(text)
     except InputError as error:
         fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    return {"hardware": text}
+    return {"hardware": text, "software": fields.text("software", "")}
 
 
 def _more(network: Network) -> dict[str, Any]:
@@ -165,7 +165,8 @@ def _more(network: Network) -> dict[str, Any]:
 
 
 def _hardware(network: Network) -> dict[str, str]:
-    return {"hardware": network.hardware} if network.hardware else {}
+    told = {"hardware": network.hardware, "software": network.software}
+    return {name: text for name, text in told.items() if text}
 
 
 def _build(

@@ -105,7 +105,9 @@ def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
     schedule = schedule_of_algorithm(algorithm)
     proved = f"proved to be {schedule.operation} on {counted(schedule.n_ranks, 'rank')}"
     custom = "'custom' has no postcondition, so only termination was checked"
-    once = "the runtime repeats it over pieces of the data, and here it runs once: trees in one piece are slower here"
+    once = (
+        "the runtime repeats it over pieces of the data, and here it runs once: what ranks pass on may be slower here"
+    )
     return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved, once)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.schedule import Schedule
 from commsim.files.whole_files import read_head, read_json, read_tree
 from commsim.scenario.build import prepare
 from commsim.scenario.collective_names import collective_entry, load_schedule
@@ -134,6 +135,21 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
         n = value.schedule.n_transfers
         raise InputError(f"{value.schedule.name} has {n} messages; {to} is written with up to {MAX_MESSAGES}")
     return notes + write(to, kind, value, target, context)
+
+
+def read_foreign(source: str) -> tuple[Schedule, Notes]:
+    """Read and prove the schedule in a file of another tool; return it, and what should be said.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or holds no schedule.
+    """
+    from_ = format_of_source(source)
+    if SCHEDULE not in FORMATS[from_].reads:
+        raise InputError(f"{source} ({from_}) holds no schedule")
+    sized, notes = _read_naming(from_, SCHEDULE, source, Context())
+    return sized.schedule, notes
 
 
 def _built(source: str, context: Context) -> tuple[Sized, Notes]:

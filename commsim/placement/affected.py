@@ -1,22 +1,74 @@
-"""Running jobs that faults of the network affect: those that are cut off, and what the others lose."""
+"""Running jobs that faults affect: those whose host failed, which are moved, those cut off, and what others lose."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, RoutingError
-from commsim.core.network_queries import link_names
+from commsim.core.network_queries import host_names, link_names
+from commsim.scenario.faults import failed_hosts, with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate, counted_names
-from .cluster import Cluster
+from .cluster import Cluster, cut_off_hosts, on_network
 from .evaluation import evaluate_placed
 from .link_classes import Scores, Settings, link_classes
 from .link_use import link_uses
+from .node_names import on_nodes
+
+_MAX_NAMED = 4  # hosts that are cut off
+
+
+def after_faults(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], fail: Sequence[str], scale: Sequence[str], settings: Settings
+) -> tuple[Cluster, tuple[PeriodicJob, ...], list[str]]:
+    """Return what faults leave of a cluster, its jobs, and remarks.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Cluster without faults.
+    jobs : sequence of PeriodicJob
+        Jobs, placed or not.
+    fail, scale : sequence of str
+        Same as in :func:`commsim.scenario.faults.with_faults`.
+    settings : Settings
+        How scores are found; its seed chooses paths, and draws faults.
+
+    Returns
+    -------
+    Cluster, tuple of PeriodicJob, list of str
+        Jobs on a host that failed are to be placed again, but for their ranks on other hosts.
+
+    Raises
+    ------
+    InputError
+        If a fault cannot be read, or cuts off a placed job.
+    """
+    jobs = on_nodes(cluster, jobs)
+    network, said = with_faults(cluster.network, fail, scale, settings.seed)
+    dead = failed_hosts(cluster.network, fail)
+    left = tuple(_without(job, dead) for job in jobs)
+    for job, now in zip(jobs, left, strict=True):
+        if lost := [name for name in job.placement or job.placed if name in dead]:
+            stay = "; its other ranks stay" if any(now.placed) else ""
+            said.append(f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}")
+    placed = [name for job in left for name in job.placement or job.placed if name]
+    after, cut_off = on_network(cluster, network, placed)
+    return after, left, [*said, *cut_off, *affected(cluster, after, left, settings)]
+
+
+def _without(job: PeriodicJob, dead: Collection[str]) -> PeriodicJob:
+    """Return a job that is to be placed again where it had GPUs of nodes in `dead`, and starts when it likes."""
+    names = job.placement or job.placed
+    if not any(name in dead for name in names):
+        return job
+    left = tuple("" if name in dead else name for name in names)
+    return replace(job, placement=None, start=None, placed=left if any(left) else ())
 
 
 def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) -> list[str]:
@@ -63,7 +115,7 @@ def affected(before: Cluster, after: Cluster, jobs: Sequence[PeriodicJob], setti
     for job in (placed[i] for i in crossing):
         slow = [found.predicted[job.name] / job.period for found in (was, now)]
         told.append(f"{job.name} ({slow[0]:.4f}x before, {slow[1]:.4f}x after)")
-    return [f"placed jobs that sent over failed or slower links, with their estimated slowdown: {', '.join(told)}"]
+    return [f"placed jobs that sent over failed or slower links, with their estimated stretch: {', '.join(told)}"]
 
 
 def _evaluated(
@@ -82,4 +134,9 @@ def _cut_off(cluster: Cluster, jobs: Sequence[PeriodicJob], settings: Settings) 
         except RoutingError:
             break
     named = f"job {job.name} on {counted_names(job.placement or ())}"
-    return InputError(f"{named} is cut off: without its placement it is moved")
+    network = cluster.network
+    away = {network.nodes[i]: host_names(network)[i] for i in cut_off_hosts(network)}
+    lost = dict.fromkeys(away[name] for name in job.placement or () if name in away)
+    first = next(iter(lost), None)
+    only = f"; {' '.join([*lost][:_MAX_NAMED])} cannot be reached: --fail host:{first} moves only its ranks on {first}"
+    return InputError(f"{named} is cut off: without its placement it is moved{only if lost else ''}")

@@ -87,6 +87,8 @@ class Candidate(Value):
     slowdown_worst : float, optional
         Largest estimate at the start times over five seeds of the hash that chooses paths; None where it was not sought
         or nothing is hashed.
+    stretch_worst : float, optional
+        The same of the stretch.
     """
 
     generator: str
@@ -103,16 +105,25 @@ class Candidate(Value):
     periods: Mapping[str, float]
     slowdown_estimated: float
     slowdown_worst: float | None = None
+    stretch_worst: float | None = None
 
     @property
     def slowdown(self) -> float:
-        """Mean over the jobs of the predicted iteration time over that without other jobs."""
+        """Mean over the jobs of the predicted iteration time over that in this place without other jobs."""
+        return float(np.mean([self.predicted[job] / time for job, time in self.alone.items()] or [1.0]))
+
+    @property
+    def stretch(self) -> float:
+        """Mean over the jobs of the predicted iteration time over the period: by others, and by links too slow alone.
+
+        Candidates rank by it: a place where a job is slow by itself is no better because others cost it little.
+        """
         return float(np.mean([self.predicted[job] / period for job, period in self.periods.items()] or [1.0]))
 
     @property
     def worst_job(self) -> tuple[str, float]:
         """Name and slowdown of the job that is slowed down the most, which the mean may hide; of equals the first."""
-        slow = {job: self.predicted[job] / period for job, period in self.periods.items()}
+        slow = {job: self.predicted[job] / time for job, time in self.alone.items()}
         return max(slow.items(), key=lambda one: round(one[1], 9), default=("", 1.0))
 
     @property
@@ -148,6 +159,7 @@ class Candidate(Value):
             "slowdown": _rounded(self.slowdown),
             "slowdown_estimated": _rounded(self.slowdown_estimated),
             "slowdown_worst": None if self.slowdown_worst is None else _rounded(self.slowdown_worst),
+            "stretch": _rounded(self.stretch),
             "worst_job": self.worst_job[0],
             "worst_job_slowdown": _rounded(self.worst_job[1]),
             "score_mean": _rounded(self.score_mean),
@@ -210,7 +222,7 @@ def simulated(
 
 
 def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
-    """Return names of nodes with how often each comes, in order: ``h0x4 h1x4``; many as ranges, ``h0-7x4``.
+    """Return names of nodes with how often each comes, in order: ``h0x4 h2x4``; those that follow as ``h0-7x4``.
 
     Parameters
     ----------
@@ -219,16 +231,13 @@ def counted_names(nodes: Sequence[str], most: int = MAX_SHOWN) -> str:
     most : int
         Number of names and ranges beyond which ``...`` stands for the others.
     """
-    counts = Counter(nodes)  # in the order of first use
-    runs = [(name, name, n) for name, n in counts.items()]
-    if len(runs) > MAX_SHOWN:
-        runs = []
-        for name, n in counts.items():
-            first, last, times = runs[-1] if runs else ("", "", 0)
-            if times == n and _follows(name, last):
-                runs[-1] = first, name, n
-            else:
-                runs.append((name, name, n))
+    runs: list[tuple[str, str, int]] = []
+    for name, n in Counter(nodes).items():  # in the order of first use
+        first, last, times = runs[-1] if runs else ("", "", 0)
+        if times == n and _follows(name, last):
+            runs[-1] = first, name, n
+        else:
+            runs.append((name, name, n))
     shown = [
         (first if first == last else f"{first}-{_number(last)}") + (f"x{n}" if n > 1 else "")
         for first, last, n in runs[:most]

@@ -130,6 +130,17 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
     Cluster, list of str
         The cluster, and a remark on the hosts where no job is placed.
     """
+    away = cut_off_hosts(network)
+    busy = cluster.busy.copy()
+    has = Counter(placed)
+    busy[away] = np.maximum(busy[away], [cluster.gpus[i] - has[network.nodes[i]] for i in away])
+    names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
+    notes = [f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"] if len(away) else []
+    return Cluster(network, cluster.gpus, busy), notes
+
+
+def cut_off_hosts(network: Network) -> NDArray[np.intp]:
+    """Return the endpoints that most others cannot reach; of equally many those without any link."""
     left, groups = network.endpoints, []
     while len(left):
         start = np.arange(network.n_nodes) == left[0]
@@ -137,14 +148,8 @@ def on_network(cluster: Cluster, network: Network, placed: Iterable[str] = ()) -
         is_near = levels_from(start, network.src[passes], network.dst[passes])[left] >= 0
         groups.append(left[is_near])
         left = left[~is_near]
-    most = max(groups, key=len)
-    away = np.setdiff1d(network.endpoints, most)
-    busy = cluster.busy.copy()
-    has = Counter(placed)
-    busy[away] = np.maximum(busy[away], [cluster.gpus[i] - has[network.nodes[i]] for i in away])
-    names = ", ".join(network.nodes[i] for i in away[:_MAX_NAMES]) + (", ..." if len(away) > _MAX_NAMES else "")
-    notes = [f"{counted(len(away), 'host')} cut off, no job is placed there: {names}"] if len(away) else []
-    return Cluster(network, cluster.gpus, busy), notes
+    most = max(groups, key=lambda group: (len(group), group[0] in network.src))
+    return np.setdiff1d(network.endpoints, most)
 
 
 def _fill(values: NDArray[np.int64], table: Fields, network: Network) -> None:

@@ -14,10 +14,11 @@ from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .affinity import SharedLink, components, inconsistency, traverse
 from .candidate import Candidate, ContendedLink
 from .cluster import Cluster, ClusterLike, read_cluster
-from .iteration_times import alone_times, estimate, met, slowdown_of
+from .iteration_times import alone_times, estimate, mean_ratio, met
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, Settings, link_classes
 from .link_use import link_uses
+from .node_names import on_nodes
 
 LOOPS = ("merged", "literal")
 
@@ -26,7 +27,8 @@ def evaluate(
     cluster: ClusterLike, jobs: JobsLike, *, loops: str = "merged", settings: Settings | None = None
 ) -> Candidate:
     """Score the placement that jobs have; takes clusters and jobs as :func:`place_jobs` does."""
-    return evaluate_all(read_cluster(cluster), [("given", read_jobs(jobs))], loops=loops, settings=settings)[0]
+    cluster = read_cluster(cluster)
+    return evaluate_all(cluster, [("given", on_nodes(cluster, read_jobs(jobs)))], loops=loops, settings=settings)[0]
 
 
 def evaluate_all(
@@ -124,7 +126,7 @@ def evaluate_placed(
         has_loop = any(part.has_loop for part in components([links.jobs for links in shared for _ in links.links]))
     names = [job.name for job in jobs]
     circles = [scores.circle(links.jobs) for links in shared]
-    times = estimate(jobs, classes, scores, found)
+    times, alone = estimate(jobs, classes, scores, found), alone_times(jobs, classes)
     return Candidate(
         generator,
         {job.name: job.placement or () for job in jobs},
@@ -133,12 +135,12 @@ def evaluate_placed(
         has_loop,
         away,
         dict(zip(names, times.tolist(), strict=True)),
-        dict(zip(names, alone_times(jobs, classes).tolist(), strict=True)),
+        dict(zip(names, alone.tolist(), strict=True)),
         "estimate",
         max((circle.rounding for circle in circles), default=0.0),
         sum(len(links.links) for links, circle in zip(shared, circles, strict=True) if not circle.is_common),
         {job.name: job.period for job in jobs},
-        slowdown_of(jobs, times),
+        mean_ratio(times, alone),
     )
 
 

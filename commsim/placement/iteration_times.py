@@ -121,6 +121,6 @@ def _times_on(links: LinkClass, scores: Scores, pieces: Pieces) -> tuple[float, 
     return tuple(times)
 
 
-def slowdown_of(jobs: Sequence[PeriodicJob], times: NDArray[np.float64]) -> float:
-    """Mean over the jobs of the iteration times, in s, over those without other jobs."""
-    return float(np.mean(times / [job.period for job in jobs])) if len(jobs) else 1.0
+def mean_ratio(times: NDArray[np.float64], usual: NDArray[np.float64]) -> float:
+    """Mean over the jobs of iteration times over others, s: of those alone the slowdown, of periods the stretch."""
+    return float(np.mean(times / usual)) if len(times) else 1.0

@@ -16,7 +16,8 @@ from commsim.workload.sharing.periodic import JobsLike, read_jobs
 from .candidate import MAX_SHOWN, Candidate, counted_names
 from .cluster import ClusterLike, read_cluster
 from .link_classes import Settings
-from .place import GENERATORS, place_jobs, rank_placements
+from .node_names import on_nodes
+from .place import GENERATORS, number_of, place_jobs, rank_placements
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 
 # Slow-downs that are equal as they are printed are no gain.
@@ -44,19 +45,19 @@ class Move:
 
     @property
     def gain(self) -> float:
-        """By how much the mean slow-down of the jobs becomes less; 0 where the job should stay."""
-        return self.now.slowdown - self.after.slowdown
+        """By how much the stretch of the jobs becomes less; 0 where the job should stay."""
+        return self.now.stretch - self.after.stretch
 
     def to(self, most: int = MAX_SHOWN) -> str:
         """Where to: hosts, at most so many of them; or that it stays, or that no place is better while all lose."""
         if self.after is not self.now:
             return counted_names(self.after.placement[self.job], most)
-        is_good = round(self.now.slowdown - 1, PRINTED) <= 0
+        is_good = round(self.now.stretch - 1, PRINTED) <= 0
         return "stays" if is_good else f"none of {self.n_tried} tried is better"
 
     @property
     def others(self) -> tuple[float, float]:
-        """Mean slow-down of the other jobs, now and after; 1 without others."""
+        """Stretch of the other jobs, now and after; 1 without others."""
         now, after = (
             [seconds / one.periods[name] for name, seconds in one.predicted.items() if name != self.job]
             for one in (self.now, self.after)
@@ -69,6 +70,8 @@ class Move:
         return {
             "job": self.job,
             "gain": round(self.gain, 9) + 0.0,
+            "stretch_now": now["stretch"],
+            "stretch_after": after["stretch"],
             "slowdown_now": now["slowdown"],
             "slowdown_after": after["slowdown"],
             "others_now": round(self.others[0], 9),
@@ -99,7 +102,7 @@ class Moves:
     def __str__(self) -> str:
         """Return a line for each job: its gain, and from where to where."""
         lines = [
-            f"{one.job}: slowdown {one.now.slowdown:.4f}x now, {one.after.slowdown:.4f}x after, from "
+            f"{one.job}: stretch {one.now.stretch:.4f}x now, {one.after.stretch:.4f}x after, from "
             f"{counted_names(one.now.placement[one.job])}{' to' if one.gain else ':'} {one.to()}"
             for one in self.moves
         ]
@@ -114,7 +117,8 @@ def rank_moves(
     cluster: ClusterLike,
     jobs: JobsLike,
     *,
-    n: int = 10,
+    n: int | None = None,
+    candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
     check: bool = False,
     settings: Settings | None = None,
@@ -127,7 +131,7 @@ def rank_moves(
         Cluster on which the jobs run, as :func:`commsim.read_cluster` takes it.
     jobs : sequence of PeriodicJob or of dict, or path
         Jobs, as :func:`commsim.read_jobs` takes them. Those without a placement do not run, and are left out.
-    n, generators, check, settings
+    n, candidates, generators, check, settings
         Same as in :func:`commsim.place_jobs`, for the places of each job.
 
     Returns
@@ -154,7 +158,9 @@ def rank_moves(
     >>> best.now.slowdown > 1.2, best.after.slowdown, best.after.placement["a"]
     (True, 1.0, ('h1', 'h1'))
     """
-    cluster, read = read_cluster(cluster), read_jobs(jobs)
+    cluster = read_cluster(cluster)
+    read = on_nodes(cluster, read_jobs(jobs))
+    n = number_of(n, candidates)
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
@@ -165,12 +171,12 @@ def rank_moves(
         freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
         ranking = place_jobs(cluster, freed, n=n, generators=generators, check=check, settings=settings)
         after = ranking.candidates[0]
-        is_better = now.slowdown - after.slowdown > LEAST_GAIN
+        is_better = now.stretch - after.stretch > LEAST_GAIN
         moves.append(Move(job.name, now, after if is_better else now, ranking.n_tried))
     moves.sort(key=lambda one: -round(one.gain, 9))
     said = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
     n_tried = max(move.n_tried for move in moves)
     more = min(MORE * n_tried, MOST_ADVISED)
-    if round(moves[0].after.slowdown, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
+    if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
         said.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
     return Moves(tuple(moves), (*said, "what it costs to stop a job and to start it again elsewhere is not counted"))

@@ -15,7 +15,7 @@ from .affinity import components
 from .candidate import Candidate, simulated
 from .cluster import Cluster
 from .evaluation import contended, evaluate_placed, use_of
-from .iteration_times import estimate, slowdown_of
+from .iteration_times import alone_times, estimate, mean_ratio
 from .joint_shifts import joint_shifts
 from .link_classes import LinkClass, Scores, link_classes
 from .ranking_remarks import OTHER_SEEDS, contention
@@ -90,10 +90,15 @@ def _held(
     """Add the worst estimate, and take other start times where it is less with them."""
     generator, jobs = placed
     each = [classes for _, _, classes in hashes.ways]
+    periods = np.array([job.period for job in jobs])
 
     def with_worst(candidate: Candidate, shifts: NDArray[np.float64]) -> Candidate:
-        others = (slowdown_of(jobs, estimate(jobs, classes, scores, shifts)) for classes in each[1:])
-        return replace(candidate, slowdown_worst=max([candidate.slowdown_estimated, *others]))
+        others = [(estimate(jobs, classes, scores, shifts), alone_times(jobs, classes)) for classes in each[1:]]
+        return replace(
+            candidate,
+            slowdown_worst=max([candidate.slowdown_estimated, *(mean_ratio(*one) for one in others)]),
+            stretch_worst=max([candidate.stretch, *(mean_ratio(times, periods) for times, _ in others)]),
+        )
 
     shifts = shifts_of(hashes.candidate, jobs)
     first = with_worst(hashes.candidate, shifts)
@@ -115,7 +120,7 @@ def _merged(classes: Sequence[LinkClass]) -> list[LinkClass]:
 
 
 def _order(candidate: Candidate) -> tuple[float, float]:
-    return round(candidate.slowdown_worst or 0.0, _DIGITS), round(candidate.slowdown_estimated, _DIGITS)
+    return round(candidate.stretch_worst or 0.0, _DIGITS), round(candidate.stretch, _DIGITS)
 
 
 def shifts_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> NDArray[np.float64]:

@@ -15,8 +15,10 @@ from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .link_classes import Scores, Settings
+from .node_names import on_nodes
 from .other_hashes import values_of
 from .ranking_remarks import (
+    OF_BEST,
     PRINTED,
     agreement,
     differing,
@@ -38,6 +40,7 @@ _SAME_OF = {"n_gpus": "gpus", "period": "iter_time_ms", "phases": "phases", "sta
 GENERATORS = ("packed", "balanced", "spread", "random")
 # Seconds to simulate a candidate, for each job times each phase of all: 3e-6 to 4e-6 were measured of 20 to 240 jobs.
 PER_PAIR = 4e-6
+N_CANDIDATES = 10
 RANKINGS = ("slowdown", "mean", "min", "weighted")
 
 
@@ -85,6 +88,15 @@ class Ranking:
         """JSON of how well simulations and estimates agree: the rank correlation, and candidates that differ."""
         return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON of ``commsim place``: candidates, those discarded, notes, and how well estimates agree."""
+        return {
+            "candidates": [one.row() for one in self.candidates],
+            "discarded": [one.row() for one in self.discarded],
+            "notes": [*self.remarks],
+            **self.agreement,
+        }
+
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each candidate, with its rank, as a data frame of pandas or polars."""
         rows = ({"rank": rank, **candidate.row()} for rank, candidate in enumerate(self.candidates, 1))
@@ -105,7 +117,8 @@ def place_jobs(
     cluster: ClusterLike,
     jobs: JobsLike,
     *,
-    n: int = 10,
+    n: int | None = None,
+    candidates: int | None = None,
     generators: Sequence[str] = GENERATORS,
     loops: str = "merged",
     rank_by: str = "slowdown",
@@ -121,7 +134,7 @@ def place_jobs(
     jobs : sequence of PeriodicJob or of dict, or path
         Jobs, as :func:`commsim.read_jobs` takes them: plain dicts with the keys of a jobs.json, too. Those with a
         placement stay.
-    n : int
+    n, candidates : int
         Candidates in all, at most; the strategies alternate. If all are slower than the jobs alone, 3 times as many
         more of the best one's strategy are tried, at most 100, and the best `n` of all are left; not where `rank_by` is
         a score, or `loops` is literal.
@@ -131,7 +144,8 @@ def place_jobs(
         Same as in :func:`commsim.placement.evaluation.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"slowdown", "mean", "min", "weighted"}
-        What ranks: the predicted slow-down, or a score of the links. CASSINI's is the mean, which links that fit raise:
+        What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
+        where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
         equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
         that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
@@ -162,11 +176,26 @@ def place_jobs(
     >>> best.placement["a"], best.slowdown
     (('h0', 'h0', 'h1', 'h1'), 1.0)
     """
-    cluster, jobs = read_cluster(cluster), read_jobs(jobs)
-    settings = settings or Settings()
+    cluster = read_cluster(cluster)
+    jobs = on_nodes(cluster, read_jobs(jobs))
+    settings, n = settings or Settings(), number_of(n, candidates)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
     return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+
+
+def number_of(n: int | None, candidates: int | None) -> int:
+    """Return the number of candidates, which has two names: ``n``, and that of the flag and of the request's field.
+
+    Raises
+    ------
+    InputError
+        If both are given.
+    """
+    given = [value for value in (n, candidates) if value is not None]
+    if len(given) > 1:
+        raise InputError(f"n and candidates are two names of one number, got n={n} and candidates={candidates}")
+    return given[0] if given else N_CANDIDATES
 
 
 def rank_placements(
@@ -213,7 +242,8 @@ def rank_placements(
     """
     if not isinstance(placed, Mapping):
         raise wrong_kind("placed", "a dict of jobs by name", placed)
-    cluster, read = read_cluster(cluster), {name: read_jobs(jobs) for name, jobs in placed.items()}
+    cluster = read_cluster(cluster)
+    read = {name: on_nodes(cluster, read_jobs(jobs)) for name, jobs in placed.items()}
     if not read:
         raise InputError("rank_placements needs at least one placement")
     first, jobs = next(iter(read.items()))
@@ -272,12 +302,14 @@ def _ranked(
     notes = [*going_on(jobs), *short_phases(scores.blurred()), *notes_of([*ranked, *discarded], discarded)]
     notes += ended_early(n_wanted, len(placed), scores.descended)
     notes += [] if check else estimated(ranked)
-    notes += slow_alone(cluster.network, jobs, [one.use for one in kept])
+    alone = slow_alone(cluster.network, jobs, [one.use for one in kept])
+    notes += [said for said in alone if not said.startswith(OF_BEST)]
     differ = [number for number, one in enumerate(kept, 1) if one.hashes is not None and len(one.hashes.ways) > 1]
     if differ and kept[0].hashes is not None:
         values = values_of(cluster, kept[0].jobs, ranked[0], kept[0].hashes, scores, rank_by)
         notes += other_paths(rank_by, settings.seed, values, differ)
     results = [*agreement(ranked), *disagreements(ranked)] if check else []
+    results += [said for said in alone if said.startswith(OF_BEST)]
     results += few_tried(n_wanted, n_tried, ranked)
     return Ranking(tuple(ranked), discarded, (*notes, *results), len(results), n_tried)
 

@@ -30,6 +30,8 @@ MORE, MOST_ADVISED = 4, 100
 PRINTED = 4
 # Candidates of which a rank correlation says something.
 FEWEST_RANKED = 4
+# How a remark on the first candidate begins.
+OF_BEST = "candidate 1: "
 
 
 def slow_alone(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[NDArray[np.float64]]) -> list[str]:
@@ -249,8 +251,9 @@ def agreement(ranked: Sequence[Candidate]) -> list[str]:
     if apart := differing(ranked):
         worst = max(apart, key=lambda i: abs(apart[i]))
         by = f"{100 * apart[worst]:+.1f} %"
+        who = "they" if said else "estimated and simulated slowdowns"
         said.append(
-            f"they differ by more than {100 * MUCH:g} % in {_named([*apart])}"
+            f"{who} differ by more than {100 * MUCH:g} % in {_named([*apart])}"
             + (f", most in candidate {worst}: {by}" if len(apart) > 1 else f": {by}")
         )
     elif correlation is not None:

@@ -57,7 +57,7 @@ def more_of(
         How many were asked for; 3 times as many more are returned, at most 100, and none where they were not found.
     """
     n_more = min((MORE - 1) * n, MOST_ADVISED)
-    if n > len(placed) or round(best.slowdown, PRINTED) <= 1:
+    if n > len(placed) or round(best.stretch, PRINTED) <= 1:
         return []
     known = {_places_of(one) for _, one in placed}
     drawn = candidates(cluster, jobs, best.generator, n + n_more, seed)
@@ -81,8 +81,8 @@ class Tried:
     def order(self, rank_by: str) -> tuple[float, float, int, int, float]:
         """Return by what it is ranked: the less, the better."""
         c = self.candidate
-        value = round(c.slowdown, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        return value, round(c.slowdown_worst or 0.0, PRINTED), c.n_contended, self.n_inner, round(c.slowdown, 9)
+        value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
+        return value, round(c.stretch_worst or 0.0, PRINTED), c.n_contended, self.n_inner, round(c.stretch, 9)
 
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[Tried]:

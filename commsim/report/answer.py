@@ -30,6 +30,8 @@ class Table:
         Columns that a narrow terminal leaves out, the least important first.
     whole : bool
         Whether a narrow terminal shows all columns, in tables below each other: what was asked for by name.
+    only_verbose : bool
+        Whether only ``-v`` shows it.
     """
 
     columns: Sequence[str]
@@ -37,6 +39,7 @@ class Table:
     title: str = ""
     least: Sequence[str] = ()
     whole: bool = False
+    only_verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,13 @@ class Remarks:
     ----------
     texts : sequence of str
         One sentence each.
+    shown : bool, optional
+        Whether a terminal shows all of many: those that are what was asked for, and no details. Default: those that
+        stand below a table.
     """
 
     texts: Sequence[str]
+    shown: bool | None = None
 
 
 Part: TypeAlias = Table | Facts | Lines | Remarks
@@ -126,7 +133,7 @@ class Answer:
         return tuple(dict.fromkeys(said))
 
 
-def remarks(texts: Iterable[str]) -> list[Part]:
+def remarks(texts: Iterable[str], shown: bool | None = None) -> list[Part]:
     """Return remarks as a part, or nothing where nothing is to be said."""
     said = tuple(dict.fromkeys(texts))
-    return [Remarks(said)] if said else []
+    return [Remarks(said, shown)] if said else []

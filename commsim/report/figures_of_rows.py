@@ -19,9 +19,9 @@ Numbers = NDArray[np.int64]
 
 
 def busbw(study: Study) -> Figure:
-    """Bus bandwidth against size: curves per algorithm, the line rate dashed, measurements as marks."""
-    _require_sizes(study, "busbw_Bps")
-    roles = {"x": "size_B", "y": "busbw_Bps", **study.series("size_B")}
+    """Bus bandwidth against size, or what varies in its place: curves per algorithm, the line rate dashed, marks."""
+    x, word = _axis(study, "busbw_Bps")
+    roles = {"x": x, "y": "busbw_Bps", **study.series(x)}
     if "busbw_low_Bps" in study.rows:
         roles |= {"low": "busbw_low_Bps", "high": "busbw_high_Bps"}
     caption = "Lines are medians of the rows shown, bands reach from the least to the greatest."
@@ -29,29 +29,36 @@ def busbw(study: Study) -> Figure:
         roles["rule"] = "line_rate_Bps"
         caption += " Dashed: the rate at which a rank's own links send, the slowest rank's where they differ."
         caption += " Switches that add may be above it, and algorithms in which that rank sends less than others."
-    if study.measured is not None:
+    points = study.measured if x == "size_B" else None
+    if points is not None:
         caption += " Marks are measurements."
-    words = {"x": "size", "y": "bus bandwidth"}
-    return Figure("busbw", "curves", "Bus bandwidth against size", caption, study.rows, roles, words,
-                  frozenset("x"), points=study.measured)  # fmt: skip
+    words = {"x": word, "y": "bus bandwidth"}
+    return Figure("busbw", "curves", f"Bus bandwidth against {word}", caption, study.rows, roles, words,
+                  frozenset("x"), points=points)  # fmt: skip
 
 
 def time(study: Study) -> Figure:
-    """Time against size on two logarithmic axes."""
-    _require_sizes(study, "time_s")
-    roles = {"x": "size_B", "y": "time_s", **study.series("size_B")}
+    """Time against size, or what varies in its place, on two logarithmic axes."""
+    x, word = _axis(study, "time_s")
+    roles = {"x": x, "y": "time_s", **study.series(x)}
     if {"p5_s", "p95_s"} <= set(study.rows):
         roles |= {"low": "p5_s", "high": "p95_s"}
     caption = "Lines are medians of the rows shown, bands reach from the least to the greatest."
-    return Figure("time", "curves", "Time against size", caption, study.rows, roles, {"x": "size", "y": "time"},
-                  LOG_BOTH, points=study.measured)  # fmt: skip
+    return Figure("time", "curves", f"Time against {word}", caption, study.rows, roles, {"x": word, "y": "time"},
+                  LOG_BOTH, points=study.measured if x == "size_B" else None)  # fmt: skip
 
 
-def _require_sizes(study: Study, column: str) -> None:
-    if not {"size_B", column} <= set(study.rows):
+def _axis(study: Study, column: str) -> tuple[str, str]:
+    """Return the sizes and their word; of one size the ranks, or the first parameter that has numbers above 0."""
+    rows = study.rows
+    if not {"size_B", column} <= set(rows):
         raise NothingToDraw(f"the rows do not all have numbers in size_B and {column}")
-    if len(distinct(study.rows["size_B"])) < 2:
-        raise NothingToDraw("there is only one size")
+    if len(distinct(rows["size_B"])) > 1:
+        return "size_B", "size"
+    for name in sorted(study.parameters, key=lambda name: name != "n_ranks"):
+        if name != study.by and rows[name].labels is None and (rows[name].values > 0).all():
+            return name, "ranks" if name == "n_ranks" else name.rpartition(".")[2]
+    raise NothingToDraw("there is only one size, and no other number varies")
 
 
 def speedup(study: Study) -> Figure:

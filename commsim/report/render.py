@@ -82,10 +82,13 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
-    """Print tables, facts, lines and remarks; on a terminal, many remarks above a table are one line."""
-    is_above = any(isinstance(part, Table) for part in parts) and sys.stdout.isatty() and not verbose
+    """Print tables, facts, lines and remarks; on a terminal, many remarks above a table, or details, are one line."""
+    is_short = sys.stdout.isatty() and not verbose
+    is_above = any(isinstance(part, Table) for part in parts)
     for part in parts:
         match part:
+            case Table(only_verbose=True) if not verbose:
+                continue
             case Table():
                 is_above = False
                 print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
@@ -95,7 +98,8 @@ def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
                 for line in part.texts:
                     print_line(line, is_broken=not part.is_file)
             case Remarks():
-                if is_above and len(part.texts) > MOST_ABOVE:
+                are_details = is_above if part.shown is None else not part.shown
+                if is_short and are_details and len(part.texts) > MOST_ABOVE:
                     print_comment(f"{len(part.texts)} remarks on what was derived or skipped: -v shows them")
                     continue
                 for line in part.texts:

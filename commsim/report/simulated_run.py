@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 from commsim.core.units import microseconds
-from commsim.engine.critical_path import CriticalPath, critical_path
+from commsim.engine.critical_path import CriticalPath, critical_path, part_of_marks
 from commsim.engine.flow import payload
 from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.scenario import Plan, Wish
@@ -190,6 +190,9 @@ def run_of(name: str, sized: Plan, result: Result, wish: Wish, samples: LinkSamp
     n_bytes = framing.on_wire(payload(sized.plan, result.size if sized.sent is None else sized.sent))
     is_packets = result.engine == "packet"
     critical = None if wish.start_jitter else critical_path(sized.plan, result.trace, n_bytes, in_packets=is_packets)
+    on_path = wish.transport is None or wish.transport.on_path
+    if critical is not None and on_path and result.counters.get("marks"):
+        critical = part_of_marks(critical, sized.plan, result.trace, n_bytes)
     trace, note = _on_clock(result, result.trace, sized, wish)
     return SimulatedRun(name, sized, dataclasses.replace(result, trace=trace), n_bytes, critical, samples, note=note)
 

@@ -15,6 +15,7 @@ from .table_of_run import rate_cell
 from .title_of_network import costs_in_title, software_costs
 
 if TYPE_CHECKING:
+    from commsim.core.result import Result
     from commsim.formats.measurement import Measured
     from commsim.real.comparison.comparison import Comparison
     from commsim.real.comparison.pairs import Pair, Summary
@@ -57,6 +58,19 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
     title : str
         Comment above the table.
     """
+    return [*remarks(ranking.derived), table_of_ranking(ranking.by_size, title), *remarks(ranking.remarks)]
+
+
+def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title: str) -> Table:
+    """Return the table of algorithms by size, the fastest first.
+
+    Parameters
+    ----------
+    by_size : mapping of int to sequence of (str, Result)
+        Algorithms and their results by size in bytes, in order.
+    title : str
+        Comment above the table.
+    """
     rows = [
         [
             f"{size}",
@@ -67,11 +81,10 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
             f"{r.busbw / 1e9:.3f}",
             f"{ratio(r.time, order[0][1].time):.2f}x",
         ]
-        for size, order in ranking.by_size.items()
+        for size, order in by_size.items()
         for place, (name, r) in enumerate(order, 1)
     ]
-    table = Table(RANKING, rows, title, LEAST_OF_RANKING)
-    return [*remarks(ranking.derived), table, *remarks(ranking.remarks)]
+    return Table(RANKING, rows, title, LEAST_OF_RANKING)
 
 
 def ratio(time: float, best: float) -> float:
@@ -155,9 +168,11 @@ def parts_of_pairs(
     alone : sequence of Measured
         Measurements without a prediction.
     """
+    errors = {f"{pair.error:+.1%}" for pair in pairs if pair.error is not None}
     said = [
         f"error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
-        f"{summary.worst_size:.0f} B; median signed error {summary.bias:+.1%}"
+        f"{'every size' if len(errors) == 1 < len(pairs) else f'{summary.worst_size:.0f} B'}; median signed error "
+        f"{summary.bias:+.1%}; below 0 (<): predicted too short, above (>): too long, full at {FULL_BAR:.0%}"
     ]
     within = [pair.is_within for pair in pairs if pair.is_within is not None]
     if within:

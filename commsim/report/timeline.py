@@ -174,20 +174,33 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counter:
-    """Load of one link over time: percent of its capacity."""
+    """Load of one link over time, in percent of its capacity, or the bytes that queue before it.
+
+    Parameters
+    ----------
+    name, unit : str
+        What it shows of which link; ``percent`` or ``bytes``.
+    pid : int
+        Process of the link.
+    times : float64[n], s
+        Times from which the values hold.
+    values : float64[n]
+        Values.
+    """
 
     name: str
+    unit: str
     pid: int
-    edges: NDArray[np.float64]
-    load: NDArray[np.float64]
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
 
     def changes(self) -> Iterator[tuple[int, float]]:
-        """When (ps) the load changes, and to what (percent); 0 at the end."""
+        """When (ps) the value changes, and to what."""
         before = -1.0
-        for edge, load in zip(self.edges.tolist(), [*self.load.tolist(), 0.0], strict=True):
-            if load != before:
-                yield round(edge / PICOSECOND), 100 * load
-            before = load
+        for time, value in zip(self.times.tolist(), self.values.tolist(), strict=True):
+            if value != before:
+                yield round(time / PICOSECOND), value
+            before = value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,13 +255,22 @@ class Timeline:
                 yield Slice(track.lanes[lane][1], lane, a, b, _name(*words[:5]), n_bytes, words[5], transfer, on_path)
 
     def counters(self) -> Iterator[Counter]:
-        """Load of every link that has a counter."""
+        """Load of every link that has a counter, 0 at the end; then, of packets, its queue where there was one."""
         if self.bins is None:
             return
         network, first = self.run.prepared.network, 1 + self.run.prepared.schedule.n_participants
-        for i, link in enumerate(self.bins.link.tolist()):
-            pid = first + int(network.src[link])
-            yield Counter(network.link_name(link), pid, self.bins.edges, self.bins.load[i])
+        pids = {link: first + int(network.src[link]) for link in self.bins.link.tolist()}
+        for load, (link, pid) in zip(self.bins.load, pids.items(), strict=True):
+            percent = np.append(100 * load, 0.0)
+            yield Counter(f"load {network.link_name(link)}", "percent", pid, self.bins.edges, percent)
+        if self.run.samples is None:
+            return
+        times, queued = self.run.samples.times + max(self.run.prepared.before, 0.0), self.run.samples.queued
+        within = (times >= self.bins.edges[0]) & (times <= self.bins.edges[-1])
+        for link, pid in pids.items():
+            if queued[within, link].any():
+                name = f"queue {network.link_name(link)}"
+                yield Counter(name, "bytes", pid, times[within], queued[within, link].astype(np.float64))
 
 
 def make_timeline(

@@ -73,9 +73,10 @@ def _events(timeline: Timeline, place: Place) -> Iterator[dict[str, Any] | str]:
     for track in timeline.tracks:
         yield from _slices(timeline, track, place)
     for counter in timeline.counters():
-        name, pid = json.dumps(f"load {counter.name}"), counter.pid + place.pid
-        for time, load in counter.changes():
-            yield f'{{"ph":"C","pid":{pid},"name":{name},"ts":{_us(time)},"args":{{"percent":{load:.4g}}}}}'
+        name, pid = json.dumps(counter.name), counter.pid + place.pid
+        for time, value in counter.changes():
+            shown = f"{value:.0f}" if counter.unit == "bytes" else f"{value:.4g}"
+            yield f'{{"ph":"C","pid":{pid},"name":{name},"ts":{_us(time)},"args":{{"{counter.unit}":{shown}}}}}'
 
 
 def _slices(timeline: Timeline, track: Track, place: Place) -> Iterator[str]:
@@ -138,12 +139,12 @@ def _packets(timeline: Timeline, messages: Any) -> Iterator[Any]:
     for track in timeline.tracks:
         yield from _packets_of_slices(timeline, track, messages)
     for i, counter in enumerate(timeline.counters()):
-        packet, about = _descriptor(messages, _COUNTERS + i, f"load {counter.name}", _PROCESSES + counter.pid)
-        about.counter.unit_name = "%"
+        packet, about = _descriptor(messages, _COUNTERS + i, counter.name, _PROCESSES + counter.pid)
+        about.counter.unit_name = "%" if counter.unit == "percent" else counter.unit
         yield packet
-        for time, load in counter.changes():
+        for time, value in counter.changes():
             packet, event = _event(messages, time, _COUNTERS + i, messages.TrackEvent.TYPE_COUNTER)
-            event.double_counter_value = load
+            event.double_counter_value = value
             yield packet
 
 

@@ -21,9 +21,10 @@ def software_costs(network: Network, *, has_own_costs: bool = False) -> str:
         return "the library's own costs of messages"
     if network.curves is not None:
         return "measured costs of messages"
+    library = f"software {network.software}, " if network.software else ""
     if received:
-        return f"{format_time(sent)} of overhead to send a message, {format_time(received)} to receive it"
-    return f"{format_time(sent)} of overhead per message" if sent else "no overhead per message"
+        return f"{library}{format_time(sent)} of overhead to send a message, {format_time(received)} to receive it"
+    return library + (f"{format_time(sent)} of overhead per message" if sent else "no overhead per message")
 
 
 def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 
+from .link_rows import only_sends
+
 
 @dataclass(frozen=True, slots=True)
 class AggregationTree:
@@ -192,12 +194,13 @@ def _neighbours(network: Network) -> list[list[int]]:
 
 
 def _distances(network: Network, beside: list[list[int]], start: int) -> NDArray[np.float64]:
+    passes = network.forwards & ~only_sends(network)
     distance = np.full(network.n_nodes, np.inf)
     distance[start] = 0
     queue = deque([start])
     while queue:
         node = queue.popleft()
-        if node != start and not network.forwards[node]:
+        if node != start and not passes[node]:
             continue
         for other in beside[node]:
             if distance[other] == np.inf:
@@ -208,12 +211,13 @@ def _distances(network: Network, beside: list[list[int]], start: int) -> NDArray
 
 def _parents(network: Network, beside: list[list[int]], root: int, turn: int) -> dict[int, int]:
     """Next node towards the root, by breadth-first search; `turn` rotates the choice among equals."""
+    passes = network.forwards & ~only_sends(network)
     distance = _distances(network, beside, root)
     above = {}
     for node in range(network.n_nodes):
         if node == root or distance[node] == np.inf:
             continue
-        nearer = [o for o in beside[node] if distance[o] == distance[node] - 1 and (o == root or network.forwards[o])]
+        nearer = [o for o in beside[node] if distance[o] == distance[node] - 1 and (o == root or passes[o])]
         above[node] = nearer[turn % len(nearer)]
     return above
 

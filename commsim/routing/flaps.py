@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import find_link, find_node, partners
+from commsim.core.network_queries import find_link, find_node, links_like, partners
 from commsim.core.units import parse_time
 
-GRAMMAR = "link:A:B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0:spine0@10ms+5ms"
+GRAMMAR = (
+    "link:A:B@START+LENGTH or switch:NAME@START+LENGTH, such as link:leaf0:spine0@10ms+5ms, or with a pattern "
+    "link:leaf0:*@10ms+5ms"
+)
 __all__ = ["GRAMMAR", "Flap", "Flaps", "read_flaps"]
 
 
@@ -134,7 +137,8 @@ def read_flaps(texts: Sequence[str], network: Network, *, detection: float = 0.0
     Parameters
     ----------
     texts : sequence of str
-        Such as ``link:leaf0:spine0@10ms+5ms``; both directions of the cable, or all cables of ``switch:NAME``.
+        Such as ``link:leaf0:spine0@10ms+5ms``; both directions of the cable, of each that a pattern with ``*`` fits, or
+        of all of ``switch:NAME``.
     network : Network
         Network with the links.
     detection, rto
@@ -157,7 +161,7 @@ def _read(text: str, network: Network) -> Flap:
     if what not in ("link", "switch") or not name or not plus:
         raise InputError(f"flap takes {GRAMMAR}, got {text!r}")
     if what == "link":
-        links = np.array([find_link(network, name)])
+        links = links_like(network, name) if "*" in name else np.array([find_link(network, name)])
     else:
         node = find_node(network, name)
         if network.kind[node] != SWITCH:

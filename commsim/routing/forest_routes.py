@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 
 from .fabric_forest import FabricForest, fabric_forest
-from .link_rows import Rows, links_in_rows
+from .link_rows import Rows, links_in_rows, only_sends
 from .merge_switches import fabric_nodes
 
 # Routes for which looking for a forest pays.
@@ -67,13 +67,17 @@ def walk_known(
     apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
     leaving = links_in_rows(network.src, network.dst, network.n_nodes)
     entering = links_in_rows(network.dst, network.src, network.n_nodes)
-    inside = (network.machine, fabric, network.forwards, network.metric)
+    forwards = network.forwards
+    inbound = forwards & ~only_sends(network)
     sources, source = _numbered(src[apart], network.n_nodes)
     targets, target = _numbered(dst[apart], network.n_nodes)
     with expected_work(network.n_links + WALK_STEPS * len(apart)):
         first, link, latency, known = walk_forest(
             np.stack((source, target, dst[apart], key[apart]), axis=1),
-            (find_ports(sources, leaving, entering, *inside), find_ports(targets, entering, leaving, *inside)),
+            (
+                find_ports(sources, leaving, entering, network.machine, fabric, forwards, network.metric),
+                find_ports(targets, entering, leaving, network.machine, fabric, inbound, network.metric),
+            ),
             _rows_by_class(network, forest, fabric),
             np.stack((network.src, network.dst), axis=1),
             (forest.node, forest.parent, forest.depth, forest.up, forest.down),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import MAX_METRIC, Network
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import GPU, MAX_METRIC, SWITCH, Network
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
@@ -44,6 +45,24 @@ def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.i
     links = np.flatnonzero(network.forwards[other]).astype(np.int32)
     first, order, end = links_in_rows(by[links], other[links], network.n_nodes)
     return first, links[order], end
+
+
+def only_sends(network: Network) -> NDArray[np.bool_]:
+    """Return the GPUs that pass on what their machine sends, and nothing that it receives, as with PXN.
+
+    These are GPUs on an NVSwitch that forward: NCCL moves a message over NVLink to the GPU beside the NIC of the
+    receiver's rail, and the receiver takes it from its own NIC. Else the way over the sender's rail is as short.
+    """
+    on_switch = (network.metric == NVLINK_METRIC) & (network.kind[network.dst] == SWITCH)
+    on_switch &= network.machine[network.src] == network.machine[network.dst]
+    on_nvswitch = np.zeros(network.n_nodes, np.bool_)
+    on_nvswitch[network.src[on_switch]] = True
+    return np.asarray(on_nvswitch & network.forwards & (network.kind == GPU))
+
+
+def senders(network: Network) -> NDArray[np.int32]:
+    """Return the machine of each node as kernels take it: plus 1, and negative unless :func:`only_sends`."""
+    return np.where(only_sends(network), 1, -1).astype(np.int32) * (network.machine + 1)
 
 
 def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) -> NDArray[np.int64]:

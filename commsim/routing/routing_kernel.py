@@ -22,7 +22,7 @@ def _next_links(
     node: int, source: int, target: int, graph: Graph, rule: int, distance: NDArray[np.int32], out: NDArray[np.int32]
 ) -> int:
     """Write to `out` the links that lead from `node` nearer to `target`, and count them."""
-    arriving, _, outgoing, end, metric, forwards, coordinates = graph
+    arriving, _, outgoing, end, metric, forwards, coordinates, _ = graph
     n = 0
     if not forwards[target]:
         for k in range(arriving[0][target], arriving[0][target + 1]):

@@ -10,8 +10,11 @@ from commsim.core.jit import kernel
 from .link_rows import Rows
 
 # Links by the node that they lead to, all, and those out of forwarding nodes; links into forwarding nodes by the node
-# that they leave; end and metric of each link; whether each node forwards, and its coordinates.
-Graph = tuple[Rows, Rows, Rows, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32]]
+# that they leave; end and metric of each link; whether each node forwards, and its coordinates; the machine of each
+# node, plus 1, negative unless the node passes on only what its machine sends.
+Graph = tuple[
+    Rows, Rows, Rows, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]
+]
 
 # Counters, distances, first entry of each bucket, node of each entry, next entry in its bucket.
 Search = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
@@ -132,7 +135,7 @@ def nearest_over_links(
     node: int, source: int, target: int, graph: Graph, rule: int, distance: NDArray[np.int32]
 ) -> int:
     """Smallest distance over the links that leave `node`, as far as is known; -1 if nothing is."""
-    arriving, _, outgoing, end, metric, forwards, coordinates = graph
+    arriving, _, outgoing, end, metric, forwards, coordinates, _ = graph
     nearest = -1
     if not forwards[target]:
         for k in range(arriving[0][target], arriving[0][target + 1]):
@@ -154,7 +157,8 @@ def _look_ahead(source: int, target: int, graph: Graph, rule: int, search: Searc
     outgoing, level, distance = graph[2], search[0][LEVEL], search[1]
     for k in range(outgoing[0][source], outgoing[0][source + 1]):
         node = outgoing[2][k]
-        if not 0 <= distance[node] <= level + 1:
+        only_sends = graph[7][node] > 0 and graph[7][node] == abs(graph[7][target])
+        if not only_sends and not 0 <= distance[node] <= level + 1:
             nearest = nearest_over_links(node, source, target, graph, rule, distance)
             if 0 <= nearest <= level + 1:
                 _offer(node, nearest, search)
@@ -165,6 +169,8 @@ def _expand(node: int, level: int, source: int, target: int, graph: Graph, rule:
     """Offer a distance to every forwarding node from which a link leads to `node`."""
     first, link, origin = graph[1]
     for k in range(first[node], first[node + 1]):
+        if graph[7][origin[k]] > 0 and graph[7][origin[k]] == abs(graph[7][target]):
+            continue  # it passes on only what its own machine sends
         if rule == ANY or is_allowed(rule, graph[6], origin[k], node, source, target):
             _offer(origin[k], level + graph[4][link[k]], search)
 

@@ -15,7 +15,7 @@ from commsim.limits import expect
 
 from .dmodk import destination_order
 from .forest_routes import LEAST, walk_known
-from .link_rows import forwarding_rows, links_in_rows, shared_searches
+from .link_rows import forwarding_rows, links_in_rows, senders, shared_searches
 
 if TYPE_CHECKING:
     from .search_kernel import Graph
@@ -144,6 +144,7 @@ def _search(
         network.metric,
         network.forwards,
         network.coordinates,
+        network.machine + 1 if (network.machine < 0).all() else senders(network),
     )
     pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from collectives import COLLECTIVES, found_parameters
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
@@ -21,11 +23,15 @@ from commsim.core.own_files import blamed, own_entry
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.units import write_bandwidth
 from commsim.files.whole_files import SUFFIXES
+from topologies import TOPOLOGIES
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
 OPERATION = "all_reduce"
+# Why others than theirs are not ranked.
+OF_LIBRARY = "a library's, for GPUs that the network does not have"
 # What runs where no library is modelled: of each operation the collective that suits large sizes.
 USUAL = {
     "all_reduce": "ring_all_reduce", "all_gather": "ring_all_gather", "reduce_scatter": "ring_reduce_scatter",
@@ -73,6 +79,19 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     )
 
 
+def with_gpus(network: Network) -> str:
+    """Return how to say whose GPUs a network has: of plain hosts a line that names the same network with a GPU each."""
+    facts = "gpu=hopper,cpu=intel,net=infiniband"
+    host, at, fabric = network.name.rpartition("@")
+    if at:
+        return f"{host}{',' if ':' in host else ':'}{facts}@{fabric}"
+    ports = np.isin(network.src, network.hosts)
+    if fabric.partition(":")[0] not in TOPOLOGIES or not ports.any() or network.forwards[network.hosts].any():
+        return f"hardware: {facts}"
+    nic = write_bandwidth(float(network.bandwidth[ports].max()))
+    return f"--topology nvswitch_host:n_gpus=1,nic={nic},{facts}@{fabric} does, of one GPU each"
+
+
 def spelled_out(spec: str, operation: str | None) -> str:
     """Return a collective with the alias of a library, as in ``nccl:version=2.27``, spelled out by the operation.
 
@@ -118,18 +137,13 @@ def require_operation(spec: str | Schedule, operation: str) -> None:
         raise InputError(f"{name} implements {implements}, not {operation}")
 
 
-def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:
-    """Whether a collective is ranked on a network."""
-    return not why_not_here(metadata, name, network)
-
-
 def why_not_here(metadata: Mapping[str, Any], name: str, network: Network) -> str:
     """Return why a collective is not ranked on a network, or "": a library's is ranked only on GPUs of its maker."""
     library = name.partition("_")[0]
     if library == "gloo":
         return "the ring, with gloo's order of sums"
     if "nccl" in metadata["needs"] and LIBRARIES.get(maker_of(network.hardware), "") != library:
-        return "a library's, for GPUs that the network does not have"
+        return OF_LIBRARY
     return ""
 
 

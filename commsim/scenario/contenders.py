@@ -17,10 +17,11 @@ from commsim.core.operations import operation as known_operation
 from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
-from commsim.scenario.collective_names import runs_here
+from commsim.scenario.collective_names import OF_LIBRARY, why_not_here
 from commsim.scenario.plans.aggregated import NO_OVERHEAD, AggregatedPlan
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
+from commsim.software.presets import software
 
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
@@ -34,12 +35,15 @@ ASSUMED_OVERHEAD = 1e-6
 SHARED_REASONS = {
     "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
     "has no aggregating switch": "no aggregating switch: {} (name one to assume it)",
+    "has no costs of": "no costs of them in the software: {}",
+    OF_LIBRARY: f"{OF_LIBRARY}: {{}} (name one to run it)",
+    "reduce by SHARP only": "the switches reduce by SHARP only: {} (name one to assume programmable switches)",
 }
 
 
 def with_assumed_overhead(network: Network) -> Network:
-    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same where it has overheads or measured curves."""
-    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None:
+    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same with overheads, curves or software."""
+    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None or network.software:
         return network
     return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
 
@@ -77,16 +81,27 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
 
 
 def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
-    """Name the algorithms with the costs of a library's primitives beside others with only those of links."""
+    """Name the algorithms with the costs of a library's primitives, or of its calls, beside others without."""
+    network, said = next(iter(runnable.values())).network, list[str]()
+    known = software(network.software) if network.software else None
+    if known is not None and known.own_costs:
+        whose = [
+            name for name, plan in runnable.items() if known.is_measured_of(plan.schedule.name) and plan.posts_calls
+        ]
+        rest = "; the others have the rate of its ports only" if len(whose) < len(runnable) else ""
+        who = f"{', '.join(whose)}: with" if rest else "all with"
+        who = who if whose else "all have the rate of its ports, without"
+        said = [f"{who} {known.own_costs} of software {known.name}{rest if whose else ''}"]
     priced = [
         name for name, prepared in runnable.items() if isinstance(prepared, NcclPlan) and prepared.at(size).before
     ]
     if not priced or len(priced) == len(runnable):
-        return []
+        return said
     launch = max(runnable[name].at(size).before for name in priced)
     return [
+        *said,
         f"{', '.join(priced)}: with the launch ({format_time(launch)}) and the costs of GPU primitives; the others "
-        "have those of links only, so that beside it they are ranked too high"
+        "have those of links only, so that beside it they are ranked too high",
     ]
 
 
@@ -105,13 +120,23 @@ def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     InputError
         If the operation is unknown, or nothing implements it.
     """
-    known_operation(operation)
-    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
-    names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
-    names = [name for name in names if network is None or runs_here(facts[name], name, network)]
+    not_here = {} if network is None else left_to_libraries(operation, network)
+    names = [name for name in _dense(operation) if name not in not_here]
     if not names:
         raise InputError(f"no collective implements {operation}")
     return names
+
+
+def left_to_libraries(operation: str, network: Network) -> dict[str, str]:
+    """Return the collectives of an operation that :func:`algorithms_for` leaves out on a network, and why."""
+    why = {name: why_not_here(COLLECTIVES[name].metadata, name, network) for name in _dense(operation)}
+    return {name: reason for name, reason in why.items() if reason}
+
+
+def _dense(operation: str) -> list[str]:
+    known_operation(operation)
+    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
+    return [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
 
 
 def require_blocks(operation: str) -> None:

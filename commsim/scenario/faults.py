@@ -33,7 +33,10 @@ UNWEIGHTED = (
 )
 DETECTION = "1ms"
 DRAWN = ("links", "switches")
-__all__ = ["DETECTION", "SCALED_CABLES", "draws_faults", "failed_links", "flaps_of", "has_set_rates", "with_faults"]
+__all__ = [
+    "DETECTION", "SCALED_CABLES", "draws_faults", "failed_hosts", "failed_links", "flaps_of", "has_set_rates",
+    "with_faults",
+]  # fmt: skip
 
 
 def with_faults(
@@ -46,7 +49,7 @@ def with_faults(
     network : Network
         Network without faults.
     fail : sequence of str
-        ``link:A:B``, ``switch:NAME``, or a number or share that is drawn, such as ``links:5%``.
+        ``link:A:B``, ``switch:NAME``, ``host:NAME``, or a number or share that is drawn, such as ``links:5%``.
     scale : sequence of str
         ``link:PATTERN=FACTOR`` or ``links:10%=FACTOR``.
     seed : int
@@ -96,6 +99,14 @@ def failed_links(whole: Network, left: Network) -> list[str]:
     names = [name if n == 1 else f"{n} x {name}" for name, n in missing.items()]
     more = [f"and {len(names) - _MOST_FAILED} more"] if len(names) > _MOST_FAILED else []
     return [f"failed links: {', '.join([*names[:_MOST_FAILED], *more])}"] if names else []
+
+
+def failed_hosts(network: Network, fail: Sequence[str]) -> frozenset[str]:
+    """Return the names of the nodes of all hosts that are named in ``host:NAME`` of `fail`."""
+    from commsim.core.faults.failures import host_nodes
+
+    named = [name for what, _, name in (text.partition(":") for text in fail) if what == "host" and name]
+    return frozenset(network.nodes[node] for name in named for node in host_nodes(network, name))
 
 
 def has_set_rates(network: Network) -> bool:
@@ -178,18 +189,20 @@ def flaps_of(
 
 def _fail(network: Network, text: str, seed: int) -> tuple[Network, list[str]]:
     """Return what is left, and what was drawn."""
-    from commsim.core.faults.failures import draw_failures, fail_links, fail_switches, remove_cables, remove_switches
+    from commsim.core.faults import failures
 
     what, _, name = text.partition(":")
-    if what in ("link", "switch") and name:
-        return (fail_links if what == "link" else fail_switches)(network, [name]), []
+    named = {"link": failures.fail_links, "switch": failures.fail_switches, "host": failures.fail_hosts}
+    if what in named and name:
+        return named[what](network, [name]), []
     if what not in DRAWN:
-        wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
+        wanted = "link:A:B, switch:NAME, links:5%, links:3, switches:5%, switches:1 or host:NAME"
         raise InputError(f"fail takes {wanted}, got {text!r}")
-    drawn = draw_failures(network, what, _part(name, f"fail {what}"), seed)
+    drawn = failures.draw_failures(network, what, _part(name, f"fail {what}"), seed)
     names = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn]
     told = f"fail {text}: {len(drawn)} failed{_listed(names)}"
-    return (remove_cables if what == "links" else remove_switches)(network, drawn), [told]
+    remove = failures.remove_cables if what == "links" else failures.remove_switches
+    return remove(network, drawn), [told]
 
 
 def _scale(network: Network, text: str, seed: int) -> Network:

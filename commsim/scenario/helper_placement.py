@@ -12,6 +12,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.locality import rank_levels
+from commsim.core.machines.hardware import read_hardware
 from commsim.core.network import KINDS, PLURALS, SWITCH, Network
 from commsim.core.placement import Placement, helper_nodes, helper_order, is_strategy, place
 from commsim.core.registry import Entry
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from switch_model.system import System
 
 MAX_NAMED = 4
+# The collective of the systems that ``sharp=on`` says the switches of a fabric have.
+SHARP = "sharp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,9 @@ def seat_aggregators(
     able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
         raise InputError(f"{name}: {network.name} has no aggregating switch; name {name} to assume it")
+    why = _other_hardware(name, system, network)
+    if why and not assume_programmable:
+        raise InputError(f"{name}: {why}; name {name} to assume it")
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
         return Seated(1, None, Placement(ranks), network, tuple(notes))
@@ -101,10 +107,19 @@ def seat_aggregators(
         can[list(switches)] = True
         network = dataclasses.replace(network, aggregates=can)
     said = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
-    notes.append(said + (", assumed to be programmable" if assumed else ""))
+    notes.append(said + (", assumed to be programmable" if assumed or why else ""))
     if server is not None:
         notes.append(f"{name}: parameter server on {network.nodes[server]}")
     return Seated(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
+
+
+def _other_hardware(name: str, system: System, network: Network) -> str:
+    """Return why the switches that can aggregate are not those of a system; empty where they may be."""
+    if system.in_machines and not (network.aggregates & (network.kind == SWITCH) & (network.machine >= 0)).any():
+        return f"{network.name} has no NVSwitch that reduces"
+    if not system.in_machines and name != SHARP and read_hardware(network.hardware).get("sharp") == "on":
+        return f"the switches of {network.name} reduce by SHARP only"
+    return ""
 
 
 def _who_sits_where(

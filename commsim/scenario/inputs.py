@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError, located
+from commsim.core.machines.hardware import FACTS
 from commsim.core.network import Network
 from commsim.core.own_files import own_entry
 from commsim.core.placement import STRATEGIES, Placement, is_strategy, place
@@ -51,11 +53,15 @@ def load_network(text: str) -> Network:
     name = text.partition(":")[0].strip()
     if "@" not in text and name in TOPOLOGIES:
         build, raw = TOPOLOGIES[name].build, split_spec(text)[1]
-        if "machines" in raw:
-            from topologies.machine_count import with_count
+        try:
+            if "machines" in raw:
+                from topologies.machine_count import with_count
 
-            raw = with_count(name, raw)
-        return build(**read_arguments(build, raw))
+                raw = with_count(name, raw)
+            return build(**read_arguments(build, raw))
+        except InputError:
+            _refuse_of_machines(name, raw)
+            raise
     from commsim.core.machines.attach import attach_machines
     from topologies.hosts.load import build_preset, is_machine, load_machine
     from topologies.presets import PRESETS
@@ -65,6 +71,9 @@ def load_network(text: str) -> Network:
         from topologies.machine_count import fabric_of
 
         inside = load_machine(machine)
+        name, _, rest = fabric.partition(":")
+        if name in TOPOLOGIES and TOPOLOGIES[name].metadata["holds_machines"] and "," not in machine:
+            raise InputError(f"{name} has machines of its own: {name}:{rest}{',' * bool(rest)}preset={machine}")
         joined = attach_machines(load_network(fabric_of(fabric, inside, machine)), inside)
         return dataclasses.replace(joined, name=text)
     if is_machine(text):
@@ -78,6 +87,22 @@ def load_network(text: str) -> Network:
         )
     build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
+
+
+def _refuse_of_machines(name: str, raw: Mapping[str, str]) -> None:
+    """Refuse a parameter that machines have and a topology has not, with the words that give it to the machines."""
+    for key in (key for key in raw if key not in (*TOPOLOGIES[name].parameters, "machines")):
+        from topologies.hosts import HOST_TYPES
+
+        hosts = [host for host in HOST_TYPES if key in HOST_TYPES[host].parameters]
+        if not hosts and key not in FACTS:
+            continue
+        given = f"{key}={raw[key]}"
+        holds = TOPOLOGIES[name].metadata["holds_machines"]
+        host = (hosts or ["nvswitch_host"])[0]
+        preset = raw.get("preset", "dgx-h100").partition(":")[0]
+        how = f"preset={preset}:{given}" if holds else f"{host}:n_gpus=1,{given}@{name}:..."
+        raise InputError(f"{name} has no parameter {key!r}; it is one of the machines: {how}")
 
 
 def _is_there(text: str) -> bool:

@@ -20,6 +20,7 @@ from commsim.scenario.contenders import (
     about_given,
     algorithms_for,
     blaming,
+    left_to_libraries,
     legal_sizes,
     prepare_all,
     priced_apart,
@@ -181,7 +182,8 @@ def rank(
     said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
-    remarks = (*sentences(found), *missed, *said, *priced_apart(plans, sizes[0]))
+    own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
+    remarks = (*sentences(found), *missed, *own, *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 
 
@@ -238,6 +240,10 @@ def contenders(
     for spec in named:
         if spec in left_out:
             raise InputError(left_out[spec])
+    if not algorithms:
+        others = left_to_libraries(operation, scenario.network)
+        ranked = {spec.partition(":")[0] for spec in plans}
+        left_out |= {name: why for name, why in others.items() if name not in ranked}
     if synthesized:
         costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
         # synthesized schedules pin their routes

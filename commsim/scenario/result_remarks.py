@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commsim.core.network import SWITCH, Network
+from commsim.core.machines.parts import NVLINK_METRIC
+from commsim.core.network import CPU, SWITCH, Network
+from commsim.core.network_queries import tiers
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_time, microseconds
+from commsim.core.units import format_bandwidth, format_time, microseconds, write_bandwidth
+from commsim.routing.link_rows import only_sends
 from commsim.routing.network_metrics import fabric_oversubscription
 from commsim.routing.routing import is_hashed
 
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from commsim.scenario.plans.dense import Plan
 
 
+# A link between switches is named from this part of the busiest link's time on, and this multiple of their mean.
+NEARLY, UNEVEN = 0.9, 1.05
 # Why a network with failures may be faster than the whole one.
 HASHED_ANEW = (
     "routes are hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
@@ -51,26 +57,103 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         worst = fabric_oversubscription(network)
         unseen = f"links between switches, of which some are {worst:.4g}:1 oversubscribed"
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
+    if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
+        return [told]
     link = _busiest_by_hash(network, routing, results)
     told = (
         f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
         "gives the time without collisions"
     )
-    return [told] if link else []
+    rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
+    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
+    wide = of_wide_cables(network, routing, results) if has_uplinks else []
+    return [*([told] if link else []), *wide, *rails]
+
+
+def _between_sockets(network: Network, results: Sequence[Result]) -> str:
+    """Say that the busiest link of a result joins two CPU sockets, whose rate few give; empty where none does."""
+    for result in results:
+        link, _, _ = result.busiest_link(network)
+        if link is None:
+            continue
+        i = int((result.link_bytes / network.bandwidth).argmax())
+        if network.kind[network.src[i]] == network.kind[network.dst[i]] == CPU:
+            rate = format_bandwidth(float(network.bandwidth[i]))
+            return f"{link}, between two CPU sockets, is the busiest link, at {rate}: inter_cpu= of a machine sets that"
+    return ""
 
 
 def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str | None:
-    """Return the busiest link of the first result in which the hash of ECMP decides which it is; None without one."""
+    """Return a link between switches of the first result in which the hash of ECMP makes it the busiest; or None.
+
+    One that is nearly the busiest of all counts too, if those between switches outside of machines carry unequal parts.
+    """
     if not is_hashed(routing or network.routing):
         return None
+    between = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
+    outside = between & (network.machine[network.src] < 0) & (network.machine[network.dst] < 0)
     for result in results:
         link, _, _ = result.busiest_link(network)
         if result.engine != "flow" or link is None:  # packets may be spread over paths
             continue
-        i = int((result.link_bytes / network.bandwidth).argmax())
-        if network.kind[network.src[i]] == network.kind[network.dst[i]] == SWITCH:
+        needed = result.link_bytes / network.bandwidth
+        if between[int(needed.argmax())]:
             return link
+        uplinks = np.where(outside, needed, 0.0)
+        used = uplinks[uplinks > 0]
+        if used.size and used.max() >= max(NEARLY * needed.max(), UNEVEN * used.mean()):
+            i = int(uplinks.argmax())
+            return f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
     return None
+
+
+def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
+    """Say that an uplink of a switch may stand for several cables, over which ECMP would hash connections singly."""
+    if not (routing or network.routing).startswith("ecmp"):
+        return []
+    outside = (network.kind == SWITCH) & (network.machine < 0)
+    if not (outside[network.src] & outside[network.dst]).any():
+        return []
+    tier = tiers(network)
+    below = tier[network.src] < tier[network.dst]
+    widest = np.zeros(network.n_nodes)  # of the links from below into each switch
+    np.maximum.at(widest, network.dst[below], network.bandwidth[below])
+    carried = np.sum([result.link_bytes for result in results], axis=0) > 0
+    up = below & outside[network.src] & outside[network.dst] & carried
+    times = np.where(up & (widest[network.src] > 0), network.bandwidth / np.maximum(widest[network.src], 1.0), 0.0)
+    i = int(times.argmax()) if times.size else 0
+    if not times.size or times[i] <= 1 + 1e-9:
+        return []
+    link = f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
+    how = _single_cables(network, math.ceil(times[i] - 1e-9), float(network.bandwidth[i]))
+    return [
+        f"{link}: as fast as {times[i]:.4g} of the links below it; if it is that many cables, ECMP hashes connections "
+        f"onto each, and more of them collide than here: {how}"
+    ]
+
+
+def _single_cables(network: Network, n: int, rate: float) -> str:
+    """Return the parameters that make `n` cables of one uplink of this rate, where the topology has some."""
+    name, _, rest = network.name.rpartition("@")[2].partition(":")
+    given = dict(part.split("=", 1) for part in rest.split(",") if "=" in part)
+    if name != "leaf_spine":
+        return f"more {'spines (n_spines)' if name == 'rail_optimized' else 'switches'} of slower uplinks show it"
+    slower = "" if "oversubscription" in given else f",uplink_bandwidth={write_bandwidth(rate / n)}"
+    return f"uplinks_per_spine={int(given.get('uplinks_per_spine', 1)) * n}{slower} makes them single"
+
+
+def _of_rails(network: Network, results: Sequence[Result]) -> list[str]:
+    """Say that messages between rails cross the spines where GPUs on an NVSwitch do not use each other's NICs."""
+    if only_sends(network).any():
+        return []
+    switch = (network.kind == SWITCH) & (network.machine < 0)
+    between = switch[network.src] & switch[network.dst]
+    has_nvswitch = ((network.kind[network.dst] == SWITCH) & (network.metric == NVLINK_METRIC)).any()
+    if not has_nvswitch or not any(result.link_bytes[between].any() for result in results):
+        return []
+    return [
+        "messages between rails cross the spines, since PXN is off (NCCL has it on; pxn=true of the machine does too)"
+    ]
 
 
 def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]) -> list[str]:
@@ -88,19 +171,31 @@ def of_hashes(plans: Mapping[str, Plan], results: Mapping[str, Sequence[Result]]
     return [f"{told}: {', '.join(names)}"] if names else []
 
 
-def of_detection(flaps: Flaps, results: Sequence[Result]) -> list[str]:
-    """Describe when switches know of a flap, and that no message met one, or none ever crosses what flaps."""
+def of_detection(flaps: Flaps, network: Network, results: Sequence[Result]) -> list[str]:
+    """Describe when switches and senders know of a flap, and that no message met one, or none crosses what flaps."""
     flapped = [result for result in results if "flap_lost_s" in result.counters]
     if not flapped:
         return []
     links = [link for flap in flaps.flaps for link in flap.links]
     is_met = any(one.counters.get("stalled") or one.counters.get("drops_loss") for one in flapped)
     if not (is_met or any(one.counters.get("rerouted") or one.link_bytes[links].any() for one in flapped)):
-        return ["no message crosses a cable that flaps"]
+        return [f"no message crosses a cable that flaps{_busiest_cable(network, flapped[-1])}"]
     told = f"switches route around a cable {format_time(flaps.detection)} after it goes down (--detection)"
-    if not flaps.detection:
-        return []
-    return [told if is_met else f"no message met a cable that was down; {told}"]
+    if not is_met:
+        missed = f"no message met a cable that was down{_busiest_cable(network, flapped[-1])}"
+        return [f"{missed}; {told}" if flaps.detection else missed]
+    waits = any("stalled" in one.counters for one in flapped) and not flaps.rto
+    no_timer = ["senders' retransmission timers are left out: messages go on as soon as there is a path (--rto)"]
+    return ([told] if flaps.detection else []) + (no_timer if waits else [])
+
+
+def _busiest_cable(network: Network, result: Result) -> str:
+    """Name the cable between switches that is busy longest; where there is none, that of any link."""
+    busy = result.link_bytes / network.bandwidth
+    between = (network.kind == SWITCH) & (network.machine < 0)
+    between = between[network.src] & between[network.dst]
+    busy = np.where(between, busy, 0.0) if busy[between].any() else busy
+    return f" (the busiest: {network.link_name(int(busy.argmax()))})" if busy.any() else ""
 
 
 def _alone(results: Sequence[Result]) -> list[str]:
@@ -172,16 +267,17 @@ def of_switches(schedule: Schedule, network: Network, results: Sequence[Result],
     name = schedule.name
     if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not schedule.n_helpers:
         return []
-    return [f"{name}: {line}" for line in (*_above_line_rate(network, results), *more)]
+    why = "with aggregation in switches each byte is sent only once"
+    return [f"{name}: {line}" for line in (*above_line_rate(network, results, why), *more)]
 
 
-def _above_line_rate(network: Network, results: Sequence[Result]) -> list[str]:
-    """Describe why busbw is larger than what the busiest link carries, where it is."""
+def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[str]:
+    """Describe that busbw is larger than what the busiest link carries, where it is, and why."""
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:
             return [
                 f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
-                "algorithms, and with aggregation in switches each byte is sent only once"
+                f"algorithms, and {why}"
             ]
     return []

@@ -14,6 +14,7 @@ from commsim.core.schedule import Schedule
 
 if TYPE_CHECKING:
     from commsim.engine.link_samples import LinkWatch
+    from commsim.engine.packet.flow_capture import FlowCapture
     from commsim.engine.packet.transports.spraying import Spraying
     from commsim.engine.traffic.patterns import Messages
     from commsim.routing.flaps import Flaps
@@ -52,6 +53,8 @@ class Wish:
         Largest known error, with ``auto``.
     watch : LinkWatch, optional
         Observer of the packet engine's links.
+    capture : FlowCapture, optional
+        Recorder of the packets of one flow.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class Wish:
     flaps: Flaps | None = None
     tolerance: float | None = None
     watch: LinkWatch | None = None
+    capture: FlowCapture | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in (*ENGINES, AUTO):

@@ -154,7 +154,7 @@ def solve(
     )  # fmt: skip
     remarks |= dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
     if scenario.wish.flaps is not None:
-        remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, results))
+        remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, plan.network, results))
     details = outcomes[-1].details if outcomes else None
     return Solution(scenario, plan, results, tuple(derived), tuple(remarks), details)
 

@@ -32,6 +32,8 @@ class Software:
         Time of each call, whatever its size.
     gamma : float, s/byte
         Time of a host to add a received byte; 0 where the measured rate holds for rings, whose adding it includes.
+    systems : tuple of str
+        Collectives that `fixed` and `gamma` were measured of; empty for all.
     source, fitted : str
         Source of the numbers, and the rows that they were taken from: these rows are no test of them.
     """
@@ -42,6 +44,7 @@ class Software:
     overhead: float
     fixed: float
     gamma: float
+    systems: tuple[str, ...]
     source: str
     fitted: str
 
@@ -49,7 +52,8 @@ class Software:
         """Return the network as this software uses it: its ports are slower, the fabric behind them is as it was.
 
         A port is a link between a host or a NIC and a switch of the fabric; links inside machines stay, since the
-        measured limits are those of transports between machines.
+        measured limits are those of transports between machines. What a call and its adding cost is not of the network:
+        :meth:`adding` and `fixed` are of each collective.
         """
         port = np.isin(network.kind, (*SEATS, NIC))
         fabric = (network.kind == SWITCH) & (network.machine < 0)
@@ -59,8 +63,26 @@ class Software:
             network,
             bandwidth=np.where(at_port, slower, network.bandwidth),
             overhead=np.where(network.kind == SWITCH, network.overhead, network.overhead + self.overhead),
-            gamma=np.where(network.kind == SWITCH, network.gamma, np.maximum(network.gamma, self.gamma)),
+            software=self.name,
         )
+
+    def is_measured_of(self, collective: str) -> bool:
+        """Whether the times of a call and of adding are those of a collective."""
+        return not self.systems or collective in self.systems
+
+    def adding(self, network: Network) -> Network:
+        """Return the network whose hosts add as slowly as this software."""
+        if not self.gamma:
+            return network
+        slower = np.where(network.kind == SWITCH, network.gamma, np.maximum(network.gamma, self.gamma))
+        return dataclasses.replace(network, gamma=slower)
+
+    @property
+    def own_costs(self) -> str:
+        """What a call and its adding cost; empty where only rates and overheads were measured."""
+        parts = [f"{format_time(self.fixed)} per call"] * (self.fixed > 0)
+        parts += [f"{self.gamma * 1e9:.3g} ns to add a byte"] * (self.gamma > 0)
+        return " and ".join(parts)
 
     @property
     def told(self) -> str:
@@ -68,8 +90,8 @@ class Software:
         parts = [f"at most {self.rate * 8e-9:.3g} Gb/s per port"]
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
         parts += [f"{self.overhead * 1e6:.3g} us per message"] * (self.overhead > 0)
-        parts += [f"adding {self.gamma * 1e9:.3g} ns a byte"] if self.gamma > 0 else []
-        parts += [f"{format_time(self.fixed)} per call, which is not added here"] * (self.fixed > 0)
+        whose = f", both of {', '.join(self.systems)} only" if self.systems else ""
+        parts += [self.own_costs + whose] if self.own_costs else []
         return f"software {self.name}: {', '.join(parts)}; fitted to {self.fitted}; {self.source}"
 
 
@@ -87,6 +109,7 @@ def known_software() -> dict[str, Software]:
             parse_time(row.get("overhead", "0s"), f"{name}: overhead"),
             parse_time(row.get("fixed", "0s"), f"{name}: fixed"),
             1 / parse_bandwidth(row["adding"], f"{name}: adding") if "adding" in row else 0.0,
+            tuple(row.get("systems", ())),
             row["source"],
             row["fitted"],
         )

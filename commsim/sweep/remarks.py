@@ -1,9 +1,10 @@
-"""What the points of a sweep say, for a terminal and for pages: each remark once, with the first point that says it."""
+"""What the points of a sweep say, for a terminal and for pages: each remark once, with the points that say it."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 from commsim.core.errors import InputError
@@ -12,10 +13,13 @@ from commsim.report.title_of_network import remark_on_costs
 
 # Remarks that are listed, and rows that are read for them.
 MAX_LISTED, MAX_ROWS = 20, 100_000
+# Points that are named, and the numbers in which remarks that are alike differ.
+MAX_POINTS = 4
+NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def remarks_of(directory: str | Path) -> tuple[str, ...]:
-    """Return the remarks of a sweep, each once, with the number of the first point that has it.
+    """Return the remarks of a sweep, each once, with the points that have it, also with other numbers.
 
     Parameters
     ----------
@@ -27,15 +31,30 @@ def remarks_of(directory: str | Path) -> tuple[str, ...]:
     InputError
         If it is no directory of a sweep, or a row is none of a sweep.
     """
-    known: dict[str, int] = {}
+    known: dict[str, dict[str, list[int]]] = {}  # by the text without its numbers, and by the text
     with reading(directory) as db:
         for line in itertools.islice(rows_in(db, directory), MAX_ROWS):
             order, said = _said(line, Path(directory) / STORE)
             for one in said:
-                known.setdefault(one, order)
-    listed = [f"point {order}: {one}" for one, order in known.items()]
+                known.setdefault(NUMBER.sub("#", one), {}).setdefault(one, []).append(order)
+    listed = [_merged(texts) for texts in known.values()]
     more = len(listed) - MAX_LISTED
     return (*listed[:MAX_LISTED], *([f"{more} more remarks are in the column `remarks`"] if more > 0 else []))
+
+
+def _merged(texts: dict[str, list[int]]) -> str:
+    """Write remarks that differ in numbers only as the first of them."""
+    (first, orders), *others = texts.items()
+    rest = sorted({order for _, some in others for order in some})
+    return f"{_points(orders)}: {first}" + (f"; likewise with other numbers at {_points(rest)}" if rest else "")
+
+
+def _points(orders: list[int]) -> str:
+    """Name points by their numbers: all of a few, or the first ones."""
+    if len(orders) > 2 and orders == list(range(orders[0], orders[-1] + 1)):
+        return f"points {orders[0]} to {orders[-1]}"
+    more = f" and {len(orders) - MAX_POINTS} more" if len(orders) > MAX_POINTS else ""
+    return f"point{'s' * (len(orders) > 1)} {', '.join(map(str, orders[:MAX_POINTS]))}{more}"
 
 
 def costs_of(directory: str | Path) -> tuple[str, ...]:

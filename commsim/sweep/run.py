@@ -8,13 +8,14 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
+from commsim.core.frames import frame_of
 from commsim.files.sweep_store import Store
 
 from .chunks import Chunker
@@ -85,6 +86,8 @@ class Progress:
         Number of points that failed, before and now; their rows say why.
     remarks : tuple of str
         What was chosen in place of what was asked for.
+    directory : path, optional
+        Directory with the results, at the end of a run.
     """
 
     n_points: int
@@ -92,6 +95,21 @@ class Progress:
     n_done: int = 0
     n_failed: int = 0
     remarks: tuple[str, ...] = ()
+    directory: Path | None = field(default=None, repr=False, compare=False)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the results that are in the directory, a row for each point, as a data frame of pandas or polars.
+
+        Raises
+        ------
+        InputError
+            If the run is not at its end, or pyarrow is not installed.
+        """
+        from .table import read_table
+
+        if self.directory is None:
+            raise InputError("a sweep that is running has no data frame; run_sweep returns what has one")
+        return frame_of(read_table(self.directory).to_pylist(), library)
 
 
 def run_sweep(
@@ -165,7 +183,7 @@ def run_sweep(
         todo = _Todo(config, max_points, n_points, limit, store.finished(), part or Part())
         run = _Run(config, store, todo.progress, say or (lambda _: None))
         Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
-        return dataclasses.replace(run.progress, remarks=about_renamed(executor))
+        return dataclasses.replace(run.progress, remarks=about_renamed(executor), directory=Path(directory))
 
 
 class _Todo:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 FIRST = ("point", "order", "seed")
-# What kinds of traffic expose in a training step.
-EXPOSED = tuple(f"exposed_{kind}_s" for kind in ("tensor", "context", "expert", "pipeline", "data"))
+# What kinds of traffic expose and hide in a training step.
+EXPOSED = tuple(
+    f"{how}_{kind}_s" for how in ("exposed", "hidden") for kind in ("tensor", "context", "expert", "pipeline", "data")
+)
 # Columns of results in their order; what engines count comes after them, by name.
 RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.layouts import Layout
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
@@ -111,6 +111,7 @@ def lower_bound(
     root: int = 0,
     layout: Layout = (),
     anywhere: bool = False,
+    helpers: ArrayLike = (),
 ) -> LowerBound:
     """Bound the time of an operation from below, for every schedule, routing and number of chunks.
 
@@ -128,6 +129,8 @@ def lower_bound(
         Layout of an operation whose blocks differ, as schedules carry it.
     anywhere : bool
         Whether parameter servers on spare hosts and switches that aggregate or copy are allowed too.
+    helpers : int[n_helpers], optional
+        Nodes without ranks that may store, add and send on, where not any node may.
 
     Raises
     ------
@@ -139,7 +142,8 @@ def lower_bound(
         raise InputError(f"ranks must be on nodes 0..{network.n_nodes - 1} of {network.name}, got {nodes.tolist()[:4]}")
     if not 0 <= root < len(nodes):
         raise InputError(f"root must be a rank 0..{len(nodes) - 1}, got {root}")
-    demand, graph = demand_of(operation, len(nodes), root, layout), usable(network, nodes, anywhere)
+    demand = demand_of(operation, len(nodes), root, layout)
+    graph = usable(network, nodes, anywhere, np.unique(np.asarray(helpers, np.int32)))
     if demand.n_ranks < 2:
         return LowerBound(operation, 1, anywhere, (), ())
     parts, notes = _parts(graph, demand)
@@ -148,7 +152,7 @@ def lower_bound(
     )
 
 
-def bound_for(prepared: Plan, network: Network | None = None) -> LowerBound:
+def bound_for(prepared: Plan, network: Network | None = None, *, as_placed: bool = False) -> LowerBound:
     """Bound what a prepared collective does: for schedules that use the kinds of nodes that it uses.
 
     Parameters
@@ -157,6 +161,8 @@ def bound_for(prepared: Plan, network: Network | None = None) -> LowerBound:
         The collective.
     network : Network, optional
         Network whose costs of messages the bound has. Default: that of the plan.
+    as_placed : bool
+        Whether, where all of its helpers are hosts, only these may store, add and send on beside the ranks.
 
     Raises
     ------
@@ -166,14 +172,16 @@ def bound_for(prepared: Plan, network: Network | None = None) -> LowerBound:
     if prepared.data is not None:
         raise InputError(f"{prepared.schedule.name}: bounds are of dense data, and its data is sparse")
     schedule, nodes = prepared.schedule, prepared.placement.nodes
-    ranks = nodes[: schedule.n_ranks]
+    ranks, helpers = nodes[: schedule.n_ranks], np.setdiff1d(nodes[schedule.n_ranks :], nodes[: schedule.n_ranks])
+    as_placed = as_placed and not (prepared.network.kind[helpers] == SWITCH).any()
     return lower_bound(
         schedule.operation,
         prepared.network if network is None else network,
         ranks,
         root=schedule.root,
         layout=schedule.layout,
-        anywhere=uses_more_than_ranks(prepared),
+        anywhere=uses_more_than_ranks(prepared) and not as_placed,
+        helpers=helpers if as_placed else (),
     )
 
 

@@ -62,7 +62,8 @@ def nearest_ranks(graph: Graph) -> float:
         return float(graph.latency.min())
     rows = _rows(graph.n_nodes, graph.src, graph.dst, graph.latency)
     back = _rows(graph.n_nodes, graph.dst, graph.src, graph.latency)
-    out, into = shortest(rows, graph.ranks.tolist()), shortest(back, graph.ranks.tolist())
+    participants = np.flatnonzero(graph.computes).tolist()
+    out, into = shortest(rows, participants), shortest(back, participants)
     return float((out[graph.src] + graph.latency + into[graph.dst]).min())
 
 

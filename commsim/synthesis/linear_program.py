@@ -63,7 +63,7 @@ def n_variables(graph: Graph, demand: Demand) -> int:
         return 0
     if demand.kind in ("pairs", "all_pairs"):
         return 1 + (len(np.unique(demand.src)) if demand.kind == "pairs" else p) * m
-    if graph.anywhere:
+    if graph.anywhere or len(graph.helpers):
         return 0
     blocks = 3 * (p - 1) + 2 if demand.kind == "all_reduce" else p + 1
     return 1 + p * m + blocks * p * (p - 1)

@@ -241,12 +241,14 @@ def about_bound(plan: Plan, results: Iterable[Result], name: str = "") -> list[s
     name : str
         Name of the collective, where several are described.
     """
-    bound, head = bound_for(plan), f"bound: {name}: " if name else "bound: "
+    bound, head = bound_for(plan, as_placed=True), f"bound: {name}: " if name else "bound: "
+    kind = ", where any switch and host may add" if bound.anywhere else ""
     lines = []
     for r in results:
         least = bound.time(r.size)
         times = f"the time is {times_of(r.time, least):.3f} times the bound"
-        lines.append(f"{head}{format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
+        why = f"({bound.why(r.size)}){kind}"
+        lines.append(f"{head}{format_size(r.size)}: at least {format_time(least)} {why}; {times}")
     return [*lines, *(f"{head}{note}" for note in bound.notes)]
 
 

@@ -58,6 +58,20 @@ def test_an_answer_becomes_a_data_frame(answer):
     assert len(answer.to_frame()) >= 1
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_what_has_no_tables_becomes_a_data_frame_too(library, tmp_path):
+    """The page says so of every answer, and a sweep, an estimate and a training step had none."""
+    sizes = ["64KiB", "1MiB"]
+    tables = {"topology": {"name": "star", "n_hosts": 4}, "collective": {"name": "ring_all_reduce", "size": sizes}}
+    swept = cs.run_sweep(tables, tmp_path / "swept", "serial").to_frame(library)
+    known = {size: cs.predict("ring_all_reduce", "star:n_hosts=4", size).time for size in (2**16, 2**20)}
+    assert dict(zip(swept["size_B"].to_list(), swept["time_s"].to_list(), strict=True)) == pytest.approx(known)
+    one = cs.estimate("all_gather", "64MiB", 8, "dgx-h100")
+    assert one.to_frame(library)["low_s"].to_list() == [one.low]
+    step = cs.training_step("llama3-8b", "h100", ranks=16, tp=8, global_batch=8)
+    assert step.to_frame(library)["step_s"].to_list() == [step.time]
+
+
 def printed_by(capsys, *words):
     assert main(list(words)) == 0
     return capsys.readouterr().out

@@ -206,3 +206,32 @@ def test_a_system_left_out_is_fitted_on_nothing_of_its_own(tmp_path):
     assert found.n_rows == 1
     assert found.shipped != found.without
     assert found.inside == ()
+
+
+def test_errors_have_a_sign_and_stand_by_kind_of_machine(tmp_path):
+    two = {**DGX, "n_hosts": 2, "nics_per_host": 8, "nic_Gbps": 400, "fabric": "InfiniBand"}
+    times = {"one": (DGX, 1.0), "two": (two, 1.0), "ill": (two | {"healthy": "no"}, 1.0)}
+    folder(tmp_path, **{name: (line, [(2**20, time, "", "")]) for name, (line, time) in times.items()})
+    tables = {table.id: table for table in read_tables(tmp_path)}
+    found = {name: nccl_tables.rows_of(table, costs()) for name, table in tables.items()}
+    kinds = nccl_tables.by_kind(tables, found)
+    several = nccl_tables.BETWEEN["infiniband"]
+    assert {kind: list(some) for kind, some in kinds.items()} == {
+        nccl_tables.ONE: ["one"], several: ["two"], f"{several}, not healthy": ["ill"],
+    }  # fmt: skip
+    (row,) = found["one"]
+    assert nccl_tables.group([row]).signed == pytest.approx(row.predicted / 1e-6 - 1)
+    slower = dataclasses.replace(row, measured=2 * row.predicted)
+    assert nccl_tables.group([slower]).signed == pytest.approx(-0.5)
+
+
+def test_a_common_error_cancels_in_the_ratio_of_two_tables(tmp_path):
+    folder(tmp_path, dgx_a=(DGX, [(2**24, 100, "", "")]), dgx_b=(DGX, [(2**24, 100, "", "")]))
+    tables = {table.id: table for table in read_tables(tmp_path)}
+    found = {}
+    for name, table in tables.items():
+        (row,) = nccl_tables.rows_of(table, costs())
+        found[name] = [dataclasses.replace(row, measured=row.predicted / (1.2 if name == "dgx_a" else 1.5))]
+    assert nccl_tables.ratios(tables, found) == {
+        (False, True): (pytest.approx([0.2]), pytest.approx([0.2, 0.5])),
+    }

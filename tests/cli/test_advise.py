@@ -18,7 +18,8 @@ def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
     known = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     fixed_point = {"switchml", "atp", "netreduce"}
-    libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce"}  # of GPUs, and the ring once more
+    # of GPUs, the ring once more, and of switches inside machines
+    libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce", "nvls"}
     assert {row["collective"] for row in tree["results"]} == known - libraries
     assert {row["way"] for row in tree["results"]} == {"dense", "servers", "in-network", "sparse", "lossy"}
     times = [row["time_s"] for row in tree["results"]]
@@ -62,6 +63,12 @@ def test_the_ranking_stands_before_the_search_for_crossovers_and_stays_when_that
     assert "# interrupted: the ranking is complete, the search for crossovers is not" in after
     assert {row["collective"] for row in tree["results"]} >= {"ring_all_reduce"}
     assert tree["crossovers"] == {"density": None, "servers": None}
+
+
+def test_several_sizes_are_refused_with_what_compares_several(commsim):
+    said = commsim.refuses(*ASKED[:-1], "1MiB,4MiB")
+    assert "--size is one size, got 1MiB,4MiB: run once for each" in said
+    assert "commsim bound --operation all_reduce --best --size 1MiB,4MiB" in said
 
 
 def test_the_flag_for_systems_of_switches_is_told_where_they_are_left_out(commsim):

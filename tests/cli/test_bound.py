@@ -21,6 +21,22 @@ def test_every_algorithm_stands_beside_the_bound(commsim):
     assert "# skipped: parameter_server: 4 ranks and 1 helper need 5 hosts" in commsim.out
 
 
+def test_the_best_of_several_sizes_stand_above_the_bounds(commsim):
+    """`--size` took one size, and the table that `--best` asks for stood below that of the bounds."""
+    sizes = ("--operation", "all_reduce", "--best", "--size", "1MiB,64KiB")
+    tree = commsim.results("bound", "--topology", RACKS, *sizes)
+    assert [row["size_B"] for row in tree["results"]] == [2**16, 2**20]
+    title, columns, first, second, *below = commsim.out.splitlines()
+    assert "4 ranks" not in title
+    assert "the fastest algorithm of each size, engine flow" in title
+    assert "times_bound" in columns
+    assert [line.split()[:2] for line in (first, second)] == [
+        [str(row["size_B"]), row["algorithm"]] for row in tree["results"]
+    ]
+    assert any("lower bound on the time of any schedule" in line for line in below)
+    assert "given twice; several are one list, SIZE[,SIZE...]" in commsim.refuses("bound", *sizes, "--size", "1MiB")
+
+
 def test_an_algorithm_that_is_too_much_is_left_out_unless_it_is_asked_for(commsim, monkeypatch):
     monkeypatch.setattr("commsim.core.dependencies.MAX_DEPENDENCIES", 80)
     racks = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=1Gbps,latency=1us"
@@ -52,6 +68,18 @@ def test_run_says_how_far_a_collective_is_from_it(commsim):
     assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
     bound = "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together)"
     assert f"{bound}; the time is 1.000 times the bound" in commsim.out
+    star = ("run", "byteps:n_servers=2", "--topology", "star:n_hosts=10,bandwidth=100Gbps", "--ranks", "8")
+    assert commsim(*star, "--size", "100MB", "--bound").code == 0
+    assert "at least 11.79 ms (the capacity out of and into all 8 ranks and 2 others together)" in commsim.out
+    assert commsim("run", "switchml", *star[2:], "--size", "100MB", "--bound").code == 0
+    assert "at least 8.001 ms (the capacity out of rank h0), where any switch and host may add" in commsim.out
+
+
+def test_trees_are_said_to_attain_the_bound_of_ranks_only(commsim):
+    found = commsim("bound", "--topology", "star:n_hosts=4", "--operation", "all_reduce", "-b", "1M", "-e", "1M")
+    assert [line for line in found.out.splitlines() if "attained by" in line] == [
+        "# bound of ranks, large sizes: attained by trees from commsim synthesize"
+    ]
 
 
 def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):

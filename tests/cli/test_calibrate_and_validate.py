@@ -18,6 +18,7 @@ from commsim.files.network_file import read_own
 from commsim.files.store import read_network, save
 from commsim.limits import EXPECTED
 from commsim.real.validate import Row, about_sums, summary_of
+from commsim.report.answer import Remarks, Table
 
 
 @pytest.mark.mpi
@@ -224,6 +225,12 @@ def test_rows_of_ranks_that_share_cores_count_neither_in_errors_nor_in_intervals
     assert len(summary_of(alone)) == 2
     assert summary_of(shared) == []
     assert summary_of([*alone, *shared]) == summary_of(alone)
+    table, told = calibrate._parts(shared, None, SimpleNamespace(size=2, name="mpi"), verbose=False)
+    assert isinstance(table, Table)
+    assert table.rows[0][table.columns.index("error")] != "-"
+    assert isinstance(told, Remarks)
+    assert "the errors of such rows are shown, and no median" in told.texts[-1]
+    assert not any(line.startswith("error of") for line in told.texts)
 
 
 def test_whether_the_sums_were_right_is_said() -> None:

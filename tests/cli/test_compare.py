@@ -133,3 +133,21 @@ def test_measured_times_stand_beside_the_interval_of_the_prediction(commsim, tmp
     measured = {1 << 26: row["high_s"] * 0.99e6}
     commsim("compare", table(tmp_path / "in.txt", measured, ranks=16), *where)
     assert "# 1 of 1 measured times lie inside" in commsim.out
+
+
+def test_nccl_off_by_one_factor_is_told_so_with_the_choice_to_check_first_and_no_untested_cause(commsim, tmp_path):
+    where = ("--topology", "dgx-h100@star:machines=2")
+    rows = commsim.results("run", "nccl", *where, "-b", "1M", "-e", "256M", "-f", "16")["results"]
+    times = {int(row["size_B"]): row["time_s"] * 1e6 for row in rows}
+    inside = table(tmp_path / "inside.txt", {size: 1.25 * time for size, time in times.items()}, ranks=16)
+    assert commsim("compare", inside, *where).code == 0
+    assert "# all sizes: 1.25 times as long as predicted, one common factor" in commsim.out
+    assert "predicted for release 2." in commsim.out
+    assert "check first that the log has these" in commsim.out
+    assert "worst 20.0% at every size" in commsim.out
+    assert "below 0 (<): predicted too short" in commsim.out
+    assert "# cause" not in commsim.out
+    slow = table(tmp_path / "slow.txt", {size: 1.9 * time for size, time in times.items()}, ranks=16)
+    assert commsim("compare", slow, *where).code == 0
+    assert "# all sizes: 1.9 times as long as predicted, one common factor" in commsim.out
+    assert "# cause: none that was tried in the model gives these times: 1/2 of the rate between" in commsim.out

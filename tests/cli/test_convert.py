@@ -37,6 +37,22 @@ def test_a_schedule_that_goes_out_and_comes_in_takes_as_long(commsim, tmp_path, 
     assert run(commsim, back, said[1] if said else "1M") == pytest.approx(wanted, rel=1e-12)
 
 
+def test_an_exported_file_is_proved_and_shown_as_what_it_was_made_of(commsim, tmp_path):
+    """`schedule check` and `show` refused files of MSCCL, which had to be imported first."""
+    out = tmp_path / "x.xml"
+    named = ("halving_doubling_all_reduce", "--ranks", 8)
+    assert commsim("schedule", "export", *named, "-o", out).code == 0
+    assert commsim.results("schedule", "show", out)["results"] == commsim.results("schedule", "show", *named)["results"]
+    (row,) = commsim.results("schedule", "check", out)["results"]
+    assert (row["collective"], row["n_ranks"]) == ("halving_doubling_all_reduce", 8)
+    assert "halving_doubling_all_reduce on 8 ranks: correct, by " in commsim.out
+    out.write_text(re.sub(r'<step s="\d+" type="rrc"', lambda step: step[0].replace("rrc", "r"), out.read_text()))
+    assert "x.xml" in commsim.refuses("schedule", "check", out)
+    assert "`commsim schedule import" in commsim.refuses("schedule", "save", out, "-o", tmp_path / "y.npz")
+    out.write_text('<system version="1"/>')
+    assert "x.xml (nccl-topology) holds no schedule" in commsim.refuses("schedule", "check", out)
+
+
 @pytest.mark.parametrize(
     ("name", "to"),
     [("x.yml", None), ("x.graphml", None), ("x.json", "node-link"), ("x.txt", "ns3"), ("y.txt", "simai")],

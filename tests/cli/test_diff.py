@@ -46,6 +46,21 @@ def test_what_packets_wait_in_switches_is_not_called_overhead(commsim, tmp_path)
     assert [sum(row[side] or 0.0 for row in path.values()) for side in (0, 1)] == pytest.approx(times)
 
 
+def test_what_marks_take_is_not_called_bandwidth(commsim, tmp_path):
+    """A run over DCQCN had 2.7 times the bandwidth's time of the flow engine, over links as fast and as full."""
+    fabric = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=100Gbps"
+    for name, more in (("a", ()), ("b", ("--engine", "packet", "--transport", "dcqcn"))):
+        line = ("run", "direct_all_to_all", "--topology", fabric, "-b", "8M", "-e", "8M", *more)
+        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    path = {one["cause"]: (one["a_s"] or 0.0, one["b_s"] or 0.0) for one in answer["critical_path"]}
+    times = [answer["results"][0][side]["time_s"] for side in ("a", "b")]
+    assert [sum(row[side] for row in path.values()) for side in (0, 1)] == pytest.approx(times)
+    assert path["rates cut by marks"][0] == 0.0
+    assert path["rates cut by marks"][1] > 0.5 * (times[1] - times[0]) > 0.05 * times[0]
+    assert path["bandwidth"][1] < 1.05 * path["bandwidth"][0]
+
+
 def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
     a, b, path = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "both.json"
     commsim(*RUN, "--json", a)

@@ -50,6 +50,7 @@ def test_every_verb_prints_its_help(commsim, words):
         "workload pipeline --stages 4 --stages 5",
         "run --topology star -b 1M --minbytes=2M",
         "topo show star -J a --json b",
+        "advise --topology star --size 1MiB --size 2MiB",
     ],
 )
 def test_a_flag_that_is_given_twice_is_refused(commsim, words):

@@ -72,6 +72,16 @@ def test_the_bytes_of_a_worker_and_the_rate_of_a_switch_are_shown(monkeypatch, t
     assert "takes the memory of 128" in " ".join(line.removeprefix("#").strip() for line in lines)
 
 
+def test_a_terminal_shows_in_what_two_results_differ(monkeypatch, tmp_path):
+    """The lines that name the engines and transports were hidden as remarks, above "the same configuration"."""
+    line = "run ring_all_reduce --topology star:n_hosts=4 --size 64KiB --json"
+    shown(f"{line} a.json", monkeypatch, tmp_path)
+    shown(f"{line} b.json --engine packet --transport dcqcn", monkeypatch, tmp_path)
+    lines, *_ = shown("diff a.json b.json --no-detail", monkeypatch, tmp_path)
+    assert lines[:3] == ["# A: a.json", "# B: b.json", "# engine: A flow, B packet"]
+    assert lines[3:5] == ["# transport: A not given, B dcqcn", "# 1 row of both, alike but for what is named above"]
+
+
 @pytest.mark.slow
 @pytest.mark.sample(22)
 @pytest.mark.parametrize("line", LINES)

@@ -27,7 +27,7 @@ def test_a_result_is_played_again_for_its_loads_and_timelines(commsim, tmp_path)
     assert commsim("report", result, "-o", page).code == 0, commsim.err
     assert names(page)[:4] == ["busbw", "time", "speedup", "choice"]
     assert names(page).count("timeline") == names(page).count("links") == names(page).count("network") == 2
-    assert "# left out: accuracy: nothing measured was given (--measured FILE)" in commsim.out
+    assert "# figure left out: accuracy: nothing measured was given (--measured FILE)" in commsim.out
     assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
     assert "timeline" not in names(page)
 
@@ -266,7 +266,7 @@ def test_several_results_of_several_algorithms_have_a_curve_each(commsim, tmp_pa
 def test_a_plot_without_a_kind_or_a_file_to_write(commsim, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert commsim(*RUN, "--json", "a.json").code == 0
-    assert "comes first, as in: commsim plot busbw a.json -o busbw.svg" in commsim.refuses("plot", "a.json")
+    assert "comes first, as in: commsim plot busbw a.json -o busbw.png" in commsim.refuses("plot", "a.json")
     assert "comes first" in commsim.refuses("plot", "a.json", "-o", "x.svg")
     assert "invalid choice: 'buswb'" in commsim.refuses("plot", "buswb", "a.json")
     pytest.importorskip("matplotlib")
@@ -308,14 +308,16 @@ def test_a_page_and_a_plot_of_a_sweep_say_what_run_says(commsim, tmp_path):
     folder = tmp_path / "out"
     assert commsim("sweep", "run", tmp_path / "s.toml", "-o", folder, "--executor", "serial").code == 0
     said = [line[2:] for line in commsim.out.splitlines() if "densification" in line]
-    assert [one.partition(": ")[0] for one in said] == ["point 0", "point 1"]
+    (first,) = said
+    assert first.startswith("point 0: ")
+    assert first.endswith("; likewise with other numbers at point 1")
     assert commsim("report", folder, "-o", tmp_path / "r.html").code == 0
     assert said[0] in (tmp_path / "r.html").read_text()
     assert said[0] in commsim("plot", "busbw", folder, "-o", tmp_path / "p.svg").out
     assert commsim("sweep", "export", folder, "-o", tmp_path / "rows.json").code == 0
     printed = commsim("report", tmp_path / "rows.json", "-o", tmp_path / "e.html").out
     assert "timeline, link-timeline, messages: a table of many points does not hold single runs" in printed
-    assert said[0].removeprefix("point 0: ") in (tmp_path / "e.html").read_text()
+    assert first.removeprefix("point 0: ").partition(";")[0] in (tmp_path / "e.html").read_text()
 
 
 def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(commsim, tmp_path):
@@ -361,6 +363,11 @@ def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
     tree["results"][3]["slowdown"] = "x"
     result.write_text(json.dumps(tree))
     assert "results[3]" in commsim.refuses("report", result, "-o", page)
+
+
+def test_a_run_that_is_to_be_plotted_names_the_way(commsim):
+    plotted = ("run", "ring_all_reduce", "--topology", "star:n_hosts=4", "--plot", "x.png")
+    assert "commsim plot busbw FILE.json -o FILE.png" in commsim.refuses(*plotted)
 
 
 @pytest.mark.parametrize("engine", [("--engine", "flow"), ("--engine", "packet", "--transport", "dctcp")])

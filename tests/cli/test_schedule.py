@@ -49,6 +49,19 @@ def test_check_says_how_it_was_proved(commsim):
     assert 0 < row["failure_probability"] < 1e-12
 
 
+def test_several_schedules_are_checked_at_once(commsim, tmp_path):
+    names = ["ring_all_gather", "bruck_all_gather"]
+    for name in names:
+        commsim("schedule", "save", name, "--ranks", 5, "-o", tmp_path / f"{name}.npz")
+    answer = commsim.results("schedule", "check", *(tmp_path / f"{name}.npz" for name in names))
+    assert [row["collective"] for row in answer["results"]] == names
+    assert [line.split(" on ")[0] for line in commsim.out.splitlines()] == names
+    (tmp_path / "bad.npz").write_text("x")
+    assert "bad.npz: not a readable" in commsim.refuses(
+        "schedule", "check", names[0], tmp_path / "bad.npz", "--ranks", 5
+    )
+
+
 def test_a_saved_schedule_is_shown_like_the_built_one(commsim, tmp_path):
     commsim("schedule", "save", "ring_all_gather", "--ranks", 5, "-o", tmp_path / "ring.npz")
     saved = commsim.results("schedule", "show", tmp_path / "ring.npz")["results"]

@@ -141,9 +141,33 @@ def test_list_takes_one_name(commsim):
     assert "a preset (commsim topo presets): dgx-a100, dgx-h100" in commsim.refuses("topo", "list", "dgx")
 
 
+def test_the_parameters_of_a_machine_are_listed_and_its_links_named(commsim):
+    """The default rate between CPU sockets decided results, and stood nowhere but in the name."""
+    (row,) = commsim.results("topo", "list", "pcie_host")["results"]
+    assert "inter_cpu" in row["parameters"].split(",")
+    assert "host types: cpu_host, mesh_host, nvswitch_host and pcie_host" in commsim("topo", "list").out
+    shown = commsim("topo", "show", "pcie_host:inter_cpu=90Gbps@star:machines=2").out.splitlines()
+    assert any("90 Gb/s" in line and line.endswith("cpu:cpu (inter_cpu)") for line in shown)
+    assert not any("between" in line for line in commsim("topo", "show", "star:n_hosts=4").out.splitlines())
+
+
 def test_show_tells_that_rates_of_presets_are_below_those_as_sold(commsim):
     told = "presets have the rates that messages reach (rates=spec: as sold)"
     assert commsim("topo", "show", "dgx-h100@star:machines=2").code == 0
     assert told in commsim.out
+    assert commsim("topo", "show", "rail_optimized:machines=2,preset=dgx-h100").code == 0
+    assert told in commsim.out
     assert commsim("topo", "show", "dgx-h100:rates=spec@star:machines=2").code == 0
     assert told not in commsim.out
+
+
+def test_show_lists_links_where_asked_and_names_the_tiers_of_its_ratios(commsim, tmp_path):
+    table = tmp_path / "links.csv"
+    assert commsim("topo", "show", "star:n_hosts=2", "--links", "--csv", table).code == 0
+    assert table.read_text().splitlines()[:2] == ["link,bandwidth_Bps,latency_s", "h0:switch0,12500000000.0,5e-07"]
+    assert "every link, one way" in commsim.out
+    assert commsim("topo", "show", "star:n_hosts=2").code == 0
+    assert "every link" not in commsim.out
+    assert commsim("topo", "show", "dgx-h100@leaf_spine:machines=16,n_leaves=4,n_spines=4").code == 0
+    assert "at tier 1 (pcie of machines)" in commsim.out
+    assert "8:1 at tier 3 (leaf)" in commsim.out

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import json
 
@@ -55,3 +56,46 @@ def test_what_has_no_timeline_is_refused(commsim, tmp_path, monkeypatch, flags, 
 
 def test_a_barrier_has_a_timeline_too(commsim, tmp_path):
     assert commsim(*RUN, "--collective", "dissemination_barrier", "-o", tmp_path / "t.json.gz").code == 0, commsim.err
+
+
+PACKETS = ("--engine", "packet", "--transport", "nscc", "--balancing", "path")
+NARROW = ("trace", "--topology", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=4")
+
+
+def test_the_packets_of_a_flow_are_written_as_csv(commsim, tmp_path):
+    """No file said what happened to single packets."""
+    out = tmp_path / "flow.csv"
+    assert commsim(*NARROW, "direct_all_to_all", "--size", "1M", *PACKETS, "--flow", "0:5", "-o", out).code == 0
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert f"{len(rows)} events of packets from rank 0 to 5" in commsim.out
+    of_data = {row["event"] for row in rows if row["packet"] == "data"}
+    assert {"sent", "sent again", "marked", "delivered"} <= of_data
+    assert "trimmed" in {row["event"] for row in rows if row["packet"] == "header"}
+    assert "acknowledged" in {row["event"] for row in rows if row["packet"] == "ack"}
+
+
+def test_a_timeline_of_packets_has_the_queues(commsim, tmp_path):
+    out = tmp_path / "t.json.gz"
+    assert commsim(*NARROW, "direct_all_to_all", "--size", "1M", *PACKETS, "-o", out).code == 0
+    names = {e["name"]: e["args"] for e in events(out) if e["ph"] == "C"}
+    queues = {name.split()[1]: args for name, args in names.items() if name.startswith("queue ")}
+    assert {"leaf0:spine0", "leaf1:spine1"} <= queues.keys()
+    assert all(args.keys() == {"bytes"} for args in queues.values())
+    assert commsim(*NARROW, "direct_all_to_all", "--size", "1M", "-o", out).code == 0  # engine flow
+    assert not [e for e in events(out) if e["ph"] == "C" and e["name"].startswith("queue")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--flow", "0:1"), "--flow: only --engine packet has packets, got engine flow"),
+        (("--flow", "h0:h1", *PACKETS), "--flow takes two ranks, such as 0:1, got 'h0:h1'"),
+        (("--flow", "0:3", *PACKETS), "rank 0 sends nothing to 3; it sends to 1"),
+        (("--flow", "0:1", *PACKETS, "--limit", "3"), "--limit does not go with --flow"),
+        (PACKETS, "the packets of one flow are a .csv file, --flow SRC:DST -o FILE.csv"),
+        (("--flow", "0:1", "--engine", "packet", "--collective", "switchml"), "which are of no flow"),
+    ],
+)
+def test_what_has_no_packets_of_a_flow_is_refused(commsim, tmp_path, flags, why):
+    assert why in commsim.refuses(*RUN, *flags, "-o", tmp_path / "x.csv")
+    assert not (tmp_path / "x.csv").exists()

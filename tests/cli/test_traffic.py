@@ -262,6 +262,17 @@ def test_dctcp_marks_whichever_way_its_one_path_is_said(commsim):
     assert "mark from 300 kB" in commsim.out
 
 
+@pytest.mark.parametrize("transport", ["nscc", "rccc", "swift"])
+def test_transports_that_marks_or_trimming_slow_have_queues_of_a_round_trip_on_one_path_too(commsim, transport):
+    """With `--balancing path` queues had no end, so that nothing was marked and no window shrank."""
+    words = ("traffic", "--topology", "star:n_hosts=9", "--pattern", "incast:senders=8", "--transport", transport)
+    one, several = (commsim.results(*words, "--balancing", how) for how in ("path", "ecmp"))
+    assert one["counters"]["n_marked"] + one["counters"]["n_trimmed"] > 0
+    longest = one["counters"]["peak_queue_bytes"]
+    assert longest == several["counters"]["peak_queue_bytes"]
+    assert all(row["received_s"] > 0 for row in one["results"])
+
+
 def test_drops_and_the_longest_queue_stand_in_table_json_and_page(commsim, tmp_path):
     """Drops were only in the JSON, and the longest queue nowhere."""
     page = tmp_path / "page.html"

@@ -6,12 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError, RoutingError
-from commsim.core.faults.failures import draw_failures, fail_links, fail_switches, remove_cables, remove_switches
+from commsim.core.faults.failures import (
+    draw_failures,
+    fail_hosts,
+    fail_links,
+    fail_switches,
+    remove_cables,
+    remove_switches,
+)
 from commsim.core.faults.scaling import scale_links
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import fabric_cables, link_names, partners
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
+from commsim.scenario.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -163,10 +171,32 @@ def test_where_nothing_can_fail_it_is_said_so():
         fail_random(torus((2, 2)), "switches", 1)
 
 
-@pytest.mark.parametrize(("name", "message"), [("h0", "h0 is no switch"), ("spline0", "did you mean spine0")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("h0", "h0 is no switch: host:h0 takes a host out of service"), ("spline0", "did you mean spine0")],
+)
 def test_only_a_switch_fails_as_a_switch(name, message):
     with pytest.raises(InputError, match=message):
         fail_switches(leaf_spine(2, 2, 2), [name])
+
+
+def test_a_host_fails_with_all_its_links():
+    network = leaf_spine(2, 2, 2)
+    left = fail_hosts(network, ["h2"])
+    assert set(link_names(network)) - set(link_names(left)) == {"h2:leaf1", "leaf1:h2"}
+    assert left.name == f"{network.name} without h2"
+    for name, message in (("leaf0", "leaf0 is no host, but a switch"), ("h9", "has no node 'h9'; did you mean h")):
+        with pytest.raises(InputError, match=message):
+            fail_hosts(network, [name])
+
+
+def test_a_machine_fails_with_all_that_is_in_it():
+    network = load_network("dgx-h100@star:machines=3")
+    left = fail_hosts(network, ["m1"])
+    gone = set(link_names(network)) - set(link_names(left))
+    assert gone == {name for name in link_names(network) if "m1." in name}
+    with pytest.raises(InputError, match=r"m1\.gpu0 is no host, but a part of host m1"):
+        fail_hosts(network, ["m1.gpu0"])
 
 
 def slowed(network, scaled):

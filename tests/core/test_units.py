@@ -14,6 +14,7 @@ from commsim.core.units import (
     parse_bandwidth,
     parse_cost,
     parse_nccl_size,
+    parse_nccl_sizes,
     parse_size,
     parse_time,
     write_bandwidth,
@@ -149,6 +150,26 @@ def test_what_is_out_of_range_or_of_another_unit_is_refused(parse, texts, messag
 )
 def test_nccl_sizes_are_bytes_and_powers_of_1024(text, n_bytes):
     assert parse_nccl_size(text) == n_bytes
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        (("1K", "8K", "2"), [1024, 2048, 4096, 8192]),
+        (("1K", "4K", "1.5"), [1024, 1536, 2304, 3456]),
+        (("1K", "2K", "1.3"), [1024, 1328, 1728]),  # 1331.2 and 1730.56, in elements of 4 bytes
+        (("1", "5", "1.5"), [1, 2, 3]),  # an odd number of bytes is no array of floats anyhow; 5.06 is too much
+        (("1K", "3K", "2", "1K"), [1024, 2048, 3072]),
+    ],
+)
+def test_sizes_rise_by_a_factor_above_1_or_by_steps(words, sizes):
+    assert parse_nccl_sizes(*words) == sizes
+
+
+@pytest.mark.parametrize("factor", ["1", "1.0", "0.5", "-2", "inf", "nan", "two", "1.0001", ""])
+def test_a_factor_that_gives_no_table_is_refused_with_what_does(factor):
+    with pytest.raises(InputError, match=r"-f must be a number above 1 .*; -i SIZE is a step in bytes"):
+        parse_nccl_sizes("1", "8G", factor)
 
 
 @pytest.mark.parametrize("text", ["0", "0K", "-8", "1.5", "1.5K", "0.3B", "", "8Q", "1P", "1 K B", "9" * 5000 + "B"])

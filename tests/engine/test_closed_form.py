@@ -49,3 +49,8 @@ def test_a_collective_without_a_closed_form_says_so():
     entry, network = COLLECTIVES["double_tree_all_reduce"], star(4)
     with pytest.raises(InputError, match="double_tree_all_reduce has no closed form"):
         closed_form(entry, network, Job(entry.build(4, n_chunks=2), place(network, 4)), 1e6, {})
+    entry = COLLECTIVES["byteps"]
+    with pytest.raises(
+        InputError, match=r"byteps has no closed form, only bounds \(docs/collectives.md\); use engine flow"
+    ):
+        closed_form(entry, network, Job(entry.build(4), place(network, 4)), 1e6, {})

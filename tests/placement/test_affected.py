@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.placement.affected import affected
+from commsim.placement.affected import affected, after_faults
 from commsim.placement.cluster import Cluster, on_network
 from commsim.placement.link_classes import Settings
+from commsim.placement.place import place_jobs
 from commsim.scenario.faults import with_faults
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
@@ -41,5 +42,27 @@ def test_nothing_is_said_where_no_placed_job_sends_over_what_failed() -> None:
 
 def test_a_job_that_is_cut_off_is_named_with_its_hosts() -> None:
     """The error said only that there is no path from h4 to h0."""
-    with pytest.raises(InputError, match="job far on h0 h4 is cut off: without its placement it is moved"):
+    with pytest.raises(
+        InputError, match="without its placement it is moved; h0 cannot be reached: --fail host:h0 moves"
+    ):
         affected(CLUSTER, without("switch:leaf0"), (FAR, NEAR), Settings())
+
+
+def test_a_job_on_a_host_that_failed_is_placed_again_and_its_other_ranks_stay() -> None:
+    """Nothing could say that a host fails; without its link, the job was only cut off."""
+    wide = job("wide", "h0", "h1", "h2", "h3")
+    cluster, (moved, other), said = after_faults(CLUSTER, (wide, job("b", "h5")), ["host:h1"], (), Settings())
+    assert (other.placement, other.start) == (("h5",), 0.0)
+    assert (moved.placement, moved.start) == (None, None)
+    assert "job wide is moved off hosts that failed, h1; its other ranks stay" in said
+    for one in place_jobs(cluster, (moved, other)).candidates:
+        first, second, *rest = one.placement["wide"]
+        assert (first, *rest) == ("h0", "h2", "h3")
+        assert second in {"h4", "h6", "h7"}
+
+
+def test_of_two_hosts_the_one_that_failed_is_the_one_cut_off() -> None:
+    two = leaf_spine(1, 1, 2)
+    cluster = Cluster(two, (two.kind == 0).astype(int))
+    after, (moved,), _ = after_faults(cluster, [job("a", "h0")], ["host:h0"], (), Settings())
+    assert place_jobs(after, [moved]).candidates[0].placement["a"] == ("h1",)

@@ -8,7 +8,10 @@ import pytest
 from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate
+from commsim.placement.link_use import link_uses
+from commsim.placement.place import rank_placements
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 ONE_SPINE = leaf_spine(2, 1, 4, bandwidth=50 * GBPS)
@@ -75,3 +78,28 @@ def test_the_order_of_jobs_does_not_matter() -> None:
     fixed = [dataclasses.replace(one, start=0.0) for one in jobs]
     forwards, backwards = (evaluate(cluster, these).predicted for these in (fixed, fixed[::-1]))
     assert dict(forwards) == pytest.approx(dict(backwards))
+
+
+THIN = leaf_spine(2, 1, 4, bandwidth=50 * GBPS, oversubscription=8)
+THIN_CLUSTER = Cluster(THIN, (THIN.kind == 0).astype(int))
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_slowdown_is_by_others_and_candidates_rank_by_what_links_cost_too(check: bool) -> None:
+    """It was over the period: a job by itself on thin uplinks had one, and `workload share` had another."""
+    own = {"own": (job("a", 0.2, 0.1, "h0", "h4"),), "near": (job("a", 0.2, 0.1, "h0", "h1"),)}
+    near, far = rank_placements(THIN_CLUSTER, own, check=check).candidates
+    assert (near.generator, near.stretch) == ("near", pytest.approx(1.0))
+    assert far.alone["a"] > 0.2
+    assert (far.slowdown, far.stretch) == (pytest.approx(1.0), pytest.approx(far.alone["a"] / 0.2))
+    assert far.worst_job[1] == pytest.approx(1.0)
+
+
+def test_place_and_share_mean_the_same_slowdown() -> None:
+    two = (job("a", 0.2, 0.1, "h0", "h1", "h4", "h5"), job("b", 0.2, 0.1, "h2", "h3", "h6", "h7"))
+    (found,) = rank_placements(THIN_CLUSTER, {"far": two}, check=True).candidates
+    use = link_uses(THIN_CLUSTER, [one.placement or () for one in two])
+    run = simulate_jobs(THIN, two, list(use), shifts=[found.shifts[one.name] for one in two], iterations=100)
+    assert found.slowdown == pytest.approx(run.slowdowns.mean(), rel=0.01)
+    assert found.slowdown > 1.1
+    assert found.stretch > 1.1 * found.slowdown

@@ -55,7 +55,7 @@ def test_jobs_that_do_not_run_are_left_out_and_named():
     found = rank_moves(CLUSTER, [job("a", "h0", "h1"), waiting])
     assert [one.job for one in found.moves] == ["a"]
     assert found.remarks[0] == "1 job without a placement left out: w"
-    assert str(found).splitlines()[0] == "a: slowdown 1.0000x now, 1.0000x after, from h0 h1: stays"
+    assert str(found).splitlines()[0] == "a: stretch 1.0000x now, 1.0000x after, from h0-1: stays"
     assert list(found.to_frame("pandas")["gain"]) == [0.0]
     with pytest.raises(InputError, match="no job has a placement, so none can be moved"):
         rank_moves(CLUSTER, [waiting])

@@ -1,6 +1,7 @@
 """Candidates are scored, ranked, and compared with simulations of the same jobs."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluation import evaluate, evaluate_all
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs, rank_placements
-from commsim.placement.ranking_remarks import disagreements, rank_correlation
+from commsim.placement.ranking_remarks import agreement, disagreements, rank_correlation
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
@@ -434,3 +435,29 @@ def test_no_rank_correlation_is_said_of_few_or_equal_values():
     assert rank_correlation([1, 2, 3], [1, 2, 3]) is None
     assert rank_correlation([1, 1, 1, 1], [1, 2, 3, 4]) is None
     assert rank_correlation([1, 2, 3, 4], [1.00001, 1.00002, 1.00003, 1.00004]) is None  # equal as printed
+
+
+def test_the_number_of_candidates_has_the_name_of_the_flag_too() -> None:
+    assert place_jobs(CLUSTER, [homeless(one) for one in HALF], candidates=3) == place_jobs(
+        CLUSTER, [homeless(one) for one in HALF], n=3
+    )
+    with pytest.raises(InputError, match="two names of one number, got n=2 and candidates=3"):
+        place_jobs(CLUSTER, [homeless(one) for one in HALF], n=2, candidates=3)
+
+
+def test_a_ranking_is_the_json_of_the_verb() -> None:
+    ranking = place_jobs(CLUSTER, [homeless(one) for one in HALF], n=2)
+    tree = ranking.to_dict()
+    assert json.loads(json.dumps(tree)) == tree
+    assert tree["candidates"] == [one.row() for one in ranking.candidates]
+    assert (tree["notes"], tree["rank_correlation"]) == ([*ranking.remarks], None)
+
+
+def test_one_candidate_that_differs_is_said_of_whom() -> None:
+    """One has no rank correlation, so that the remark began with "they differ"."""
+    found = evaluate(CLUSTER, TWO)
+    later = {name: 1.1 * seconds for name, seconds in found.predicted.items()}
+    simulated_one = dataclasses.replace(found, predicted=later, prediction="simulation")
+    assert agreement([simulated_one]) == [
+        "estimated and simulated slowdowns differ by more than 1 % in candidate 1: +10.0 %"
+    ]

@@ -45,7 +45,7 @@ def test_every_figure_of_rows_but_accuracy_is_there():
 @pytest.mark.parametrize(
     ("wanting", "name", "why"),
     [
-        ({"sizes": (1024,)}, "busbw", "only one size"),
+        ({"sizes": (1024,), "ranks": (4,)}, "busbw", "only one size"),
         ({"collectives": ("ring_all_reduce",)}, "choice", "only one algorithm"),
         ({"collectives": ("double_tree_all_reduce", "chain_broadcast")}, "speedup", "only one algorithm"),
         ({"ranks": (4,)}, "strong", "only one number of ranks"),
@@ -55,6 +55,16 @@ def test_every_figure_of_rows_but_accuracy_is_there():
 )
 def test_a_figure_that_the_data_does_not_allow_says_why(wanting, name, why):
     assert why in make_figures(study_of(**wanting))[1][name]
+
+
+def test_rates_and_times_of_one_size_are_drawn_against_the_ranks():
+    """A sweep over hosts had "there is only one size", and no figure of its bus bandwidth."""
+    study = study_of(sizes=(1024,))
+    figures = {figure.name: figure for figure in make_figures(study)[0]}
+    for name, y in (("busbw", "busbw_Bps"), ("time", "time_s")):
+        assert figures[name].roles == {"x": "n_ranks", "y": y, "by": "collective"}
+        assert figures[name].words["x"] == "ranks"
+    assert make_figures(study_of())[0][0].roles["x"] == "size_B"
 
 
 def test_measurements_are_paired_with_predictions_of_the_same():

@@ -103,6 +103,16 @@ def test_many_remarks_above_a_table_are_one_line(monkeypatch):
         assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
 
 
+def test_details_are_one_line_without_a_table_too(monkeypatch):
+    from commsim.report.answer import Lines, remarks
+    from commsim.report.render import print_parts
+
+    for verbose, hidden, n_lines in ((False, True, 1), (True, True, 40), (False, False, 40)):
+        monkeypatch.setattr("sys.stdout", Terminal())
+        print_parts([Lines(["done"]), *remarks([f"skipped {i}" for i in range(40)], hidden)], verbose)
+        assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
+
+
 def test_two_columns_may_have_one_name(shown):
     assert shown(60, ["a", "(95 %)", "b", "(95 %)"], [["1", "2", "3", "4"]], least=["b"])[1].split() == list("1234")
 

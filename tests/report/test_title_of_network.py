@@ -51,7 +51,7 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
     assert main(["sweep", "export", str(out), "-o", str(tmp_path / "x.json")]) == 0
     rows = json.loads((tmp_path / "x.json").read_text())["results"]
     assert [row["costs"][:4] for row in rows] == ["no o", "no o", "1 us", "1 us"]
-    run = ["run", "--topology", STAR, "nccl_all_reduce", "-b", "1K", "-e", "1M", "--json", str(tmp_path / "r.json")]
+    run = ["run", "--topology", "dgx-h100", "nccl_all_reduce", "--size", "1K,1M", "--json", str(tmp_path / "r.json")]
     assert main(run) == 0
     for source in (out, tmp_path / "r.json"):
         assert main(["plot", "busbw", str(source), "-o", str(tmp_path / "p.svg")]) == 0
@@ -59,9 +59,14 @@ def test_sweeps_pages_plots_and_python_name_the_software_costs_that_the_title_of
         costs = "1 us of overhead per message" if source == out else "the library's own costs of messages"
         assert costs in capsys.readouterr().out
         assert costs.rpartition("'")[2] in (tmp_path / "p.html").read_text()
-    for collective, costs in (("ring_all_reduce", "no overhead per message"),
-                              ("nccl_all_reduce", "the library's own costs of messages")):  # fmt: skip
-        one = cs.predict(collective, STAR, "1KiB")
+    for collective, network, costs in (
+        ("ring_all_reduce", STAR, "no overhead per message"),
+        ("nccl_all_reduce", "dgx-h100", "the library's own costs of messages"),
+        ("nccl_all_reduce", STAR, "no overhead per message"),  # whose GPUs are unknown, so that only links cost time
+        ("rccl_all_reduce", STAR, "no overhead per message"),
+        ("rccl_all_reduce", "mi300x", "the library's own costs of messages"),
+    ):
+        one = cs.predict(collective, network, "1KiB")
         assert one.costs == costs
         assert pickle.loads(pickle.dumps(one)).costs == ""
 

@@ -8,7 +8,11 @@ from commsim.routing.forest_routes import walk_known
 from commsim.routing.routing import find_routes
 from commsim.scenario.inputs import load_network
 
-MACHINES = ("dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2", "dgx-a100@star:machines=3")
+MACHINES = (
+    "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2",
+    "dgx-a100@star:machines=3",
+    "rail_optimized:machines=4,preset=dgx-h100,hosts_per_group=2",
+)
 HOSTS = ("fat_tree:k=4", "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3")
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
-from commsim.scenario.collective_names import LIBRARIES, USUAL, runs_here, spelled_out, usual_collective
+from commsim.scenario.collective_names import LIBRARIES, USUAL, spelled_out, usual_collective, why_not_here
 from commsim.scenario.inputs import load_network
 
 
@@ -37,9 +37,9 @@ def test_a_library_runs_only_on_the_gpus_of_its_maker():
     nvidia, plain = load_network("dgx-h100"), load_network("star:n_hosts=4")
     of_library, of_anybody = {"needs": ("nccl",)}, {"needs": ("groups",)}
     for maker, library in LIBRARIES.items():
-        assert runs_here(of_library, f"{library}_all_reduce", nvidia) == (maker == "nvidia")
-        assert not runs_here(of_library, f"{library}_all_reduce", plain)
-    assert runs_here(of_anybody, "hierarchical_all_reduce", plain)
+        assert (not why_not_here(of_library, f"{library}_all_reduce", nvidia)) == (maker == "nvidia")
+        assert why_not_here(of_library, f"{library}_all_reduce", plain)
+    assert not why_not_here(of_anybody, "hierarchical_all_reduce", plain)
 
 
 def test_an_operation_that_a_library_does_not_have_is_refused():

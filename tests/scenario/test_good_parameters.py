@@ -80,6 +80,16 @@ def test_a_ranking_of_small_sizes_without_overheads_says_so():
     assert without_overhead(with_costs(network, overhead=1e-6), [1024]) == []
 
 
+def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_network():
+    told = "byteps: n_servers=0, its default; 8 hosts beside the ranks are free"
+    assert told in prepare("byteps", STAR, n_ranks=8).notes
+    assert (
+        "parameter_server: n_servers=8, on hosts beside the ranks" in prepare("parameter_server", STAR, n_ranks=8).notes
+    )
+    for spec, network, n_ranks in (("byteps:n_servers=0", STAR, 8), ("byteps", STAR, None), ("byteps", "dgx-h100", 8)):
+        assert not any("n_servers" in note for note in prepare(spec, network, n_ranks=n_ranks).notes)
+
+
 def test_with_a_usual_overhead_servers_are_not_best_at_every_size():
     network = with_costs(load_network(STAR), overhead=1e-6)
     small = {name: predict(name, network, 4096, n_ranks=8).time for name in ("byteps", "recursive_doubling_all_reduce")}

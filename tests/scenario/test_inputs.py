@@ -81,3 +81,18 @@ def test_a_text_that_is_too_long_for_a_file_name_is_refused_as_a_network():
     """It ended in an OSError of Python."""
     with pytest.raises(InputError, match="leaf"):
         load_network("leaf_" * 100 + "spine:n_leaves=2")
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("rail_optimized:machines=2,pxn=true", "preset=dgx-h100:pxn=true"),
+        ("dgx-h100:pxn=true@rail_optimized:machines=2", "rail_optimized:machines=2,preset=dgx-h100:pxn=true"),
+        ("star:n_hosts=4,gpu=hopper", "nvswitch_host:n_gpus=1,gpu=hopper@star:"),
+    ],
+)
+def test_what_belongs_to_machines_is_refused_with_the_words_that_say_it(text, how):
+    with pytest.raises(InputError, match="machines") as refused:
+        load_network(text)
+    assert how in str(refused.value)
+    assert how.endswith("@star:") or load_network(how if "rail" in how else f"rail_optimized:machines=2,{how}")

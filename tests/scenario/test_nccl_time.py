@@ -5,9 +5,13 @@ import dataclasses
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.network import NIC
 from commsim.formats.nccl_plans import write_tuner
 from commsim.scenario import prepare
+from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.inputs import load_network
+from commsim.scenario.read import scenario_of
+from commsim.scenario.solve import solve
 from commsim.software.nccl.gpu_costs import costs
 from commsim.software.nccl.prediction import predict
 from commsim.software.nccl.site import site_of
@@ -42,12 +46,56 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [note for note in unnamed.notes if "only links cost time" in note]
+    (why,) = [said for said in unnamed.remarks_of_sizes([2**20]) if "only links cost time" in said]
+    assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
     with pytest.raises(InputError, match="does not say which network joins its machines"):
         unnamed.predict(2**20, engine="closed-form")
-    assert not [note for note in prepare("nccl_all_reduce", "dgx-h100").notes if "only links" in note]
+    known = prepare("nccl_all_reduce", "dgx-h100")
+    assert known.has_own_costs
+    assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
+
+
+def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
+    """Over three machines large all-reduces take longer than in a ring by our own prediction, and nothing said so."""
+    asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
+    assert asked.remarks_of_sizes([2**24]) == []
+    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+    site = asked.launch.site
+    trees = predict(site, "all_reduce", 2**33, "nvls_tree", "simple")
+    rings = min((predict(site, "all_reduce", 2**33, "ring", p) for p in ("simple", "ll128")), key=lambda r: r.seconds)
+    assert rings.seconds < trees.seconds
+    assert told == (
+        f"all_reduce {2**33} B: {rings.how} is predicted to take {rings.seconds * 1e6:.1f} us, less than the "
+        f"{trees.seconds * 1e6:.1f} us of nvls_tree/simple"
+    )
+    for other in ("", ":algorithm=ring", ":protocol=simple"):
+        assert prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33]) == []
+
+
+@pytest.mark.parametrize(
+    ("unnamed", "rate"),
+    [
+        ("star:n_hosts=4,bandwidth=200Gbps", 25e9),
+        ("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", 12.5e9),
+        ("pcie_host:n_gpus=2,n_nics=1,n_pcie_switches=1,n_cpus=1@star:machines=2", 12.5e9),
+    ],
+)
+def test_the_hint_names_a_network_whose_costs_are_known(unnamed, rate):
+    whole = load_network(unnamed)
+    named = load_network(next(word for word in with_gpus(whole).split() if "@" in word))
+    assert len(named.endpoints) == len(whole.endpoints)
+    assert named.bandwidth[named.kind[named.src] == NIC].max() == rate
+    notes = prepare("nccl_all_reduce", named).notes
+    assert not any("only links cost time" in note for note in notes)
+
+
+def test_the_choice_is_named_at_the_sizes_asked_for():
+    solution = solve(scenario_of("nccl_all_reduce", "star:n_hosts=32,bandwidth=200Gbps"), [2**20, 2**30])
+    small, large = (solution.plan.launch.parameters(size) for size in (2**20, 2**30))
+    told = f"{small['algorithm']}/{small['protocol']} at 1 MiB, {large['algorithm']}/{large['protocol']} at 1 GiB"
+    assert f"nccl_all_reduce: NCCL chooses {told}" in solution.remarks
 
 
 def test_the_closed_form_has_no_late_starters():

@@ -118,7 +118,8 @@ def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
     spread = {"placement": "spread", "flap": ["link:leaf0:spine0@100us+1ms"]}
     missed = cs.solve(cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **spread), ["4MB"]).remarks
     late = "switches route around a cable 1 ms after it goes down (--detection)"
-    assert f"no message met a cable that was down; {late}" in missed
+    (line,) = [line for line in missed if line.startswith("no message met a cable that was down (the busiest: leaf")]
+    assert line.endswith(f"); {late}")
     met = cs.solve(
         cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), engine="packet", packets={"preset": "uec"},
                        **spread), ["1MB"],
@@ -138,9 +139,46 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
     assert not any("hash of ECMP" in line for line in star.remarks)
 
 
+@pytest.mark.parametrize(("given", "n_uplinks"), [("oversubscription=0.5", 4), ("oversubscription=1", 2)])
+def test_an_uplink_that_stands_for_several_cables_is_named(given, n_uplinks):
+    fat = f"leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,{given}"
+    of = [cs.solve(cs.scenario_of("direct_all_to_all", fat, routing=routing), ["1MB"]) for routing in ("ecmp", "spray")]
+    (line,) = [line for line in of[0].remarks if "of the links below it" in line]
+    assert f"as fast as {n_uplinks} of" in line
+    assert not any("of the links below it" in line for line in of[1].remarks)
+    (more,) = [word for word in line.split() if word.startswith("uplinks_per_spine=")]
+    single = cs.solve(cs.scenario_of("direct_all_to_all", f"{fat},{more}"), ["1MB"])
+    assert not any("of the links below it" in line for line in single.remarks)
+    assert single.plan.network.bandwidth.max() == single.plan.network.bandwidth.min()
+    assert single.results[0].time >= of[0].results[0].time
+
+
+def test_rails_without_pxn_are_said_to_cross_the_spines():
+    rails = "rail_optimized:machines=4,preset=dgx-h100"
+    plain, with_pxn = (
+        cs.solve(cs.scenario_of("direct_all_to_all", f"{rails}:pxn={pxn}"), ["16MiB"]) for pxn in ("false", "true")
+    )
+    assert any("pxn=true" in line for line in plain.remarks)
+    assert not any("pxn" in line or "hash of ECMP" in line for line in with_pxn.remarks)
+    assert with_pxn.results[0].time < plain.results[0].time
+
+
 def renamed(text):
     """The network as a file would have it: with a name that says nothing."""
     return dataclasses.replace(load_network(text), name="mine")
+
+
+@pytest.mark.parametrize("engine", ["flow", "packet"])
+def test_the_link_between_cpu_sockets_is_named_where_it_is_the_busiest(engine):
+    """The default of its rate limits `pcie_host`, and nothing said so."""
+    told = "cpu0:cpu1, between two CPU sockets, is the busiest link, at 80 Gb/s (10 GB/s): inter_cpu= of a machine"
+    slow, fast = (
+        cs.predict("ring_all_reduce", f"pcie_host{given}", "64MiB", engine=engine)
+        for given in ("", ":inter_cpu=800Gbps")
+    )
+    assert any(line.startswith(told) for line in slow.remarks)
+    assert slow.time > fast.time
+    assert not any("CPU sockets" in line for line in fast.remarks)
 
 
 def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
@@ -181,3 +219,25 @@ def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed
     assert not said(two, engine="closed-form")
     assert not said(f"{two},oversubscription=2")
     assert not said("star:n_hosts=4", engine="closed-form")
+
+
+def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
+    slow = LEAF.replace("400", "100")
+    one = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread")
+    assert one.wish.flaps is not None
+    (flap,) = one.wish.flaps.flaps
+    named = {one.network.link_name(link) for link in flap.links}
+    assert named == {f"{a}:{b}" for i in range(4) for a, b in ((f"spine{i}", "leaf0"), ("leaf0", f"spine{i}"))}
+    solution = cs.solve(one, ["4MB"])
+    assert solution.results[0].counters["stalled"] > 0
+    assert any("retransmission timers are left out" in line and "--rto" in line for line in solution.remarks)
+    timed = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", rto="4ms")
+    assert not any("timers are left out" in line for line in cs.solve(timed, ["4MB"]).remarks)
+    with pytest.raises(cs.InputError, match=r"has no link like 'leaf9:\*'"):
+        cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf9:*@10us+5ms"])
+
+
+def test_the_busiest_cable_is_named_where_nothing_crosses_what_flaps():
+    said = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, n_ranks=8, flap=[f"{CABLE}@1us+1ms"]), ["1MB"]).remarks
+    (line,) = [line for line in said if "crosses a cable that flaps" in line]
+    assert "(the busiest: leaf" in line or "(the busiest: spine" in line

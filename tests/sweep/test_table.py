@@ -133,13 +133,23 @@ def test_sql_reads_the_texts_of_lists(tmp_path):
     assert (tmp_path / "x.csv").read_text().splitlines() == ['"remarks","ranks"', '"one","4"', '"one | two","4"']
 
 
-def test_a_sweep_says_each_remark_once_with_its_first_point_and_how_many_more_there_are(tmp_path):
+def test_a_sweep_says_each_remark_once_with_its_points_and_how_many_more_there_are(tmp_path):
     for order in range(3):
-        append(tmp_path, order, remarks=["the same", *(f"{order} {k}" for k in range(9))])
+        append(tmp_path, order, remarks=["the same", *(f"{chr(97 + order)} {chr(97 + k)}" for k in range(9))])
     said = remarks_of(tmp_path)
-    assert said[:3] == ("point 0: the same", "point 0: 0 0", "point 0: 0 1")
-    assert said[10] == "point 1: 1 0"
+    assert said[:3] == ("points 0 to 2: the same", "point 0: a a", "point 0: a b")
+    assert said[10] == "point 1: b a"
     assert said[20:] == ("8 more remarks are in the column `remarks`",)
+
+
+def test_remarks_of_a_sweep_that_differ_in_numbers_only_are_one(tmp_path):
+    for order in range(8):
+        append(tmp_path, order, remarks=[f"leaf{order % 2}:spine1: busiest by the hash"])
+    assert remarks_of(tmp_path) == (
+        "points 0, 2, 4, 6: leaf0:spine1: busiest by the hash; likewise with other numbers at points 1, 3, 5, 7",
+    )
+    append(tmp_path, 10, remarks=["leaf0:spine1: busiest by the hash"])
+    assert remarks_of(tmp_path)[0].startswith("points 0, 2, 4, 6 and 1 more: ")
 
 
 @pytest.mark.parametrize("remarks", ["text", 5, [5, None], {"a": 1}])

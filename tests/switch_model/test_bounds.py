@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.bounds import (
+    limits,
     line_rate,
     loss_estimate,
     ring_disadvantage,
@@ -139,3 +140,12 @@ def test_what_has_no_bound_is_refused() -> None:
     ):
         with pytest.raises(InputError):
             refused()
+
+
+def test_each_limit_has_a_name_and_the_least_of_them_is_the_throughput():
+    udp, iswitch = SYSTEMS["switchml_udp"].build(pool_size=64), SYSTEMS["iswitch"].build()
+    found = limits(udp, 12.5e9, 5e-6, 8)
+    assert found == {"link": udp.line_rate(12.5e9), "pool": 64 * udp.elements / 5e-6}
+    assert min(found.values()) == throughput(udp, 12.5e9, 5e-6)
+    assert set(limits(SYSTEMS["switchml_udp"].build(pool_size=64, window=32), 12.5e9, 5e-6, 8)) == {"link", "window"}
+    assert limits(iswitch, 12.5e9, 5e-6, 8)["adders"] == iswitch.elements / iswitch.unit_time(8)

@@ -72,7 +72,7 @@ def test_no_collective_on_any_network_is_faster_than_the_bound(name, seed, regul
         ready = prepare(name, network, n_ranks=n_ranks, placement="random", seed=seed % 1000)
     except InputError:
         return  # it needs another number of ranks, or a tree of switches
-    found = bound_for(ready)
+    found = bound_for(ready, as_placed=True)
     for size in ready.sizes([1.0, 1e4, 1e9])[0]:  # a barrier has none, an exchange of experts its own
         took = ready.predict(size).time
         assert took >= found.time(size) * (1 - 1e-9), (found.why(size), took, found.time(size))
@@ -97,6 +97,29 @@ def test_algorithms_that_are_known_to_be_optimal_meet_it(name, network, anywhere
     ready = prepare(name, network, routing="spray")
     assert bound_for(ready).anywhere == anywhere
     assert ready.predict(1e9).time == pytest.approx(bound_for(ready).time(1e9), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 2), (3, 1), (6, 6), (2, 1)])
+def test_hosts_without_ranks_are_worth_what_theorem_1_of_byteps_says(n, k):
+    """The bound was that of as many servers as one likes, or of switches that add."""
+    ready = prepare(f"byteps:n_servers={k}", star(n + k, 1e9, latency=0.0), n_ranks=n)
+    found = bound_for(ready, as_placed=True)
+    assert found.time(1e9) == pytest.approx(max(2 * n * (n - 1) / (n**2 + n * k - 2 * k), 1.0))
+    assert not found.anywhere
+    assert found.time(1e9) <= ready.predict(1e9).time * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("name", ["byteps", "parameter_server"])
+def test_no_servers_are_faster_than_the_bound_of_their_hosts(name, seed):
+    rng = np.random.default_rng(seed)
+    network = regular_network(rng) if seed % 2 else random_network(rng)
+    n = int(rng.integers(1, len(network.endpoints)))
+    k = min(n, len(network.endpoints) - n)
+    ready = prepare(f"{name}:n_servers={k}", network, n_ranks=n, placement="random", seed=seed)
+    found = bound_for(ready, as_placed=True)
+    for size in (1e4, 1e9):
+        assert ready.predict(size).time >= found.time(size) * (1 - 1e-9)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.network import GPU
 from commsim.routing.bisection import bisection_bandwidth
 from commsim.routing.routing import find_routes
 from topologies.rail_optimized import rail_optimized
@@ -78,7 +79,7 @@ def test_equal_gpus_of_a_group_are_one_leaf_apart(routing):
 
 
 def test_other_gpus_and_other_groups_are_a_spine_apart():
-    network = rail_optimized(4, hosts_per_group=2)
+    network = rail_optimized(4, "nvswitch_host", hosts_per_group=2)
     for a, b, leaves in (("m0.gpu0", "m1.gpu7", ["leaf0", "leaf7"]), ("m0.gpu3", "m2.gpu3", ["leaf3", "leaf11"])):
         found = leaves_on(network, a, b)
         assert [found[0], found[2]] == leaves
@@ -89,7 +90,21 @@ def test_with_pxn_the_right_gpu_of_the_own_machine_goes_between():
     network = rail_optimized(2, "nvswitch_host")
     assert len(leaves_on(network, "m0.gpu0", "m1.gpu7")) == 3
     pxn = rail_optimized(2, "nvswitch_host:pxn=true")
-    assert leaves_on(pxn, "m0.gpu0", "m1.gpu7", routing="shortest") == ["leaf7"]
+    for routing in ("ecmp", "shortest", "spray"):
+        for i in range(8):
+            assert leaves_on(pxn, f"m0.gpu{7 - i}", f"m1.gpu{i}", routing=routing) == [f"leaf{i}"]
+
+
+def test_with_pxn_a_machine_passes_on_nothing_that_it_receives():
+    pxn = rail_optimized(4, "dgx-h100")
+    gpus = np.flatnonzero(pxn.kind == GPU)
+    src, dst = (nodes.ravel() for nodes in np.meshgrid(gpus, gpus))
+    apart = np.flatnonzero(pxn.machine[src] != pxn.machine[dst])
+    routes = find_routes(pxn, src[apart], dst[apart])
+    for a, b, route in zip(src[apart], dst[apart], np.split(routes.link, routes.first[1:-1]), strict=True):
+        passed = pxn.src[route][1:]
+        assert set(pxn.machine[passed[pxn.kind[passed] == GPU]]) <= {pxn.machine[a]}
+        assert pxn.nodes[b].split(".gpu")[1] == pxn.nodes[passed[pxn.machine[passed] < 0][0]].removeprefix("leaf")
 
 
 def test_traffic_does_not_change_its_plane_outside_of_machines():

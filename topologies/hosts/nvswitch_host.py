@@ -11,7 +11,7 @@ from . import host_type
 from .pcie_tree import add_pcie_tree
 
 
-@host_type(up_to_n_gpus=("n_nics", "n_pcie_switches"))
+@host_type(up_to_n_gpus=("n_nics", "n_pcie_switches", "n_cpus"))
 def nvswitch_host(
     n_gpus: int = 8,
     n_nics: int = 8,
@@ -33,7 +33,7 @@ def nvswitch_host(
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
         Number of GPUs, at least 1; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a
         multiple of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets. By default,
-        each of fewer than 8 GPUs has a NIC and a PCIe switch of its own.
+        each of fewer than 8 GPUs has a NIC and a PCIe switch of its own, and a single GPU one socket.
     nvlink : float, bytes/s
         Bandwidth of all NVLinks of one GPU together, one way. The switch chips are drawn as one switch, since every GPU
         spreads all its traffic over all of them.
@@ -48,7 +48,8 @@ def nvswitch_host(
     nvls : bool
         Whether the NVSwitch can reduce, so that a helper may sit on it.
     pxn : bool
-        Whether GPUs pass on each other's traffic between NVLink and their NICs.
+        Whether a GPU sends over NVLink and the NIC of another one where that is the receiver's rail, as NCCL does by
+        default; presets have it where NCCL's settings do.
     nvlink_latency : float, s
         Latency of each of the two links between two GPUs.
 

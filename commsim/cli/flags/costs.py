@@ -43,15 +43,15 @@ class Costs(Flags):
 class Sizes(Flags):
     """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``.
 
-    ``--size`` is for one size.
+    ``--size`` is a list of sizes.
     """
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
     RARE: ClassVar[Mapping[str, str | None]] = {"stepbytes": "", "warmup_iters": ""}
-    size: str | None = flag(metavar="SIZE", help="one size, in place of -b and -e")
+    size: str | None = flag(metavar="SIZE[,SIZE...]", help="one size or several, in place of -b and -e")
     minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
     maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
-    stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")
+    stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes, such as 2 or 1.5")
     stepbytes: str | None = flag("-i", metavar="SIZE", help="step between sizes, in place of a factor")
     iters: int | None = flag("-n", metavar="N", help="measured iterations")
     warmup_iters: int | None = flag("-w", metavar="N", help="iterations before the measured ones")
@@ -68,8 +68,8 @@ class Sizes(Flags):
             sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor, self.stepbytes)
         else:
             if given := self.given("minbytes", "maxbytes", "stepfactor", "stepbytes"):
-                raise InputError(f"--size is one size, and {given[0]} asks for several; give one of them")
-            sizes = [parse_nccl_size(self.size, "--size")]
+                raise InputError(f"--size and {given[0]} both say which sizes; give one of them")
+            sizes = sorted({parse_nccl_size(one, "--size") for one in self.size.split(",")})
         for name, value, least in (("-n", self.iters, 1), ("-w", self.warmup_iters, 0)):
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}, got {value}")

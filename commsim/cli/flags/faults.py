@@ -21,7 +21,8 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B or switch:NAME; links:5%%, links:3 or switches:1 are drawn at random by --seed; repeatable",
+        help="link:A:B, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random by --seed; "
+        "repeatable",
     )
     scale: tuple[str, ...] = repeated(
         metavar="WHAT=FACTOR",
@@ -37,8 +38,8 @@ class FaultsInTime(Flags):
     RARE: ClassVar[Mapping[str, str | None]] = {"detection": "", "rto": ""}
     flap: tuple[str, ...] = repeated(
         metavar="WHAT@START+LENGTH",
-        help="cables or switches that go down during the run, such as link:leaf0:spine0@10ms+5ms or "
-        "switch:spine0@1ms+1ms; repeatable",
+        help="cables or switches that go down during the run, such as link:leaf0:spine0@10ms+5ms, "
+        "link:leaf0:*@10ms+5ms or switch:spine0@1ms+1ms; repeatable",
     )
     detection: str | None = flag(
         metavar="TIME", help="time until switches route around a cable that is down (default: 1ms)"

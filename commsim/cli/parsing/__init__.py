@@ -24,7 +24,9 @@ class Once(argparse.Action):
         """Keep a value."""
         if option_string is not None:
             if self in parser.given:
-                raise argparse.ArgumentError(self, "given twice")
+                is_list = self.nargs is None and "[," in str(self.metavar)
+                several = f"; several are one list, {self.metavar}" if is_list else ", and it takes one value"
+                raise argparse.ArgumentError(self, f"given twice{several}")
             parser.given.add(self)
         setattr(namespace, self.dest, values)
 
@@ -73,6 +75,8 @@ class Parser(argparse.ArgumentParser):
         if message == "unrecognized arguments: -c" and "--operation" in self._option_string_actions:
             message += ": --operation NAME, such as all_reduce, or --collective NAME, such as ring_all_reduce"
         prog = self._meant(message)
+        if prog.endswith(" run") and message.startswith("unrecognized arguments: --plot"):
+            message += ": --json FILE.json keeps the result, and commsim plot busbw FILE.json -o FILE.png draws it"
         word = message.removeprefix("unrecognized arguments: ").split()[0]
         if prog.endswith(" traffic") and word != message.split()[0] and not word.startswith("-"):
             message += f"; a pattern is given as --pattern {word}"

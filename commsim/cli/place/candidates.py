@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.cli.flags import Flags, flag, switched
-from commsim.cli.flags.faults import Faults, with_faults
+from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.answer import Answer, Facts, Part, Table, remarks
@@ -88,7 +89,8 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     rank_by: str = flag(
         default="slowdown", choices=("slowdown", "mean", "min", "weighted"),
-        help="predicted slowdown of the jobs, or the mean (as in CASSINI), least or weighted mean score of the links",
+        help="predicted iteration times over iter_time_ms, or the mean (as in CASSINI), least or weighted mean score "
+        "of the links",
     )  # fmt: skip
     crux: int | None = flag(
         metavar="LEVELS",
@@ -104,41 +106,54 @@ class ScoreConfig(Scoring):
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
     check: bool = switched(
-        help="also simulate the jobs; prints `agrees`: true if the score is 1 and no job's iterations become more than "
+        help="also simulate the jobs; prints iteration times, and `agrees`: true if the score is 1 and no job's "
+        "iterations become more than "
         "0.1 %% longer, or if neither holds"
     )
 
 
 def run(config: Config) -> Answer:
     """Make candidates, score and rank them."""
-    from commsim.placement.affected import affected
-    from commsim.placement.cluster import on_network, read_cluster
+    from commsim.placement.affected import after_faults
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.node_names import on_nodes
     from commsim.placement.place import place_jobs, rank_placements
+    from commsim.scenario.faults import failed_hosts
     from commsim.workload.sharing.periodic import read_jobs
 
     cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     said: list[str] = []
     if config.fail or config.scale:
-        network, said = with_faults(cluster.network, config)
-        intact, placed = cluster, [name for job in jobs for name in job.placement or job.placed]
-        cluster, cut_off = on_network(cluster, network, placed)
-        said += [*cut_off, *affected(intact, cluster, jobs, settings_of(config, config.seed))]
+        cluster, jobs, said = after_faults(cluster, jobs, config.fail, config.scale, settings_of(config, config.seed))
     how: dict[str, Any] = {"loops": config.loops, "rank_by": config.rank_by, "check": config.check}
     how["settings"] = settings_of(config, config.seed)
     if config.others:
         if given := config.given("candidates", "generator"):
             raise InputError(f"{given[0]} has no effect: the placements of the files are ranked")
-        ranking = rank_placements(cluster, {path: read_jobs(path) for path in (config.jobs, *config.others)}, **how)
+        placed = {path: on_nodes(cluster, read_jobs(path)) for path in (config.jobs, *config.others)}
+        if config.fail:
+            _refuse_failed(failed_hosts(cluster.network, config.fail), placed)
+        ranking = rank_placements(cluster, placed, **how)
     else:
         ranking = place_jobs(cluster, jobs, n=config.candidates, generators=generators_of(config.generator), **how)
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
     parts = remarks(said) + _parts(ranking, jobs, f"{counted(len(jobs), 'job')} on {cluster.network.name}")
     if crux and crux[0]:
         parts.append(_crux_table(crux[0]["crux"]))
-    candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
-    more = {"discarded": [candidate.row() for candidate in ranking.discarded], "notes": [*said, *ranking.remarks]}
-    more |= ranking.agreement
-    return Answer(parts, candidates, more=more, key="candidates")
+    tree = ranking.to_dict()
+    candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
+    return Answer(parts, candidates, more=tree | {"notes": [*said, *tree["notes"]]}, key="candidates")
+
+
+def _refuse_failed(dead: Collection[str], placed: Mapping[str, Sequence[PeriodicJob]]) -> None:
+    """Refuse placements of one's own on hosts that failed: a job that is moved has another."""
+    for path, jobs in placed.items():
+        for job in jobs:
+            if lost := [name for name in job.placement or () if name in dead]:
+                raise InputError(
+                    f"{path}: job {job.name} is placed on {lost[0]}, which failed: `commsim place` of this file alone "
+                    "moves it"
+                )
 
 
 def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
@@ -162,25 +177,28 @@ def _crux_table(rows: dict[str, dict[str, Any]]) -> Table:
 
 def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[Part]:
     """Return the candidates, and where and when the jobs of the best run."""
-    from commsim.placement.candidate import SHORTENED, counted_names
+    from commsim.placement.candidate import SHORTENED
 
     rows = []
     is_simulated = any(c.prediction == "simulation" for c in ranking.candidates)
     # where another seed of the hash makes one slower: the rank may be luck
     has_worst = any(round((c.slowdown_worst or 0.0) - c.slowdown_estimated, 4) > 0 for c in ranking.candidates)
     # where the mean hides what one job loses
+    # where a job is slow without any other job: candidates rank by both
+    has_stretch = any(round(c.stretch - c.slowdown, 4) > 0 for c in ranking.candidates)
     has_victim = any(round(c.worst_job[1] - c.slowdown, 4) > 0 for c in ranking.candidates)
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{c.n_contended}"]
         slow = [c.slowdown_estimated, *([c.slowdown_worst or c.slowdown_estimated] if has_worst else [])]
-        slow += [c.slowdown] if is_simulated else []
+        slow += ([c.slowdown] if is_simulated else []) + ([c.stretch] if has_stretch else [])
         victim = ["-" if round(c.worst_job[1] - 1, 4) <= 0 else f"{c.worst_job[0]} {c.worst_job[1]:.4f}x"]
         slows = [f"{value:.4f}x" for value in slow]
         rows.append([f"{i + 1}", c.generator, *scores, name, *slows, *(victim if has_victim else [])])
     shown = [*COLUMNS[:-1], "estimated" if is_simulated else "slowdown", *(["worst_hash"] if has_worst else [])]
-    shown += (["slowdown"] if is_simulated else []) + (["worst_job"] if has_victim else [])
+    shown += (["slowdown"] if is_simulated else []) + (["stretch"] if has_stretch else [])
+    shown += ["worst_job"] if has_victim else []
     n_above = len(ranking.remarks) - ranking.n_results
     parts = [
         *remarks(ranking.remarks[:n_above]),
@@ -189,21 +207,36 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     ]
     if not ranking.candidates:
         return parts
-    best = ranking.candidates[0]
+    best, *others = ranking.candidates
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
-    cells = [
+    cells = _jobs_of(best, jobs)
+    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
+    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
+    return [
+        *parts,
+        Table(columns, cells, f"the best, iteration times by {best.prediction}:"),
+        *remarks(more),
+        *(
+            Table(columns, _jobs_of(one, jobs), f"candidate {number}:", only_verbose=True)
+            for number, one in enumerate(others, 2)
+        ),
+    ]
+
+
+def _jobs_of(candidate: Candidate, jobs: Sequence[PeriodicJob]) -> list[list[str]]:
+    """Return where and when each job of a candidate runs, and how long its iterations take."""
+    from commsim.placement.candidate import counted_names
+
+    return [
         [
             job.name,
-            f"{best.shifts[job.name] * 1e3:.3f}",
-            f"{best.alone[job.name] * 1e3:.3f}",
-            f"{best.predicted[job.name] * 1e3:.3f}",
-            counted_names(best.placement[job.name], MAX_HOSTS),
+            f"{candidate.shifts[job.name] * 1e3:.3f}",
+            f"{candidate.alone[job.name] * 1e3:.3f}",
+            f"{candidate.predicted[job.name] * 1e3:.3f}",
+            counted_names(candidate.placement[job.name], MAX_HOSTS),
         ]
         for job in jobs
     ]
-    cut = sum(row[-1].endswith(SHORTENED) for row in cells)
-    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
-    return [*parts, Table(columns, cells, f"the best, iteration times by {best.prediction}:"), *remarks(more)]
 
 
 def score(config: ScoreConfig) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from commsim.cli.flags import Flags, flag
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
     from commsim.placement.schedulers.fabric_tree import Tree
 
-FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist")
-_YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue")
+FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "volcano", "kueue", "nodelist", "pods")
+_MAX_NAMES = 8
+_PLACED = ("nodelist", "pods")  # what has a placement
+_YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue", "pods")
 
 
 class Config(Flags):
@@ -27,13 +30,15 @@ class Config(Flags):
     target: str = flag("--to", required=True, choices=FORMATS, help="what to write")
     output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
     plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
-    placements: str | None = flag(metavar="FILE", help="nodelist: JSON that `commsim place --json` wrote")
+    placements: str | None = flag(metavar="FILE", help="nodelist, pods: JSON that `commsim place --json` wrote")
     hostfile: str | None = flag(
         metavar="FILE", help="nodelist: also write the host of each rank, one per line, for Slurm's SLURM_HOSTFILE"
     )
-    job: str | None = flag(metavar="NAME", help="nodelist: job whose placement to write (default: the only one)")
+    job: str | None = flag(
+        metavar="NAME", help="job whose placement to write (default: nodelist: the only one; pods: all)"
+    )
     candidate: int = flag(
-        default=1, metavar="N", help="nodelist: rank of the candidate, as in the table; 1 is the best"
+        default=1, metavar="N", help="nodelist, pods: rank of the candidate, as in the table; 1 is the best"
     )
 
 
@@ -44,10 +49,11 @@ def run(config: Config) -> Answer:
 
     if config.plugin == "block" and not config.target.startswith("slurm"):
         raise InputError(f"--plugin has no effect on {config.target}")
-    if config.target != "nodelist" and (given := config.given("placements", "hostfile", "job", "candidate")):
+    useless = {"nodelist": (), "pods": ("hostfile",)}.get(config.target, ("placements", "hostfile", "job", "candidate"))
+    if given := config.given(*useless):
         raise InputError(f"{given[0]} has no effect on {config.target}")
-    if config.target == "nodelist" and config.placements is None:
-        raise InputError("nodelist needs --placements FILE, which `commsim place --json` writes")
+    if config.target in _PLACED and config.placements is None:
+        raise InputError(f"{config.target} needs --placements FILE, which `commsim place --json` writes")
     if config.target in _YAML:
         require_yaml()
     cluster = read_cluster(config.cluster)
@@ -57,13 +63,12 @@ def run(config: Config) -> Answer:
     for name, all_names in stand_ins.items():
         shown = ", ".join(all_names[:4]) + (", ..." if len(all_names) > 4 else "")
         comments.append(f"{name} represents {len(all_names)} switches that are interchangeable: {shown}")
-    is_nodelist = config.target == "nodelist"
-    text = _nodelist(config, cluster, tree) if is_nodelist else _text(config, tree, tuple(comments))
+    text = _placed(config, cluster, tree) if config.target in _PLACED else _text(config, tree, tuple(comments))
     if config.output is None:
         return Answer([Lines(text.splitlines(), is_file=True)])
     with replacing(config.output) as out:
         out.write(text.encode())
-    return Answer()
+    return Answer([Lines([f"{config.output}: written"])])
 
 
 def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
@@ -85,12 +90,25 @@ def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:
     return kubernetes.write_kueue(tree, comments)
 
 
-def _nodelist(config: Config, cluster: Cluster, tree: Tree) -> str:
-    """Return the options of a placement, and write its hosts; say on standard error where the options need these."""
+def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
+    """Return what places jobs: pods, or options, and write the hosts of these; say on standard error what is lost."""
+    from commsim.core.network_queries import host_names
+    from commsim.placement.schedulers.pods import write_pods
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
     from commsim.report.render import tell
 
-    hosts = _hosts(config, config.placements or "", cluster, tree)
+    placed = _chosen(config, config.placements or "", cluster)
+    known = set(tree.nodes)
+    host_of = {node: node if node in known else node.partition(".")[0] for nodes in placed.values() for node in nodes}
+    of_host = Counter(host_names(cluster.network)[node] for node in cluster.network.endpoints)
+    for job, nodes in placed.items():
+        used = Counter(host_of[node] for node in nodes if host_of[node] != node)  # GPUs of machines
+        if parts := [host for host, n in used.items() if n < of_host[host]]:
+            who = "Slurm" if config.target == "nodelist" else "Kubernetes"
+            tell(f"# {who} chooses the GPUs of {', '.join(parts[:_MAX_NAMES])}: which of them job {job} has is lost")
+    if config.target == "pods":
+        return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()})
+    hosts = [host_of[node] for nodes in placed.values() for node in nodes]
     options = sbatch_options(tree, hosts)
     if config.hostfile is not None:
         with replacing(config.hostfile) as out:
@@ -103,8 +121,8 @@ def _nodelist(config: Config, cluster: Cluster, tree: Tree) -> str:
     return options + "\n"
 
 
-def _hosts(config: Config, path: str, cluster: Cluster, tree: Tree) -> list[str]:
-    """Hosts of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
+def _chosen(config: Config, path: str, cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """Nodes by job of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
 
     Raises
     ------
@@ -119,13 +137,11 @@ def _hosts(config: Config, path: str, cluster: Cluster, tree: Tree) -> list[str]
         raise InputError(f"{path}: has candidates 1..{len(rows)}, got --candidate {config.candidate}")
     placement = rows[config.candidate - 1].table("placement")
     jobs = list(placement)
-    if config.job is None and len(jobs) != 1:
+    if config.job is None and len(jobs) != 1 and config.target != "pods":
         raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
     if config.job is not None and config.job not in jobs:
         raise InputError(f"{path}: has no job {config.job!r}; it has {', '.join(jobs)}")
     placed = {job: tuple(placement.items(job, str, "the name of a node")) for job in jobs}
     with located(path):
         FreeGpus(cluster, [PeriodicJob(job, len(nodes), 1.0, (), nodes) for job, nodes in placed.items()])
-    nodes = placed[config.job or jobs[0]]
-    known = set(tree.nodes)
-    return [node if node in known else node.partition(".")[0] for node in nodes]  # m0 for m0.gpu0
+    return placed if config.job is None else {config.job: placed[config.job]}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
 from commsim.core.units import format_size, format_time, microseconds
-from commsim.report.answer import Answer, remarks
+from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
 from commsim.scenario.read import JOBS_ONLY
 
@@ -150,7 +150,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     compared = [*_unlike(solutions), *_free(solutions)] if len(solutions) > 1 else []
     answered = answered_by(config, solutions, remarks([*skipped, *compared]))
     if len(solutions) > 1:
-        answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(_changes(config, solutions))])
+        answered = dataclasses.replace(answered, parts=[*answered.parts, *_ranked(config, solutions)])
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -184,13 +184,29 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
     ]
 
 
-def _changes(config: Config, solutions: Sequence[Solution]) -> list[str]:
-    """Name the sizes between which another one of the collectives that are compared is the fastest."""
-    if len({one.results[0].operation for one in solutions if one.results}) > 1:
+def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
+    """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
+    from commsim.report.tables_of_questions import table_of_ranking
+    from commsim.scenario.contenders import priced_apart
+
+    operations = {one.results[0].operation for one in solutions if one.results}
+    named = {one.scenario.name or str(one.scenario.collective): one for one in solutions}
+    found = {name: {r.size: r for r in one.results} for name, one in named.items()}
+    sizes = sorted(set.intersection(*(set(one) for one in found.values())))
+    if len(operations) != 1 or len(named) < 2 or config.group or not sizes:
         return []
-    times = {solution.scenario.name or str(solution.scenario.collective): {r.size: r.time for r in solution.results}
-             for solution in solutions}  # fmt: skip
-    sizes = sorted(set.intersection(*(set(one) for one in times.values())))
+    by_size = {
+        int(size): sorted(((name, of[size]) for name, of in found.items()), key=lambda one: (one[1].time, one[0]))
+        for size in sizes
+    }
+    apart = priced_apart({name: one.plan for name, one in named.items()}, sizes[0])
+    title = f"{operations.pop()}: {len(found)} collectives, the fastest first"
+    times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
+    return [table_of_ranking(by_size, title), *remarks([*_changes(config, times, sizes), *apart])]
+
+
+def _changes(config: Config, times: Mapping[str, Mapping[float, float]], sizes: Sequence[float]) -> list[str]:
+    """Name the sizes between which another one of the collectives that are compared is the fastest."""
     fastest: list[tuple[str, float, float]] = []  # with its first and its last size
     for size in sizes:
         least = min(one[size] for one in times.values())
@@ -206,7 +222,7 @@ def _changes(config: Config, solutions: Sequence[Solution]) -> list[str]:
         f"{first[0]} up to {format_size(first[2])}",
         *(f"{name} from {format_size(low)}" for name, low, _ in others),
     ]
-    finer = "-i" if config.stepbytes is not None or config.stepfactor == "2" else "-f"  # 2 is the smallest factor
+    finer = "-i" if config.stepbytes is not None else "-f"
     return [f"fastest at these sizes: {', '.join(told)}; more sizes ({finer}) say it more closely"]
 
 

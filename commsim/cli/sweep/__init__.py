@@ -76,8 +76,8 @@ def run(config: RunConfig) -> Answer:
         tell(f"commsim sweep: interrupted; run the same command to resume {directory}")
         return Answer(code=130)
     code = 1 if done.n_done and done.n_failed == done.n_done else 0
-    said = (*done.remarks, *costs_of(directory), *remarks_of(directory))
-    return Answer([Lines([_summary(done, directory)]), *remarks(said)], code=code)
+    said = remarks((*done.remarks, *costs_of(directory)))
+    return Answer([Lines([_summary(done, directory)]), *said, *remarks(remarks_of(directory), shown=False)], code=code)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.cli.flags import WithJson, flag
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from switch_model.budget.chip import Hardware
     from switch_model.budget.layout_of_jobs import Budget
     from switch_model.system import System
+
+
+# How names of rates end, and the rate that links and slots allow.
+PER_S = "_elements_per_s"
+BOUND = f"bound{PER_S}"
 
 
 class Config(WithJson):
@@ -52,8 +59,8 @@ def run(config: Config) -> Answer:
     bounds = _bounds(config, used)
     parts = [
         Table(["of a pipe", "used", "available"], shown, title),
-        Facts(_costs(used)),
-        Facts({name.replace("_", " "): f"{value:.6g}" for name, value in bounds.items()}),
+        Facts(_costs(used, bounds)),
+        Facts(dict(_fact(name, value) for name, value in bounds.items() if name != BOUND)),
         *remarks(hardware.sources),
     ]
     more = {"used": rows, "sources": list(hardware.sources), **({"bounds": bounds} if bounds else {})}
@@ -66,23 +73,40 @@ def _text(row: dict[str, Any], key: str) -> str:
     return format_bandwidth(row[key]) if row["resource"] == "loopback_Bps" and row[key] else f"{row[key]:g}"
 
 
-def _costs(b: Budget) -> dict[str, str]:
+def _fact(name: str, value: float) -> tuple[str, str]:
+    if name.endswith(PER_S):
+        return f"{name.removesuffix(PER_S).replace('_', ' ')}, at most", _rate(value)
+    return name.replace("_", " "), f"{value:.6g}"
+
+
+def _rate(value: float) -> str:
+    return f"{value / 1e6:.1f} M elements/s"
+
+
+def _costs(b: Budget, bounds: Mapping[str, float]) -> dict[str, str]:
     layout, loops = b.layout, b.loops
     again = f"{layout.adding_recirculations} of every packet"
     if layout.folded:
         again += f", {layout.reading_recirculations} more of the one that completes a slot"
     else:
         again += ": a resubmission, and through a loopback port for the one that completes a slot"
-    share = f"{loops.share:.1%} of line rate"
-    if loops.ports_for_line_rate:
+    slots = bounds.get(BOUND, math.inf)
+    throughput = min(b.elements_per_s, slots)
+    share = f"{throughput / b.system.line_rate(b.bandwidth):.1%} of line rate"
+    if slots < b.elements_per_s:
+        name = "pool" if b.pool_size <= b.system.window else "window"
+        share += f", limited by the {name} of {min(b.pool_size, b.system.window)} packets"
+    elif loops.ports_for_line_rate:
         share += f"; all of it with {loops.ports_for_line_rate} more ports looped back"
+    if not bounds:
+        share += "; with --round-trip also what its slots allow"
     return {
         "passes to add a packet": f"{layout.n_passes}, {layout.pass_elements} elements each",
         "recirculations": again,
         "pipes of a job": f"{layout.pipes} of {b.hardware.pipes}; {b.n_groups} x {layout.pipes} can serve jobs",
         "values of a job's slots": format_size(b.value_bytes),
         "ports": f"{b.looped_ports} looped back, {b.host_ports} left of {b.hardware.pipes * b.hardware.ports}",
-        "throughput of a job": f"{b.elements_per_s / 1e6:.1f} M elements/s, {share}",
+        "throughput of a job": f"{_rate(throughput)}, {share}",
     }
 
 

@@ -15,7 +15,17 @@ from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 from commsim.report.answer import Answer, remarks
 from commsim.report.terminal import progress
 
-from .simulated_rows import about_pools, about_slots, cells, row, table_of, why_above, why_slow
+from .simulated_rows import (
+    about_limits,
+    about_pools,
+    about_slots,
+    cells,
+    row,
+    table_of,
+    what_limits,
+    why_above,
+    why_slow,
+)
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -39,7 +49,9 @@ class Config(WithJson):
     workers: str = flag(default="8", metavar="N[,N...]", help="workers of a job")
     jobs: int = flag(default=1, metavar="N", help="jobs that share the switches, each on its own hosts")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each link of a star (default: 100Gbps)")
-    latency: str | None = flag(metavar="TIME", help="one-way latency of each link of a star (default: 1us)")
+    latency: str | None = flag(
+        metavar="TIME", help="one-way latency of each link of a star (default: 1us; --topology star has 500ns)"
+    )
     topology: str | None = flag(metavar=TOPOLOGY, help="network, in place of a star")
     size: str = flag(default="64MiB", metavar="SIZE", help="size of each worker's tensor")
     tensors: int = flag(default=1, metavar="N", help="number of tensors of that size, one after the other")
@@ -95,11 +107,12 @@ def run(config: Config) -> Answer:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
     results, rows, series, unfilled = [], [], None, set[int]()
     for point in progress(points, "simulating"):
-        system, network, of_jobs, series = _simulate(config, point)
-        for job, result in enumerate(of_jobs):
+        system, network, of_jobs, limited, series = _simulate(config, point)
+        for job, (result, limit) in enumerate(zip(of_jobs, limited, strict=True)):
             rto = None if system.lossless else system.rto
-            results.append(row(result, point) | {"network": network.name, "rto_s": rto})
-            rows.append(cells(result, point, system.pool_size, job if config.jobs > 1 else None))
+            results.append(row(result, point) | limit | {"network": network.name, "rto_s": rto})
+            number = job if config.jobs > 1 else None
+            rows.append(cells(result, point, system.pool_size, limit["limited_by"], number))
         slots = about_slots(system, config.jobs)
         unfilled |= {pool for pool in (point["pool_size"],) if pool is not None and pool > system.window}
     if config.draw:
@@ -113,6 +126,7 @@ def run(config: Config) -> Answer:
             (
                 *slots,
                 *about_pools(unfilled, system, config.jobs),
+                *about_limits(results, system),
                 *why_above(results),
                 *why_slow(config.rto, results, system),
             )
@@ -123,7 +137,7 @@ def run(config: Config) -> Answer:
 
 def _simulate(
     config: Config, point: dict[str, Any]
-) -> tuple[System, Network, list[Result], list[dict[str, float]] | None]:
+) -> tuple[System, Network, list[Result], list[dict[str, Any]], list[dict[str, float]] | None]:
     import dataclasses
 
     system, blocks = _system(config, point)
@@ -131,7 +145,8 @@ def _simulate(
     slowest = min(float(network.bandwidth[link]) for job in jobs for link in job.tree_links)
     results, series = _run_engine(config, point, network, jobs)
     more = {"line_rate_elements_per_s": system.line_rate(slowest)}
-    return system, network, [dataclasses.replace(r, counters={**r.counters, **more}) for r in results], series
+    of_jobs = [dataclasses.replace(r, counters={**r.counters, **more}) for r in results]
+    return system, network, of_jobs, what_limits(network, jobs, results), series
 
 
 def _run_engine(

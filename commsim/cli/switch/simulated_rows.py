@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from commsim.core.units import format_size, format_time
 from commsim.report.answer import Table
 
 if TYPE_CHECKING:
+    from commsim.core.network import Network
     from commsim.core.result import Result
+    from commsim.engine.packet.aggregated.packet_job import AggregationJob
     from switch_model.system import System
 
 COLUMNS = (
@@ -22,12 +26,15 @@ COLUMNS = (
     "M elem/s",
     "Gb/s",
     "of line rate",
+    "limited by",
     "resent",
     "drops",
     "exact",
 )
 GIVEN = ("size(B)", "pool", "workers", "loss")
-LEAST = (*GIVEN, "M elem/s", "drops")
+LEAST = (*GIVEN, "M elem/s", "Gb/s", "system", "drops", "resent")
+# What explains a time, without losses, takes at least this part of it beside one round trip.
+EXPLAINED = 0.9
 # A column more, where a system has a server, and where there are several jobs.
 SERVER, JOB = "at server", "job"
 
@@ -49,7 +56,8 @@ def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, An
     varying = {name for name, *values in zip(columns, *cells_of_rows, strict=True) if len(set(values)) > 1}
     networks = list(dict.fromkeys(row["network"] for row in rows))
     where = networks[0] if len(networks) == 1 else f"{networks[0]} to {networks[-1]}"
-    least = sorted(LEAST, key=lambda name: (name in varying, name in GIVEN))
+    given = {*GIVEN, *({"Gb/s"} - varying)}  # of several rows the share of the line rate says what the rate does
+    least = sorted(LEAST, key=lambda name: (name in {*varying, "system"}, name in given))
     return Table(columns, cells_of_rows, f"packets of {size} on {where}", least)
 
 
@@ -64,7 +72,50 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     return result.row() | point | contract | rates | more
 
 
-def cells(result: Result, point: dict[str, Any], pool_size: int, job: int | None = None) -> tuple[str, ...]:
+def what_limits(network: Network, jobs: Sequence[AggregationJob], results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Return what limits each of several jobs, and the packets that one of its workers sends a second.
+
+    The bounds are those of :func:`switch_model.bounds.limits`; that of links is of the bytes of all jobs.
+
+    Parameters
+    ----------
+    network : Network
+        Network.
+    jobs, results : sequence of AggregationJob and of Result
+        Jobs that ran at once, and what they took.
+    """
+    from commsim.scenario.plans.aggregation import round_trip
+    from switch_model.bounds import limits
+
+    busy, found = np.sum([result.link_bytes for result in results], axis=0) / network.bandwidth, []
+    for job, result in zip(jobs, results, strict=True):
+        system, trip = job.system, round_trip(job.system, network, job.trees)
+        elements = result.counters["elements"] if job.rounds is None else len(job.rounds.block) * system.elements
+        fan_in = max(max(tree.fan_in) for tree in job.trees)
+        rates = limits(system, float(network.bandwidth.min()), trip, fan_in)
+        took = {name: elements / rate for name, rate in rates.items()}
+        took["adders"] = took.get("adders", 0.0) / len(job.trees)
+        took |= {"link": float(busy[result.link_bytes > 0].max(initial=0.0)), "latency": trip + system.host_latency}
+        name = max(took, key=lambda name: took[name])
+        if result.counters["retransmissions"] and took[name] + took["latency"] < EXPLAINED * result.time:
+            name = "losses"
+        rate = elements / system.elements / result.time if result.time else 0.0
+        found.append({"limited_by": name, "packets_per_s": rate})
+    return found
+
+
+def about_limits(rows: Sequence[dict[str, Any]], system: System) -> list[str]:
+    """Say what part of a link that limits is headers, and which rate of packets hosts are taken to reach."""
+    headers = 1 - system.payload * system.packets_per_message / system.message_bytes
+    rates = sorted({row["packets_per_s"] / 1e6 for row in rows})
+    said = [f"link: {headers:.0%} of the bytes of a packet are headers"] * any(r["limited_by"] == "link" for r in rows)
+    span = f"{rates[-1]:.3g} M" if len(rates) == 1 else f"up to {rates[-1]:.3g} M"
+    return [*said, f"hosts take no time per packet here: a worker sends and receives {span} packets/s"]
+
+
+def cells(
+    result: Result, point: dict[str, Any], pool_size: int, limited_by: str, job: int | None = None
+) -> tuple[str, ...]:
     """Return the cells of a result; one more for a server, and for the number of its job. The pool is the system's."""
     c = result.counters
     exact = {None: "-", 0.0: "NO", 1.0: "yes"}[c.get("exact")]
@@ -79,6 +130,7 @@ def cells(result: Result, point: dict[str, Any], pool_size: int, job: int | None
         f"{c['elements_per_s'] / 1e6:.1f}",
         f"{8 * result.size / result.time / 1e9:.2f}" if result.time else "-",
         f"{c['elements_per_s'] / c['line_rate_elements_per_s']:.2%}",
+        limited_by,
         f"{c['retransmissions']:.0f}",
         f"{c['drops']:.0f}",
         *((format_size(c["server_bytes"]),) if "server_bytes" in c else ()),

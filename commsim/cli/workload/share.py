@@ -56,6 +56,7 @@ class Config(WithJson, Faults):
 def run(config: Config) -> Answer:
     """Run the jobs together, and say what each lost, and where."""
     from commsim.placement.link_use import link_uses
+    from commsim.placement.node_names import on_nodes
     from commsim.workload.sharing.periodic import read_jobs
     from commsim.workload.sharing.shared_links import simulate_jobs
 
@@ -66,6 +67,7 @@ def run(config: Config) -> Answer:
         network, drawn = with_faults(cluster.network, config)
         cluster, said = dataclasses.replace(cluster, network=network), [*said, *drawn]
     jobs, shifts = _shifts(config.shifts, jobs)
+    jobs = on_nodes(cluster, jobs)
     _check_placed(config.jobs, cluster, jobs)
     options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
     if config.priorities == "crux":

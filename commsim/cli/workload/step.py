@@ -96,11 +96,16 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
 
 
 def _facts(step: Step, row: dict[str, Any]) -> Facts:
-    setting, kinds = step.setting, {kind: seconds for kind, seconds in step.exposed.items() if seconds > 0}
+    setting, layout = step.setting, step.setting.layout
+    kinds = {kind: seconds for kind, seconds in step.exposed.items() if seconds + step.hidden[kind] > 0}
     if len(kinds) > 1:
         kinds["all"] = step.time - step.compute - step.bubble
     share = {kind: f"{format_time(seconds)}, {100 * seconds / step.time:.2f} %" for kind, seconds in kinds.items()}
-    gpus, assumed = counted(row["ranks"], "GPU"), f"{setting.precision}, sequences of {setting.sequence}"
+    share |= {kind: f"{share[kind]}; hidden: {format_time(step.hidden[kind])}" for kind in kinds if kind != "all"}
+    sizes = {"tp": layout.tensor, "pp": layout.pipeline, "cp": layout.context, "ep": layout.expert}
+    divided = "".join(f", {name} {size}" for name, size in sizes.items() if size > 1)
+    gpus = counted(row["ranks"], "GPU")
+    assumed = f"{setting.precision}{divided}, batch {setting.global_batch}, sequences of {setting.sequence}"
     return Facts(
         {
             "step": f"{format_time(step.time)} of {setting.model.name} on {gpus}, {assumed}",

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
-from commsim.core.network_queries import fabric_cables, find_link, find_node, partners
+from commsim.core.network import HOST, SWITCH, Network
+from commsim.core.network_queries import fabric_cables, find_link, find_node, host_names, partners
 
 _PER_LINK = ("src", "dst", "bandwidth", "latency", "buffer", "loss", "metric")
 _MAX_NAMES = 4  # in the name of the network
@@ -44,6 +44,35 @@ def fail_switches(network: Network, names: Sequence[str]) -> Network:
         If the node is unknown, or no switch.
     """
     return remove_switches(network, np.array([find_node(network, name) for name in names], np.int64))
+
+
+def fail_hosts(network: Network, names: Sequence[str]) -> Network:
+    """Take hosts out of service by their names: a node, or a machine such as ``m0`` with all that is in it.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or that of a switch or of a part of a machine.
+    """
+    dead = np.isin(np.arange(network.n_nodes), [node for name in names for node in host_nodes(network, name)])
+    rest = _without(network, ~(dead[network.src] | dead[network.dst]), ", ".join(names))
+    return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
+
+
+def host_nodes(network: Network, name: str) -> list[int]:
+    """Return the nodes of the host or machine of a name.
+
+    Raises
+    ------
+    InputError
+        Same as in :func:`fail_hosts`.
+    """
+    is_part = (network.machine >= 0) | (network.kind != SWITCH)
+    if found := [i for i, host in enumerate(host_names(network)) if host == name and is_part[i]]:
+        return found
+    node = find_node(network, name)
+    what = "a switch" if network.kind[node] == SWITCH else f"a part of host {host_names(network)[node]}"
+    raise InputError(f"{network.name}: {name} is no host, but {what}")
 
 
 def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> NDArray[np.int64]:
@@ -137,7 +166,8 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
     if not len(nodes):
         return network
     for node in nodes[network.kind[nodes] != SWITCH]:
-        raise InputError(f"{network.name}: {network.nodes[node]} is no switch")
+        hint = f": host:{network.nodes[node]} takes a host out of service" if network.kind[node] == HOST else ""
+        raise InputError(f"{network.name}: {network.nodes[node]} is no switch{hint}")
     dead = np.zeros(network.n_nodes, np.bool_)
     dead[nodes] = True
     few = len(nodes) <= _MAX_NAMES

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from fnmatch import fnmatchcase
 
 import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.network_queries import fabric_cables, link_names, partners
+from commsim.core.network_queries import fabric_cables, links_like, partners
 
 from .failures import draw
 
@@ -41,11 +40,7 @@ def scale_links(
     if not 0 < factor < float("inf"):
         raise InputError(f"links are scaled by a positive factor, got {factor}")
     if pattern is not None and part is None:
-        names, wanted = link_names(network), pattern.replace("->", ":")
-        links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, wanted)], np.int64)
-        if not links.size:
-            example = f"; they are called as in {names[0]}" if names else ""
-            raise InputError(f"{network.name} has no link like {pattern!r}{example}")
+        links = links_like(network, pattern)
     elif part is not None and pattern is None:
         links = draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import PhysicsError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow_plan import FlowPlan
@@ -136,10 +136,12 @@ class PacketRun:
     def taps(self) -> Rows:
         """TAP_ROW[n]: packets that left the tapped links, by the network's numbers of links, when asked for."""
         fabric = self.tables.fabric
-        taps = fabric.tap[: fabric.state["n_tapped"]].copy()
+        if missed := int(fabric.state["n_missed"]):
+            raise InputError(f"{missed} packets were not recorded: too many left at once; record a smaller message")
+        taps = fabric.tap[: fabric.state["n_tapped"] - fabric.state["tap_spare"]].copy()
         if len(taps):
             taps["link"] = self.laid.ways.links[taps["link"]]
-        return taps
+        return taps[np.argsort(taps["time"], kind="stable")] if fabric.state["taps_flows"] else taps
 
 
 class Look:

@@ -20,6 +20,9 @@ ECN_CAPABLE, COLLIDED, REPLY, EMPTY = 1, 8, 32, 128
 # Flags are taken away with `& (ALL_FLAGS ^ flag)`: without the JIT, `~flag` is negative, which is no uint8.
 ALL_FLAGS = 255
 
+# what happens to a packet that is recorded: it leaves its maker, comes to its end, is trimmed, or ends on the way
+AT_MAKER, AT_END, AT_TRIMMING, AT_DROP, AT_LOSS = 1, 2, 4, 8, 16
+
 VERSION = 1 << 30  # of a slot: which of its two versions
 
 # Links that do not end the queues of transports and mark nothing, of switches to switches, and of switches to hosts.

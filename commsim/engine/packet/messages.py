@@ -36,6 +36,7 @@ from commsim.limits import give_back_memory
 from commsim.routing.flaps import Flaps
 
 if TYPE_CHECKING:
+    from commsim.engine.packet.flow_capture import FlowCapture
     from switch_model.payload import Payload
 
 
@@ -58,6 +59,8 @@ class RunOptions(TypedDict, total=False):
         Whether results keep the times of every transfer.
     tapped : sequence of int
         Links whose packets are recorded.
+    capture : FlowCapture
+        Records the packets of one flow.
     flaps : Flaps
         Cables that go down during the run; what they carry then is lost, and sent again.
     watch : LinkWatch
@@ -72,6 +75,7 @@ class RunOptions(TypedDict, total=False):
     framing: Framing | None
     trace: bool
     tapped: Sequence[int]
+    capture: FlowCapture | None
     flaps: Flaps | None
     watch: LinkWatch | None
     by_job: Sequence[Spraying | None]
@@ -195,7 +199,11 @@ def run_beside(
             give_back_memory()  # of the search for dependencies
         laid = lay_out(plan, payload(plan, sizes), entered, hows, rule, ranks, beside=bool(jobs))
     of_jobs = aggregation_rows(laid, jobs, ranks[len(of_plan) :])
-    tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flaps=flaps is not None)
+    capture = options.get("capture")
+    if capture is not None and (plan is None or flaps is not None):
+        raise InputError("packets of a flow are recorded where messages are sent and no cable flaps")
+    flows = [] if capture is None or plan is None else capture.flows(plan)
+    tables = build(laid, of_jobs, tapped=options.get("tapped", ()), flows=flows, flaps=flaps is not None)
     if many:
         give_back_memory()  # of the layout
     if jobs:
@@ -225,7 +233,10 @@ def run_beside(
         peak = float(tables.fabric.link["peak"][: len(laid.ways.links)].max())
         ran = Ran(tables.fabric.state, tables.jobs, carried, peak)
         results += aggregation_results(ran, jobs, cpu, sums)
-    return PacketRun(results, times, tables, laid, cpu)
+    run = PacketRun(results, times, tables, laid, cpu)
+    if capture is not None:
+        capture.take(run)
+    return run
 
 
 def _rules_of_jobs(

@@ -118,6 +118,8 @@ SAMPLE_ROW = np.dtype([("time", np.int64), ("busy_slots", np.int64), ("queued", 
 TAP_ROW = np.dtype(
     [
         ("time", np.int64),
+        ("arrives", np.int64),  # ps: at the other end of the link
+        ("sent", np.int64),  # ps: of flows: the data packet left its sender
         ("number", np.int64),
         ("link", np.int32),
         ("stream", np.int32),
@@ -126,6 +128,7 @@ TAP_ROW = np.dtype(
         ("position", np.int16),
         ("kind", np.uint8),
         ("flags", np.uint8),
+        ("event", np.uint8),  # AT_MAKER and so on, as bits
     ],
     align=True,
 )

@@ -172,6 +172,7 @@ FLOW_ROW = np.dtype(
         # acknowledgements
         ("asking", np.int32),  # the receiver was asked to answer all packets before this one,
         ("answer_to", np.int32),  # and does so by itself before this one
+        ("tapped", np.bool_),  # its packets are recorded on tapped links, where only those of some flows are
         ("resent", np.int64),  # bytes sent again
     ],
     align=True,
@@ -236,7 +237,10 @@ STATE_ROW = np.dtype(
         ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
         ("sample_every", np.int64),  # ps
         ("n_samples", np.int64),
-        ("n_tapped", np.int64),  # packets recorded on tapped links
+        ("n_tapped", np.int64),  # packets recorded on tapped links,
+        ("taps_flows", np.bool_),  # only those of some flows,
+        ("tap_spare", np.int64),  # rows that are left free for what one event may then record,
+        ("n_missed", np.int64),  # and packets that found no room
         ("look_at", np.int64),  # ps: timers stop the run from here on, to look for links that pause each other
     ]
 )

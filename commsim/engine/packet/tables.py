@@ -24,6 +24,7 @@ from commsim.engine.packet.transports.rules_of_run import RULES_ROW, Rules, rule
 from commsim.engine.packet.transports.spraying import MOST_ENTROPIES, Spraying
 
 SAMPLES = 1024  # at first
+TAP_SPARE = 1 << 14  # packets of tapped flows that one event may record: a link is served when somebody comes to it
 MOST_NEEDED = 16  # packets that one event may make
 MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
 
@@ -36,7 +37,12 @@ class Tables(NamedTuple):
 
 
 def build(
-    laid: Layout, of_jobs: AggregationRows | None = None, *, tapped: Sequence[int] = (), flaps: bool = False
+    laid: Layout,
+    of_jobs: AggregationRows | None = None,
+    *,
+    tapped: Sequence[int] = (),
+    flows: Sequence[int] = (),
+    flaps: bool = False,
 ) -> Tables:
     """Lay out all tables of a run.
 
@@ -49,6 +55,8 @@ def build(
         Tables of jobs that switches aggregate; by default there are none.
     tapped : sequence of int
         Links whose packets are recorded.
+    flows : sequence of int
+        Flows whose packets are recorded, on all links; nothing else changes.
     flaps : bool
         Whether links go down.
 
@@ -70,6 +78,8 @@ def build(
     link["tapped"][: len(taps)] = taps
     link["evented"][: len(taps)] |= taps  # so that packets are recorded in the order of time
     flow = s.on_lines(work.flow)
+    if len(flows):
+        link["tapped"], flow["tapped"][list(flows)] = True, True
     ring = _fill_flows(flow, work, hows, rules, generator)
     least_rate = min(one["least_rate"] for one in rules)
     host = _hosts(n_hosts, least_rate, generator)
@@ -78,6 +88,8 @@ def build(
     state["draws"], state["seed"] = generator.integers(1 << 62), spraying.seed % 2**63
     state["n_hosts"], state["n_edges"] = n_hosts, int(ways.edge.max(initial=0)) + 1
     state["n_unfinished"], state["first_free"], state["sent_head"] = n_flows + n_workers, -1, -1
+    state["taps_flows"] = len(flows) > 0
+    state["n_tapped"] = state["tap_spare"] = TAP_SPARE if len(flows) else 0
     state["most_needed"] = MOST_NEEDED + int(flow["turns"].max(initial=1))
     firsts = np.cumsum([3 * n_links, (kinds.ADDED + 1) * n_flows, n_hosts, n_hosts])
     for name, first in zip(("first_timer", "first_pacer", "first_rate", "first_worker_timer"), firsts, strict=True):
@@ -116,7 +128,7 @@ def build(
         np.zeros(n_flows * rows_of.N_RECYCLED, np.uint16), let, events,
         np.zeros(0, rows_of.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
         stream, route, buffer, per_class[0], per_class[1], weight / weight.min(initial=np.inf),
-        np.zeros(0, s.TAP_ROW),
+        np.zeros(2 * TAP_SPARE if len(flows) else 0, s.TAP_ROW),
     )  # fmt: skip
     fabric = with_more_packets(fabric)
     return Tables(fabric, with_packets(of_jobs.jobs, len(fabric.packet)))

@@ -63,13 +63,14 @@ class Allocation:
         sharer = self.sharers.pop(state.index, None)
         if sharer is not None:
             self.traffic.remove(sharer)
-        state.slowdown = 1.0
+        state.stretch = state.slowdown = 1.0
 
     def settle(self) -> None:
         """Bring the slowdowns of all running jobs up to date."""
         self.traffic.settle()
         for state in self.running:
             sharer = self.sharers.get(state.index)
+            state.stretch = sharer.stretch if sharer is not None else 1.0
             state.slowdown = sharer.slowdown if sharer is not None else 1.0
 
     def _solve_shifts(self, ranking: Ranking, now: float) -> None:
@@ -126,11 +127,13 @@ class Allocation:
     ) -> list[Spread]:
         """Candidates for a job's GPUs; one is left where none is ranked."""
         draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
-        if self._placing == "random":
+        if self._placing in ("random", "shuffled"):
             if int(free.sum()) < grant.gpus:
                 return []
             seats = draw.choice(np.repeat(np.arange(free.size), free), grant.gpus, replace=False)
-            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn, not by rack
+            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn
+            if self._placing == "random":
+                hosts.sort(key=lambda host: (self.machines.rack[host], host))
             return [tuple((host, int((seats == host).sum())) for host in hosts)]
         limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
         ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)

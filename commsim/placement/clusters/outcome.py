@@ -73,6 +73,8 @@ class Outcome:
         How often CASSINI moved a running job in time.
     shift_delay : float, s
         Time that these jobs waited in all.
+    names_packed : bool
+        Whether the label says that jobs were packed, as beside other ways to place them.
     """
 
     policy: str
@@ -85,11 +87,12 @@ class Outcome:
     iteration_times: tuple[tuple[float, float], ...]
     shifts: int = 0
     shift_delay: float = 0.0
+    names_packed: bool = False
 
     @property
     def label(self) -> str:
-        """Name of the policy, and how jobs were placed if not packed."""
-        return self.policy + ("" if self.placing == "packed" else f"+{self.placing}")
+        """Name of the policy, and how jobs were placed; packed only beside others."""
+        return self.policy + ("" if self.placing == "packed" and not self.names_packed else f"+{self.placing}")
 
     def iteration_time(self, share: float | None = None) -> float:
         """Return the mean time of all iterations in seconds, or that within which `share` of them ended."""

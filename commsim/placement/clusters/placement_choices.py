@@ -17,10 +17,11 @@ from .state import Spread
 # How a granted job gets its GPUs.
 # packed: the first of the candidates that CASSINI would rank, with a drawn shift
 # drawn: any of these candidates
-# random: any free GPUs in any order, as from a scheduler that does not look at the network
+# random: any free GPUs, ranks in the order of racks and hosts, as the placement strategy of this name has them
+# shuffled: any free GPUs in any order, as from a scheduler that does not look at the network
 # cassini: the candidate with the best score, and shifts that are solved for
 # ideal: as packed, on links of its own
-Placing = Literal["packed", "drawn", "random", "cassini", "ideal"]
+Placing = Literal["packed", "drawn", "random", "shuffled", "cassini", "ideal"]
 PLACINGS: tuple[Placing, ...] = get_args(Placing)
 
 

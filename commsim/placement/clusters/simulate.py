@@ -145,7 +145,7 @@ class _Replay:
             iterating = max(0.0, then - max(self._now, state.resume))
             state.done += state.rate * iterating
             alone = self._work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type).period
-            took = max(round(alone * state.slowdown, 4), 1e-4)
+            took = max(round(alone * state.stretch, 4), 1e-4)
             self._iterations[took] = self._iterations.get(took, 0.0) + iterating / took
             state.attained += len(state.gpus) * (then - self._now)
             state.run_time += then - self._now
@@ -183,7 +183,7 @@ class _Replay:
         for index, factor in speeds(self._machines, self._work, allocation.running, self._facts["tunes_cpu"]).items():
             state = self.states[index]
             alone = self._work.rate(index, len(state.gpus), len(state.spread), state.gpu_type)
-            state.rate = alone * factor / state.slowdown
+            state.rate = alone * factor / state.stretch
         self._record()
 
     def _record(self) -> None:

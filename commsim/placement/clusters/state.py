@@ -46,8 +46,9 @@ class JobState:
         The job whose GPUs it shares.
     resume : float, s
         Time at which its restart is over.
-    rate, slowdown : float
-        Progress per second, and how many times longer an iteration takes because of others' traffic.
+    rate, stretch, slowdown : float
+        Progress per second, how many times longer than its period an iteration takes, and how many times longer than
+        without others' traffic.
     shift : float, s
         Time shift of its iterations.
     """
@@ -67,6 +68,7 @@ class JobState:
     beside: JobState | None = None
     resume: float = 0.0
     rate: float = 0.0
+    stretch: float = 1.0
     slowdown: float = 1.0
     shift: float = 0.0
     starts: int = 0

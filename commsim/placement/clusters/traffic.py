@@ -43,13 +43,18 @@ class Sharer:
         Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("links", "rates", "slack", "slowdown", "use")
+    __slots__ = ("alone", "links", "rates", "slack", "stretch", "use")
 
     def __init__(
         self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
     ) -> None:
         self.links, self.use, self.rates, self.slack = links, use, rates, slack
-        self.slowdown = 1.0
+        self.stretch = self.alone = 1.0
+
+    @property
+    def slowdown(self) -> float:
+        """How many times longer its iterations take than on these links without other jobs."""
+        return max(self.stretch / self.alone, 1.0)
 
 
 class Traffic:
@@ -99,6 +104,7 @@ class Traffic:
         """Let a job send along a ring over `route`, shifted."""
         links, use = self.uses([route])[0]
         sharer = Sharer(links, use, self.rates(job, shift), job.slack / job.period)
+        self._see_alone(sharer)
         for link, times in zip(links, use, strict=True):
             self._on_link[link].append(sharer)
             self.demand[link] += times * sharer.rates
@@ -115,6 +121,7 @@ class Traffic:
     def shift(self, sharer: Sharer, job: PeriodicJob, shift: float) -> None:
         """Let the iterations of a job that sends start `shift` late."""
         sharer.rates = self.rates(job, shift)
+        self._see_alone(sharer)
         for link in sharer.links:
             self._sum(int(link))
         self._dirty.update(map(int, sharer.links))
@@ -129,7 +136,7 @@ class Traffic:
         return self.demand[sharer.links] - sharer.use[:, None] * sharer.rates, shared
 
     def settle(self) -> list[Sharer]:
-        """Compute the slowdown of every job on a link that has changed; return these jobs."""
+        """Compute the stretch of every job on a link that has changed; return these jobs."""
         from .contention_kernel import stretch
 
         affected: dict[int, Sharer] = {}
@@ -151,8 +158,14 @@ class Traffic:
             for link in map(int, sharer.links):
                 if link in self._extra:
                     np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
-            sharer.slowdown = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
+            sharer.stretch = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
         return list(affected.values())
+
+    def _see_alone(self, sharer: Sharer) -> None:
+        """Compute how many times longer its iterations take by its own links, at the same instants as with others."""
+        most = float((sharer.use / self.capacity[sharer.links]).max(initial=0.0))
+        extra = float(np.maximum(sharer.rates * most - 1.0, 0.0).mean())
+        sharer.alone = 1.0 + max(extra - sharer.slack, 0.0)
 
     def excess(self) -> tuple[float, float]:
         """Bytes per second that links were asked to carry beyond their capacity, and at all, when last settled."""

@@ -18,7 +18,7 @@ from .hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 LABEL = "fabric.topograph.run/tier-{}"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_LABEL = 63
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _MAX_LEVELS = 16
 
 
@@ -82,13 +82,25 @@ def write_kueue(tree: Tree, comments: tuple[str, ...] = (), name: str = "commsim
     return write_yaml([document], (*comments, "where topograph does not set the labels:", *labels))
 
 
+def object_name(name: str, what: str) -> str:
+    """Return a name that Kubernetes allows.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise InputError(f"{what} has no name that Kubernetes allows")
+    return name
+
+
 def _object_names(tree: Tree) -> dict[str, str]:
     """By switch, its name in lower case with - in place of what Kubernetes does not allow."""
     names: dict[str, str] = {}
     for switch in tree.switches:
         name = re.sub(r"[^a-z0-9.-]+", "-", switch.name.lower()).strip("-.")
-        if not _NAME.fullmatch(name) or len(name) > 253:
-            raise InputError(f"switch {switch.name!r} has no name that Kubernetes allows")
+        object_name(name, f"switch {switch.name!r}")
         if name in names.values():
             raise InputError(f"switch {switch.name!r} and another one are both {name!r} in Kubernetes")
         names[switch.name] = name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -178,7 +179,8 @@ def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
         ``--nodes``, ``--ntasks`` (one for each rank), ``--nodelist`` and ``--switches``, which counts leaf switches,
         and Slurm waits for them at most its max_switch_wait (300 s). Slurm takes hosts in the order of their names:
         where equally many ranks on each host rise with these, ``--ntasks-per-node`` says all; else there is
-        ``--distribution=arbitrary``, with which SLURM_HOSTFILE names a file with the host of each rank.
+        ``--distribution=arbitrary``, with which SLURM_HOSTFILE names a file with the host of each rank. GPUs are asked
+        for by ``--gpus-per-node``, or one for each task where hosts have other numbers of them.
 
     Raises
     ------
@@ -190,10 +192,12 @@ def sbatch_options(tree: Tree, placement: Sequence[str]) -> str:
         if host not in layers:
             raise InputError(f"the placement names {host!r}, which is not a node of the tree")
     n_leaves = len({layers[host][0] for host in hosts})
-    each, left = divmod(len(placement), len(hosts))
+    each = len(placement) // len(hosts)
     in_order = [host for host in sorted(hosts, key=_by_number) for _ in range(each)]
-    how = f"--ntasks-per-node={each}" if not left and list(placement) == in_order else ARBITRARY
-    tasks = f"--nodes={len(hosts)} --ntasks={len(placement)} {how}"
+    how = f"--ntasks-per-node={each}" if list(placement) == in_order else ARBITRARY
+    is_even = set(Counter(placement).values()) == {each}
+    gpus = f"--gpus-per-node={each}" if is_even else "--gpus-per-task=1"
+    tasks = f"--nodes={len(hosts)} --ntasks={len(placement)} {how} {gpus}"
     return f"{tasks} --nodelist={compress_hosts(hosts)} --switches={n_leaves}"
 
 

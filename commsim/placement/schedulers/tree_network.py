@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways
-from commsim.core.network_queries import first_above, units
+from commsim.core.network_queries import first_above, host_names, units
 from topologies import LINK_LATENCY
 
 from .fabric_tree import Switch, Tree, free_name, require_unique
@@ -98,14 +98,6 @@ def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
         taken = (*network.nodes, *(name[u] for u in at))
         switches_found.append(Switch(free_name("fabric", taken), tuple(tops)))
     return Tree(tuple(switches_found)), _stand_ins(network, unit, above, name, set(below))
-
-
-def host_names(network: Network) -> tuple[str, ...]:
-    """By node, what schedulers call the host that it is, or is a part of: ``m0`` for ``m0.gpu0`` of a machine."""
-    return tuple(
-        name.partition(".")[0] if machine >= 0 else name
-        for name, machine in zip(network.nodes, network.machine.tolist(), strict=True)
-    )
 
 
 def _stand_ins(

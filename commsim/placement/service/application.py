@@ -37,6 +37,12 @@ from .models import (
 from .posted_cluster import SOURCE as CLUSTER
 from .state import KnownJob, read_known_jobs
 
+# Addresses that FastAPI adds by itself.
+BESIDE = {
+    "/docs": "GET: this list with requests and answers, for a browser",
+    "/openapi.json": "GET: the same for programs, as OpenAPI",
+}
+
 if TYPE_CHECKING:
     from .metrics import Metrics
     from .placement_service import PlacementService
@@ -106,7 +112,7 @@ def application(service: PlacementService, metrics: Metrics, limits: Limits) -> 
 
     @app.get("/", summary="The addresses of the service")
     async def addresses() -> dict[str, dict[str, str]]:
-        return {"addresses": listed | {"/docs": "GET: this list with requests and answers, for a browser"}}
+        return {"addresses": listed | BESIDE}
 
     @app.get("/healthz", summary="Whether the service answers; needs no token")
     async def is_healthy() -> Health:

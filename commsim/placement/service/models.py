@@ -41,9 +41,13 @@ class Job(_Request):
     iter_time_ms: float = Field(gt=0, le=MAX_PERIOD_MS)
     phases: list[Phase] = Field(max_length=MAX_PHASES, description="by offset, without overlap")
     placement: list[Name] | None = Field(
-        None, description="node of each GPU of a job that is placed wholly, or with counts such as h0x4"
+        None,
+        description="node of each GPU of a job that is placed wholly, with counts and ranges such as h0x4 or h0-3x4; a "
+        "machine such as m0 or m0x4 stands for its free GPUs",
     )
-    placed: list[Name] = Field([], description="nodes of the first ranks, at most as many as gpus, without placement")
+    placed: list[Name] = Field(
+        [], description="nodes of the first ranks, in these forms, at most as many as gpus, without placement"
+    )
     start_ms: float | None = Field(
         None, ge=0, description="when an iteration of a job that runs starts, less than iter_time_ms; it is not shifted"
     )

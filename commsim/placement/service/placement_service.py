@@ -161,6 +161,7 @@ class PlacementService:
         if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
             self._ignore(args, "no known job" if asked is None else f"no request for {self._preferences.gpu_resource}")
             return None, None, 0
+        asked = self.state.located(asked)
         if pod_gpus > (left := asked.n_left):
             raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {asked.job.name} are left to place")
         known = self._ratings.get((self.state.version, asked, pod_gpus))
@@ -194,7 +195,7 @@ class PlacementService:
                 for one in known:
                     self.state.put(one)
                 if self._store is not None:
-                    self._store.put(rows)
+                    self._store.put([self.state.jobs[one.job.name].row() for one in known])  # with the GPUs they got
             except Exception:
                 self.state.restore(before)
                 raise

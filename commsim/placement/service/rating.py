@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.placement.affected import affected
+from commsim.placement.affected import after_faults
 from commsim.placement.candidate import counted_names
-from commsim.placement.cluster import on_network
 from commsim.placement.link_classes import Settings
 from commsim.placement.link_use import link_uses
 from commsim.placement.place import place_jobs
 from commsim.placement.score import score_link
-from commsim.scenario.faults import with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .models import Search
@@ -233,21 +231,14 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
         options["generators"] = asked.generators
 
     def search() -> dict[str, Any]:
-        cluster, said = state.cluster, list[str]()
+        cluster, left, said = state.cluster, tuple(jobs), list[str]()
+        settings = Settings(seed=asked.seed)
         if asked.fail or asked.scale:
-            network, drawn = with_faults(cluster.network, asked.fail, asked.scale, asked.seed)
-            cluster, cut_off = on_network(
-                cluster, network, [name for job in jobs for name in job.placement or job.placed]
-            )
-            said = [*drawn, *cut_off, *affected(state.cluster, cluster, jobs, Settings(seed=asked.seed))]
-        ranking = place_jobs(cluster, jobs, n=asked.candidates, settings=Settings(seed=asked.seed), **options)
-        return {
-            "schema": 1,
-            "candidates": [one.row() for one in ranking.candidates],
-            "discarded": [one.row() for one in ranking.discarded],
-            "notes": [*told, *said, *ranking.remarks],
-            **(ranking.agreement if asked.check else {}),
-        }
+            cluster, left, said = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
+        ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
+        tree = ranking.to_dict()
+        kept = [key for key in tree if asked.check or key not in ranking.agreement]
+        return {"schema": 1, **{key: tree[key] for key in kept}, "notes": [*told, *said, *tree["notes"]]}
 
     return search
 

@@ -7,22 +7,23 @@ service knows. Without it a label may name such a job; see ``LABELS``.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, cut
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import host_names, locality_levels
 from commsim.core.units import counted
 from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
-from commsim.placement.schedulers.tree_network import host_names
+from commsim.placement.node_names import nodes_of
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs
 from commsim.workload.timeline import job_row
 
@@ -110,13 +111,25 @@ class ClusterState:
             If it is larger than the cluster, placed on a node without GPUs or on GPUs that others have, or there are
             too many jobs.
         """
-        name = known.job.name
+        known, name = self.located(known), known.job.name
         self.check(known)
         if name not in self.jobs and len(self.jobs) >= MAX_JOBS:
             raise Refusal(409, f"{MAX_JOBS} jobs are known; remove some")
         self.jobs = {**self.jobs, name: known}
         self.use = {**self.use, name: link_use(self.cluster, known.placed)}
         self.version += 1
+
+    def located(self, known: KnownJob) -> KnownJob:
+        """Return a job with a node for each place that it has; a machine's name stands for its free GPUs, in order.
+
+        Raises
+        ------
+        InputError
+            If it has more of a machine than is free.
+        """
+        others = (other.placed for other in self.jobs.values() if other.job.name != known.job.name)
+        taken = Counter(itertools.chain(known.placed, *others))
+        return replace(known, placed=nodes_of(self.cluster, known.placed, taken, known.job.name))
 
     def check(self, known: KnownJob) -> None:
         """Raise unless the cluster could hold the job, and it can be where it is placed.

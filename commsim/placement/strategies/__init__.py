@@ -87,9 +87,9 @@ def candidates(
     build = STRATEGIES[strategy].build
     if not 1 <= n <= MAX_CANDIDATES:
         raise InputError(f"the number of candidates is 1 to {MAX_CANDIDATES}, got {n}")
-    jobs = [dataclasses.replace(job, placement=job.placed) if len(job.placed) == job.n_gpus else job for job in jobs]
+    jobs = [dataclasses.replace(job, placement=job.placed) if len(_had(job)) == job.n_gpus else job for job in jobs]
     rest = [dataclasses.replace(job, n_gpus=job.n_gpus - len(_had(job)), placed=()) for job in jobs]
-    had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job)) for job in jobs if _had(job)]
+    had = [dataclasses.replace(job, n_gpus=len(_had(job)), placement=_had(job), placed=()) for job in jobs if _had(job)]
     free = FreeGpus(cluster, [*rest, *had])
     placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
     for i in range(n * TRIES):
@@ -102,9 +102,7 @@ def candidates(
         ]
         plan = beside | _checked(free, waiting, build(free, waiting, rng), strategy)
         placed = tuple(
-            dataclasses.replace(job, placement=(*_had(job), *free.names(plan[k], after=_had(job))))
-            if k in plan
-            else job
+            dataclasses.replace(job, placement=_filled(job, free.names(plan[k], after=_had(job)))) if k in plan else job
             for k, job in enumerate(jobs)
         )
         placements.setdefault(tuple(job.placement or () for job in placed), placed)
@@ -115,7 +113,13 @@ def candidates(
 
 def _had(job: PeriodicJob) -> tuple[str, ...]:
     """Return the places that a job keeps while the others are looked for."""
-    return job.placed if job.placement is None else ()
+    return tuple(filter(None, job.placed)) if job.placement is None else ()
+
+
+def _filled(job: PeriodicJob, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the places of all ranks: those that the job keeps, and others for ranks in between and after them."""
+    left = iter(others)
+    return (*(name or next(left) for name in job.placed), *left)
 
 
 def _beside(free: FreeGpus, jobs: Sequence[PeriodicJob], rest: Sequence[PeriodicJob]) -> Plan:

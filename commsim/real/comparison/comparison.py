@@ -15,6 +15,7 @@ from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
 from commsim.formats.measurement import Measured
 from commsim.real.comparison.above_line_rate import Line, explain_above, line_of_prediction
+from commsim.real.comparison.causes import explain_cause
 from commsim.real.comparison.pairs import (
     Pair,
     Summary,
@@ -25,9 +26,10 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
-from commsim.real.comparison.slow_sizes import explain_slow
+from commsim.real.comparison.slow_sizes import SLOW, common_factor, explain_slow
 from commsim.scenario.build import plan_collective
 from commsim.scenario.collective_names import spelled_out, usual_collective
+from commsim.scenario.plans.nccl import NcclPlan
 from commsim.scenario.read import scenario_of
 from commsim.scenario.solve import solve
 
@@ -158,7 +160,11 @@ def compare(
         line = dataclasses.replace(line, rate=_rate(line_rate), source=GIVEN, load=None, is_given=True)
     name = network if isinstance(network, str) else network.name
     found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
-    return dataclasses.replace(found, collective=scenario.name)
+    chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
+    reasons = [*filter(None, [chosen]), *found.reasons]
+    if any(reason.startswith(SLOW) for reason in reasons):
+        reasons.append(explain_cause(solution, pairs, over))
+    return dataclasses.replace(found, collective=scenario.name, reasons=tuple(reasons))
 
 
 def compare_files(
@@ -218,8 +224,20 @@ def _compared(
     """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     reasons = () if line is None else explain_above(fastest.measured, line)
-    slow = explain_slow(pairs)
+    slow = [*_common(pairs), *explain_slow(pairs)]
     return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), (*slow, *reasons))
+
+
+def _common(pairs: Sequence[Pair]) -> list[str]:
+    """Say that all sizes of an operation took longer, or shorter, by one factor."""
+    by_operation: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_operation.setdefault(pair.measured.operation, []).append(pair)
+    factors = {name: factor for name, rows in by_operation.items() if (factor := common_factor(rows)) is not None}
+    return [
+        f"{name if len(by_operation) > 1 else 'all sizes'}: {factor:.3g} times as long as predicted, one common factor"
+        for name, factor in factors.items()
+    ]
 
 
 def _rate(given: float | str) -> float:

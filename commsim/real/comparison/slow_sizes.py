@@ -1,4 +1,4 @@
-"""Which measured times are longer than predicted, and what their place among the sizes suggests as the cause."""
+"""Which measured times are longer than predicted, and whether all are so by one factor."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from commsim.real.comparison.pairs import Pair
 LONG = 1.25
 # A size stands out from both of its neighbours from this ratio on.
 STANDS_OUT = 1.5
-# Up to how far from a half, a quarter or an eighth of the bandwidth a ratio of times is still called one.
-NEAR = 0.12
-_PARTS = (2, 4, 8)
-__all__ = ["explain_slow"]
+# Ratios of measured to predicted times are one factor where the largest is at most this many times the smallest, and
+# they differ from 1 by more; over at least so many sizes, of which the largest is so many times the smallest.
+ALIKE, LEAST_SIZES, LEAST_RANGE = 1.05, 3, 16
+SLOW = "slow: "
+__all__ = ["SLOW", "common_factor", "explain_slow"]
 
 
 def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """Name the sizes that took longer than predicted, with the usual cause of such sizes.
+    """Name the sizes that took longer than predicted.
 
     Parameters
     ----------
@@ -60,20 +61,27 @@ def _told(sizes: Sequence[float], times: Sequence[float], first: int, end: int) 
         where = f"{where} to {format_size(sizes[last])}"
         low, high = (f"{pick(times[first:end]):.2g}" for pick in (min, max))
         ratio = f"{low} times" if low == high else f"{low} to {high} times"
-    head = f"slow: {where}: measured {ratio} as long as predicted"
+    head = f"{SLOW}{where}: measured {ratio} as long as predicted"
     beside = [f"{times[i]:.2g}" for i in (first - 1, end) if 0 <= i < len(times)]
     if beside:
         head += f", {' and '.join(beside)} at the next size{'s' if len(beside) > 1 else ''}"
-    if len(times) == 1:
-        return head
-    return f"{head}; usual cause: {_cause(times[last], first == 0, end == len(times))}"
+    between = first > 0 and end < len(times)
+    return f"{head}; often the algorithm or protocol chosen at this size" if between else head
 
 
-def _cause(ratio: float, has_smallest: bool, has_largest: bool) -> str:
-    """Return what slows such sizes, by whether the smallest and the largest are among them."""
-    if has_largest:
-        part = next((f"1/{n} of the" for n in _PARTS if abs(ratio / n - 1) <= NEAR), "less")
-        return f"{part} bandwidth, such as fewer NICs in use or a slower link"
-    if has_smallest:
-        return "latency or overhead per message"
-    return "the algorithm or protocol chosen at this size"
+def common_factor(pairs: Sequence[Pair]) -> float | None:
+    """Return how many times as long as predicted all sizes took, where that is one number; None where it is not.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        Predicted beside measured times of one operation.
+    """
+    rows = [pair for pair in pairs if pair.measured.size and pair.measured.time and pair.predicted > 0]
+    sizes = [pair.measured.size for pair in rows]
+    if len(set(sizes)) < LEAST_SIZES or max(sizes) < LEAST_RANGE * min(sizes):
+        return None
+    times = sorted(pair.measured.time / pair.predicted for pair in rows)
+    if times[-1] > ALIKE * times[0] or 1 / ALIKE < times[0] < ALIKE:
+        return None
+    return times[len(times) // 2]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from commsim.core.errors import InputError
 from commsim.core.units import Bandwidth
 
 GBPS = 1e9 / 8
@@ -53,11 +54,9 @@ def seconds(collective: str, network: str, size: float, ranks: int | None = None
     """Seconds of a collective, with the fixed cost of the software."""
     from commsim.scenario import prepare, with_costs
     from commsim.scenario.inputs import load_network
-    from commsim.software.presets import software as software_named
 
     slowed = with_costs(load_network(network), software=software)
-    fixed = 0.0 if software is None else software_named(software).fixed
-    return prepare(collective, slowed, n_ranks=ranks).predict(size).time + fixed
+    return prepare(collective, slowed, n_ranks=ranks).predict(size).time
 
 
 @simulated
@@ -114,12 +113,14 @@ def byteps_theorem(machines: int, cpus: int, gbps: float) -> float:
 @measure
 def carried(collective: str, network: str, links: list[str], size: float = 8e8) -> float:
     """Bytes on the busiest of some links, in sizes of the array."""
+    from commsim.core.network_queries import find_link
     from commsim.scenario import prepare
 
+    if not links:
+        raise InputError("links must name at least one link, such as h0:switch0")
     ready = prepare(collective, network)
-    names = [ready.network.link_name(i) for i in range(ready.network.n_links)]
-    loads = ready.predict(size).link_bytes
-    return max(float(loads[names.index(link)]) for link in links) / size
+    numbers = [find_link(ready.network, link) for link in links]
+    return float(ready.predict(size).link_bytes[numbers].max()) / size
 
 
 @simulated

@@ -111,13 +111,15 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
     """
     rates = rate_classes(bundles)
     ends = _anchors(boxes, bundles, at)
+    cables_of = np.maximum(bundles.up, bundles.down)
+    is_counted = np.count_nonzero(cables_of > MAX_PARALLEL) <= MAX_COUNTS
     thin = min(1.0, max(0.4, MAX_THICK / max(1, len(bundles))))
     lines: list[Shape] = []
     counts: list[Label] = []
     busy = np.maximum(bundles.load_up, bundles.load_down)
     for i in np.argsort(busy, kind="stable").tolist():  # what is busy is painted last
         path = _path_of(network, boxes, bundles, at, ends[i], i)
-        cables = int(max(bundles.up[i], bundles.down[i]))
+        cables = int(cables_of[i])
         width, title = thin * line_width(float(bundles.rate[i]), rates), _title(boxes, bundles, i, full)
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
         drawn = cables if cables <= MAX_PARALLEL and not (per_member and cables > 1) else 1
@@ -128,7 +130,7 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
         if bundles.dead[i]:
             away = _APART * (drawn + 1) / 2 if cables else 0.0
             lines.append(Line(tuple(beside(path, away)), FAULT, 2.0, dashed=True, title=title))
-        if drawn < cables and not per_member and len(bundles) <= MAX_COUNTS:
+        if drawn < cables and is_counted:
             counts += _count(f"{cables}x", path, counts)
     return [*lines, *counts, *_told_faults(network, boxes, bundles, at, ends, counts)]
 

@@ -12,6 +12,7 @@ from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.report.palette import BOX_HEIGHT, FAINT, FAULT, FILL, INK, LINK, MACHINE, STROKE, load_colour
+from topologies.presets import has_effective_rates
 
 from .boxes import Boxes, Bundles, link_loads, make_boxes, make_bundles
 from .cables import CASING, draw_cables, line_width, rate_classes
@@ -32,9 +33,9 @@ def full_load(busiest: float) -> float:
 
 
 def _draw_legend(
-    kind: NDArray[np.int64], bundles: Bundles, full: float | None, x: float, y: float, width: float
+    kind: NDArray[np.int64], bundles: Bundles, full: float | None, where: tuple[float, float, float], note: str
 ) -> tuple[list[Shape], float]:
-    """Draw it with its top left corner at (x, y).
+    """Draw it with its top left corner and width at `where`; `note` stands behind the entries.
 
     Returns
     -------
@@ -43,6 +44,7 @@ def _draw_legend(
     """
     entries: list[tuple[str, int | float | str]] = [(KIND_NAMES[k], int(k)) for k in np.unique(kind)]
     rates = rate_classes(bundles)
+    x, y, width = where
     shown = rates if len(rates) <= MAX_RATES else [rates[0], rates[-1]]
     entries += [(format_bandwidth(rate).split(" (")[0], rate) for rate in shown]
     shapes: list[Shape] = []
@@ -56,6 +58,7 @@ def _draw_legend(
         shapes += _sample(what, rates, left, top)
         shapes.append(Label(left + 34, top, text, 11, FAINT, "start"))
         left += wide
+    shapes += [Label(left, top, note, 11, FAINT, "start")] if note else []
     if full is not None:
         top += _ROW + 4
         shapes += _scale(full, x, top)
@@ -134,7 +137,9 @@ def draw_network(
     if layout.shape == "rows":
         shapes += _captions(boxes, at)
     bottom = float(at.y.max()) + BOX_HEIGHT / 2 + 34
-    legend, height = _draw_legend(boxes.kind, bundles, full, MARGIN, bottom, width - 2 * MARGIN)
+    note = "(effective rates)" if has_effective_rates(network.name) else ""
+    where = MARGIN, bottom, width - 2 * MARGIN
+    legend, height = _draw_legend(boxes.kind, bundles, full, where, note)
     return Picture(width, bottom + height + MARGIN, f"The network {network.name}", (*shapes, *legend)), boxes.notes
 
 

@@ -23,6 +23,7 @@ from commsim.scenario.contenders import (
     with_assumed_overhead,
 )
 from commsim.scenario.options import Quantity
+from commsim.scenario.plans.sparse import links_only
 from commsim.scenario.ranking import rank_algorithms
 from commsim.scenario.read import changed_network
 from commsim.scenario.scenario import Wish
@@ -256,6 +257,8 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     if any(reason.endswith(ASSUME) for reason in left_out.values()):
         assumed = [*assumed, NOT_PROGRAMMABLE]
     assumed += priced_apart(ranked, question.size)
+    names = dict.fromkeys(plan.schedule.name for plan in ranked.values() if plan.data is not None)
+    assumed += [f"{name}: {line}" for name in names for line in links_only(name, costly)]
     if question.densities and question.gradients is None and question.block is None:
         assumed.append(IN_RUNS.format(question.run))
     return Advice(

@@ -77,6 +77,8 @@ def find_bound(prepared: Plan, result: Result) -> Bound:
         if busy < BUSY:
             term = "rounds"
             phrase = f"rounds: {path.n_flights} messages in turn, no link busy above {busy:.0%}"
+    elif network.software and term == "latency" and prepared.before > path.terms["latency"]:
+        phrase = f"time of a call of software {network.software}, {prepared.before / result.time:.0%}"
     else:
         phrase = _phrase(term, path, network, result.time)
     return Bound(term, phrase, terms, name, busy)

@@ -10,7 +10,7 @@ from typing import Any
 from collectives import COLLECTIVES
 from commsim.core.dependencies import connections
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.routing.aggregator_placement import able_switches
@@ -18,6 +18,7 @@ from commsim.scenario.collective_names import why_not_here
 from commsim.scenario.good_parameters import partitions_that_fit
 from commsim.scenario.helper_placement import machines_of
 from commsim.scenario.systems import usual_system
+from commsim.software.presets import software
 
 from .question import Question
 
@@ -221,6 +222,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
     """
     ways: list[Candidate] = []
     left_out: dict[str, str] = {}
+    costs = software(network.software) if network.software else None
     for name in COLLECTIVES:
         entry = COLLECTIVES[name]
         form = entry.metadata["sparse"]
@@ -234,6 +236,10 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
             left_out[name] = "does not sum all values; lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
             left_out[name] = f"{network.name} has no aggregating switch; {ASSUME}"
+        elif entry.metadata["systems"] and usual_system(entry).at().in_machines and not _adds_in_machines(network):
+            left_out[name] = f"needs switches inside machines that add, and {network.name} has none"
+        elif form is not None and costs is not None and costs.systems and name not in costs.systems:
+            left_out[name] = f"software {costs.name} has no costs of {name}"
         else:
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):
@@ -243,6 +249,10 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
                         label = spec_of(name, own, density if len(question.densities) > 1 else "")
                         ways.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))
     return ways, left_out
+
+
+def _adds_in_machines(network: Network) -> bool:
+    return bool(((network.kind == SWITCH) & (network.machine >= 0) & network.aggregates).any())
 
 
 def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from commsim.core.errors import InputError
-from commsim.core.network import Network
-from commsim.core.units import first_of
+from commsim.core.network import SWITCH, Network
+from commsim.core.units import counted, first_of
 from commsim.limits import EXPECTED
 from commsim.scenario.plans.sparse_data import FLOAT
 
 from .payoff import SparsePays, can_search, density_crossover, n_drawn
 from .question import Question
-from .server_gains import Servers, server_gains
+from .server_gains import GAIN, Servers, server_gains
 
 if TYPE_CHECKING:
+    from commsim.scenario import Plan
+
     from . import Advice
 
 
@@ -78,7 +82,10 @@ def density_of_crossover(question: Question, advice: Advice, against: str = "") 
     EXPECTED.begin("")
     longest = max(each, key=lambda label: each[label].high)
     crossover = each[longest]
-    said.append(_density_sentence(crossover, longest, dense.candidate.label))
+    more = 0
+    if crossover.sparse:
+        more = _n_machines(advice.ready[crossover.sparse]) - _n_machines(advice.ready[dense.candidate.spec])
+    said.append(_density_sentence(crossover, longest, dense.candidate.label, more))
     if others := [f"{label} {_until(pays)}" for label, pays in each.items() if label != longest]:
         said.append(f"other sparse ways against {dense.candidate.label}, faster: {', '.join(others)}")
     blocks = [data.block for spec in tried if (data := advice.ready[spec].data) is not None]
@@ -106,12 +113,29 @@ def _ends(pays: SparsePays) -> dict[str, float | None]:
 def _until(pays: SparsePays) -> str:
     if not pays.sparse:
         return "never"
-    return f"up to {pays.low:.3g}" if pays.high < float("inf") else f"always up to {pays.low:.3g}"
+    if pays.high < float("inf"):
+        return f"up to {pays.low:.3g}"
+    return f"always up to {pays.low:.3g}{', where it is a tie' if _is_tie(pays) else ''}"
 
 
-def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
+def _is_tie(pays: SparsePays) -> bool:
+    return pays.times_dense > 1 - GAIN
+
+
+def _n_machines(plan: Plan) -> int:
+    """Count the hosts that a way needs beside those of its workers."""
+    n, nodes = plan.schedule.n_ranks, plan.placement.nodes
+    spare = np.setdiff1d(nodes[n:], nodes[:n])
+    return int((plan.network.kind[spare] != SWITCH).sum())
+
+
+def _density_sentence(crossover: SparsePays, sparse: str, dense: str, more: int) -> str:
+    sparse += f" (with {counted(more, 'more machine')})" if more > 0 else ""
     if not crossover.sparse:
         return f"sparse is never faster: {dense} is faster at every density from {crossover.high:.3g} on"
+    if crossover.high == float("inf") and _is_tie(crossover):
+        tie = f"a tie with {dense} ({1 - crossover.times_dense:.1%} faster)"
+        return f"sparse is slower at no density up to {crossover.low:.3g}, but there {sparse} is {tie}"
     if crossover.high == float("inf"):
         return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
     within = f"between {crossover.low:.4g} and {crossover.high:.4g}"

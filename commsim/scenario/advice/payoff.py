@@ -37,12 +37,15 @@ class SparsePays:
         never is; the highest one, and infinity, where it always is.
     sparse, dense : str
         The sparse way that is faster longest (empty if none ever is), and the dense one.
+    times_dense : float
+        Time of the sparse way at `low` over that of the dense one; 1 where none is faster.
     """
 
     low: float
     high: float
     sparse: str
     dense: str
+    times_dense: float = 1.0
 
 
 def density_crossover(
@@ -86,7 +89,7 @@ def density_crossover(
         if (fast := time(spec, low)) >= least:
             continue
         if (slow := time(spec, highest)) < least:
-            return SparsePays(highest, math.inf, spec, dense)
+            return SparsePays(highest, math.inf, spec, dense, slow / dense_time)
         asked = [density for density in sorted(question.densities) if low < density < high]
         for step in itertools.count():
             if not asked and high <= low * (1 + TOLERANCE):
@@ -99,7 +102,7 @@ def density_crossover(
             else:
                 high, slow = middle, found
             asked = [density for density in asked if low < density < high]
-        crossover = SparsePays(low, high, spec, dense)
+        crossover = SparsePays(low, high, spec, dense, fast / dense_time)
     return crossover
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collectives import FOUND
+from commsim.core.locality import rank_groups
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.routing.network_metrics import most_oversubscribed
 from commsim.routing.routing import find_routes
-from commsim.scenario import Plan, rank_groups
-from commsim.scenario.plans.cut_by_size import CutBySize
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.dense import Plan
 
 # Ranks that hang on one switch by one link each are a star, whatever else the network has.
 ONE_SWITCH = "star"
@@ -92,7 +94,7 @@ def case_of(prepared: Plan, size: float) -> Case:
     star = kind == ONE_SWITCH
     used = np.isin(network.src, nodes) | np.isin(network.dst, nodes) if star else np.ones(network.n_links, np.bool_)
     rates = network.bandwidth[used]
-    n_chunks = (prepared.at(size) if isinstance(prepared, CutBySize) else prepared).schedule.n_chunks
+    n_chunks = prepared.in_pieces(size).schedule.n_chunks
     smallest = size / n_chunks / rate
     extra = (network.overhead[nodes] + network.recv_overhead[nodes]).max(initial=0.0)
     costs = float(extra / smallest if extra else 0.0) + float(network.gamma[nodes].max(initial=0.0) * rate)

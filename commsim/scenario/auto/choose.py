@@ -5,20 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_size
-from commsim.scenario import Plan
 from commsim.scenario.auto.case import Case
 from commsim.scenario.auto.estimated_seconds import estimated_seconds
 from commsim.scenario.auto.known_error import PACKET
 from commsim.scenario.packet_options import name_of
-from commsim.scenario.plans.cut_by_size import CutBySize
 from commsim.scenario.scenario import Wish
 
 from .case import case_of, labels_of
 from .evidence import KnownError, evidence, never, say, say_labels
 from .exact import alpha_beta_differs, closed_form_differs
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.dense import Plan
 
 BY_HAND = "choose by hand, such as engine flow"
 # Engines that were not compared with anything real, but equal the flow engine where this finds no difference.
@@ -155,9 +157,7 @@ def choose(prepared: Plan, size: float, tolerance: float, transport: str = "wind
     if not known:
         why = "; ".join(f"against the {against}: {reason}" for against, reason in lacking.items())
         raise InputError(f"the error of {what} is not known; {why}; {BY_HAND}")
-    prepared = (
-        prepared.at(size) if isinstance(prepared, CutBySize) else prepared
-    )  # below only what is sent counts, not its name
+    prepared = prepared.in_pieces(size)  # below only what is sent counts, not its name
     options = tuple(
         _option(engine, seconds, prepared, case, tolerance, known, transport)
         for engine, seconds in estimated_seconds(prepared, size).items()

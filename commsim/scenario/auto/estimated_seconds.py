@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from commsim.scenario import ENGINES, Plan
+from commsim.scenario.scenario import ENGINES
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.dense import Plan
 
 PACKET_BYTES = 4096
-
-
 # Seconds that a prediction takes whatever it is of.
 START = {"closed-form": 2e-5, "alpha-beta": 2e-4, "flow": 3e-4, "packet": 2e-2}
-
-
 # Seconds; of the flow engine between 0.3 and 5 were measured, more where flows of different sizes compete.
 PER_TRANSFER = {"closed-form": 0.0, "alpha-beta": 0.4e-6, "flow": 2e-6, "packet": 1e-6}
-
-
 # Seconds; between 1.1 and 3.4e-7 were measured, and there are as many acknowledgements.
 PER_PACKET_AND_LINK = 1.5e-7
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from collectives import BLOCKING, COLLECTIVES
 from commsim.core.network import SWITCH, Network
 from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
-from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.nccl import NcclPlan
+
+if TYPE_CHECKING:
+    from commsim.scenario.plans.dense import Plan
 
 
 def closed_form_differs(prepared: Plan) -> str:
@@ -48,7 +50,8 @@ def alpha_beta_differs(prepared: Plan) -> str:
     sends to one and receives from one, every link belongs to one pair, and no messages meet at a switch that adds them,
     nothing is ever shared, and both engines do the same sums.
     """
-    if isinstance(prepared, NcclPlan):
+    name = prepared.schedule.name
+    if name in COLLECTIVES and "nccl" in COLLECTIVES[name].metadata["needs"]:
         return "slices of NCCL overlap"
     if prepared.data is not None:
         return "the data is sparse"

@@ -69,7 +69,11 @@ def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int
     """
     of_rank = of_node[graph.ranks]
     leaving, entering = demand.crossing(of_rank, k)
+    outside = graph.helpers[of_node[graph.helpers] < 0]
     between = 0.0 if graph.anywhere or (of_rank < 0).any() else demand.between(k)
+    if between and len(outside):
+        yield from _with_helpers(graph, demand, of_node, outside, k, name)
+        between = 0.0
     src, dst = of_node[graph.src], of_node[graph.dst]
     crosses = np.flatnonzero(src != dst)
     for ends, bytes_across, way in ((src[crosses], leaving, "out of"), (dst[crosses], entering, "into")):
@@ -83,6 +87,32 @@ def cuts_around(graph: Graph, demand: Demand, of_node: NDArray[np.int64], k: int
         yield Cut(float(each[worst]), f"the capacity {way} {whose}", fixed)
         if between and capacity.sum():
             yield Cut(between / float(capacity.sum()), f"the capacity {way} all {k} {name}s together")
+
+
+def _with_helpers(
+    graph: Graph, demand: Demand, of_node: NDArray[np.int64], helpers: NDArray[np.int32], k: int, name: str
+) -> Iterator[Cut]:
+    """Bound of an all-reduce from k sets and nodes in none that add and copy too: all that they send and receive.
+
+    Let what a helper sends and receives count (k-2)/k of what a set does. Then each byte of the sum takes 4(k-1).
+    Without helpers it does: 2(k-1) messages are sent and received by sets. With some, take all as one, which leaves out
+    messages between them, and let each set in turn do its part: a message to another set then counts 2/k more, one of
+    the k times none is sent, which counts (2k-2)/k less, and over all k this is nothing. So the best of these
+    all-reduces, which are without helpers, counts no more.
+
+    References
+    ----------
+    Jiang et al., "A unified architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters"
+    (BytePS), OSDI 2020, theorem 1, whose time this is where all links are equal.
+    """
+    if demand.kind != "all_reduce":
+        return
+    count = np.where(of_node >= 0, 1.0, 0.0)
+    count[helpers] = (k - 2) / k
+    crosses = (of_node[graph.src] != of_node[graph.dst]) | (of_node[graph.src] < 0)
+    capacity = float((graph.bandwidth * (count[graph.src] + count[graph.dst]))[crosses].sum())
+    both = f"all {k} {name}s and {len(helpers)} {'other' if len(helpers) == 1 else 'others'} together"
+    yield Cut(2 * demand.between(k) / capacity, f"the capacity out of and into {both}")
 
 
 def _links_up(graph: Graph) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:

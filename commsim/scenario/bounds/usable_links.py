@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class Graph:
         Their ends.
     bandwidth, latency : float64[m], bytes/s and s
         Bandwidth and latency of each link.
+    helpers : int32[n_helpers]
+        Nodes without ranks that store, add and send on as well, where not any node does.
     """
 
     network: Network
@@ -39,6 +41,7 @@ class Graph:
     dst: NDArray[np.int32]
     bandwidth: NDArray[np.float64]
     latency: NDArray[np.float64]
+    helpers: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     @property
     def n_nodes(self) -> int:
@@ -50,7 +53,9 @@ class Graph:
         """Which nodes store, add and send on."""
         if self.anywhere:
             return np.ones(self.n_nodes, np.bool_)
-        return self.on_ranks
+        computes = self.on_ranks
+        computes[self.helpers] = True
+        return computes
 
     @property
     def on_ranks(self) -> NDArray[np.bool_]:
@@ -60,7 +65,9 @@ class Graph:
         return holds
 
 
-def usable(network: Network, ranks: NDArray[np.int32], anywhere: bool) -> Graph:
+def usable(
+    network: Network, ranks: NDArray[np.int32], anywhere: bool, helpers: NDArray[np.int32] | None = None
+) -> Graph:
     """Return the graph that schedules of one kind can use.
 
     Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
@@ -74,12 +81,15 @@ def usable(network: Network, ranks: NDArray[np.int32], anywhere: bool) -> Graph:
         Node of each rank.
     anywhere : bool
         Whether nodes without ranks may store, add and send on.
+    helpers : int32[n_helpers], optional
+        Nodes without ranks that may do so, where not any node may.
     """
-    on_ranks = np.zeros(network.n_nodes, np.bool_)
-    on_ranks[ranks] = True
-    passes = on_ranks | network.forwards | anywhere
+    helpers = np.empty(0, np.int32) if helpers is None else helpers
+    computes = np.zeros(network.n_nodes, np.bool_)
+    computes[ranks] = computes[helpers] = True
+    passes = computes | network.forwards | anywhere
     link = np.flatnonzero(passes[network.src] & passes[network.dst])
     return Graph(
         network, ranks, anywhere, link,
-        network.src[link], network.dst[link], network.bandwidth[link], network.latency[link],
+        network.src[link], network.dst[link], network.bandwidth[link], network.latency[link], helpers,
     )  # fmt: skip

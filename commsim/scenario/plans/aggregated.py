@@ -13,9 +13,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.routing.aggregator_placement import AggregatorPlacement
-from commsim.scenario.build import Asked, Built, laid_out
 from commsim.scenario.helper_placement import Seated, seat_aggregators
 from commsim.scenario.plans.aggregation import Aggregation, FlowView, describe_packets
+from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.result_remarks import of_switches
 from commsim.scenario.scenario import Wish

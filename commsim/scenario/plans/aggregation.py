@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -181,11 +181,27 @@ def _rate(
     cap: float = packet / slowest if slowest else math.inf
     if not windowed:
         return cap
+    return min(cap, float(system.window * packet / round_trip(system, network, trees, units)))
+
+
+def round_trip(system: System, network: Network, trees: Sequence[AggregationTree], units: float | None = None) -> float:
+    """Return the seconds from the first packet of a message to its result, on idle links.
+
+    Parameters
+    ----------
+    system, network : System, Network
+        System, and the network of its trees.
+    trees : sequence of AggregationTree
+        Aggregation trees of a job.
+    units : float, s, optional
+        Time in the aggregation units on the longest way up. Default: that of the first tree.
+    """
+    packet = system.message_bytes / system.packets_per_message
     hop = network.latency + packet / network.bandwidth
     one_way = [float(hop[_path(tree, i)].sum()) for tree in trees for i in range(len(tree.leaf))]
-    links = links_of_trees(trees)
-    following = (system.packets_per_message - 1) * packet / float(min(network.bandwidth[link] for link in links))
-    return min(cap, float(system.window * packet / (2 * max(one_way) + units + following)))
+    slowest = float(min(network.bandwidth[link] for link in links_of_trees(trees)))
+    following = (system.packets_per_message - 1) * packet / slowest
+    return 2 * max(one_way) + (_unit_times(system, trees[0]) if units is None else units) + following
 
 
 def _window_in_chunks(
@@ -225,7 +241,7 @@ def _levels(tree: AggregationTree) -> int:
     return max(depth)
 
 
-def links_of_trees(trees: tuple[AggregationTree, ...]) -> list[int]:
+def links_of_trees(trees: Sequence[AggregationTree]) -> list[int]:
     """Return the links of trees, from workers up to the root and to the server."""
     return [link for tree in trees for path in (*tree.worker_up, *tree.up, tree.to_server) for link in path]
 

@@ -11,8 +11,8 @@ from typing import Any
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
 from commsim.core.result import Result
-from commsim.scenario.build import Asked, built, laid_out
 from commsim.scenario.good_parameters import PARTITIONS, partitions_that_fit
+from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.dense import Plan
 
 __all__ = ["CutBySize", "plan_partitions", "plan_pieces", "with_partitions_that_fit"]
@@ -46,6 +46,10 @@ class CutBySize(Plan):
             self._at[key] = self.with_schedule(schedule, parameters).as_kind(Plan, _at={}, _bounds={})
         plan: Plan = self._at[key]
         return plan
+
+    def in_pieces(self, size: float) -> Plan:
+        """Return the plan with the pieces of a size."""
+        return self.at(size)
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on, and the number of pieces that was chosen."""

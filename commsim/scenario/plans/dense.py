@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -21,8 +20,10 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
+from commsim.scenario.auto import engine_for
 from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.kind import Outcome
+from commsim.scenario.plans.simulations import SIMULATIONS
 from commsim.scenario.result_remarks import of_paths, of_switches, remarks_of_results
 from commsim.scenario.scenario import AUTO, Wish
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 Starts = NDArray[np.float64]
 OTHER_SIZE = "{0}: messages have the sizes of the file that it was read from only with -b {1:.0f} -e {1:.0f}"
 Derived = TypeVar("Derived", bound="Plan")
-# Function from ``(size, *, starts, framing)`` to a result.
-Simulation = Callable[..., Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,11 @@ class Plan:
         """Whether the packet engine simulates the slots of a switch system, and no messages."""
         return False
 
+    @property
+    def posts_calls(self) -> bool:
+        """Whether a call costs what a preset of software says, which NCCL's costs and switch systems' hosts replace."""
+        return not (self.has_own_costs or self.in_slots)
+
     def sizes(self, asked: Sequence[float]) -> tuple[list[float], list[str]]:
         """Return the sizes that are asked for; a barrier has none, and gradients of a file have their own.
 
@@ -130,6 +134,10 @@ class Plan:
 
     def at(self, size: float) -> Plan:  # noqa: ARG002
         """Return the plan of one size."""
+        return self
+
+    def in_pieces(self, size: float) -> Plan:  # noqa: ARG002
+        """Return the plan with as many pieces as suit a size, where the collective chooses their number."""
         return self
 
     def shown(self, size: float) -> Plan:
@@ -187,8 +195,6 @@ class Plan:
         """Predict one size, as is wished, and check the answer against the capacity of cuts."""
         said: tuple[str, ...] = ()
         if wish.engine == AUTO:
-            from commsim.scenario.auto import engine_for
-
             wish, said = engine_for(self, size, wish)
         return Outcome((self.checked(self.at_with(size, wish).play(size, wish)),), said)
 
@@ -306,44 +312,3 @@ class Plan:
 def _middle(runs: Sequence[Result]) -> Result:
     """Return the run with the median time."""
     return runs[int(np.argsort([run.time for run in runs], kind="stable")[(len(runs) - 1) // 2])]
-
-
-def _flow(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Simulate flows that share links max-min."""
-    return functools.partial(paths.simulate, trace=wish.trace, method=wish.method, flaps=wish.flaps)
-
-
-def _packet(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Simulate packets and queues; packets have the rates of links, and no cap of their job."""
-    from commsim.engine.packet.messages import simulate_packets
-    from commsim.scenario.packet_work import expect_messages, expect_packets
-
-    expect_messages(paths.job.schedule)
-    if np.isfinite(paths.job.rate_cap):
-        job = dataclasses.replace(paths.job, rate_cap=np.inf)
-        paths = FlowPaths(paths.network, job, paths.routing, paths.seed)
-
-    def simulate(size: float, **options: Any) -> Result:
-        expect_packets(paths.plan, size, wish.transport)
-        return simulate_packets(
-            paths.plan, size, wish.transport, seed=wish.seed, flaps=wish.flaps, watch=wish.watch, trace=wish.trace,
-            **options,
-        )[0]  # fmt: skip
-
-    return simulate
-
-
-def _alpha_beta(paths: FlowPaths, wish: Wish) -> Simulation:
-    """Follow the critical path under LogGP; links are not shared."""
-    from commsim.engine.alpha_beta import simulate_alpha_beta
-
-    def simulate(size: float, **options: Any) -> Result:
-        return simulate_alpha_beta(paths.plan, size, trace=wish.trace, **options)[0]
-
-    return simulate
-
-
-# The engines that simulate messages, by name.
-SIMULATIONS: Mapping[str, Callable[[FlowPaths, Wish], Simulation]] = {
-    "flow": _flow, "packet": _packet, "alpha-beta": _alpha_beta,
-}  # fmt: skip

@@ -14,7 +14,7 @@ from commsim.core.errors import NoClosedFormError
 from commsim.core.result import Result
 from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
-from commsim.scenario.build import Asked, built, laid_out
+from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.scenario import Wish
 from commsim.software.experts.kernels import Kernel, Work, gpu_of, kernel_for, name_of, seconds, seen_by

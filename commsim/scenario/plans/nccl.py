@@ -6,21 +6,24 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collectives.nccl.call import ALLOWED
+from collectives.nccl.launch import SIZE
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.core.units import microseconds
+from commsim.core.units import format_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.ways.closed_form_proof import ClosedForm
 from commsim.engine.ways.closed_form_way import ClosedFormPaths
 from commsim.scenario.bounds.floor import floor_of
-from commsim.scenario.build import Asked, Built, laid_out
 from commsim.scenario.inputs import load_placement
+from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.nccl_launch import NcclLaunch, nccl_launch
+from commsim.scenario.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
-from commsim.software.nccl.prediction import FASTER, Site, faster_than_chosen
+from commsim.software.nccl.choice import ranges
+from commsim.software.nccl.prediction import Site, faster_than_chosen
 from commsim.software.nccl.rccl_costs import priced
 from commsim.software.nccl.search import Setting
 
@@ -86,23 +89,56 @@ class NcclPlan(Plan):
 
     @property
     def has_own_costs(self) -> bool:
-        """Whether messages have the costs of a library's primitives: they do."""
-        return True
+        """Whether messages have the costs of a library's primitives; they have none where these are not known."""
+        return self.launch.rccl is not None if self.launch.setting is None else not self.links_only()
+
+    def links_only(self) -> list[str]:
+        """Describe that only links cost time, and why; nothing where they do not, or what is derived says it."""
+        launch = self.launch
+        if launch.setting is None or not (why := launch.why_links_only(SIZE, launch.parameters(SIZE))):
+            return []
+        name = self.schedule.name
+        return [f"{name}: only links cost time, since {why}; there is no interval from low to high either"]
+
+    def chosen(self, sizes: Sequence[float]) -> str:
+        """Say of which release the prediction is, and what it takes from which size on; empty if not known."""
+        if self.launch.setting is None:
+            return ""
+        said: dict[str, str] = {}
+        for size in sizes:
+            parameters = self.at(size).parameters
+            how = "/".join(str(parameters[key]) for key in ("algorithm", "protocol") if key in parameters)
+            if how and how != next(reversed(said.values()), ""):
+                said[format_size(size)] = how
+        release = ".".join(map(str, self.launch.setting.version))
+        cells = ", ".join(f"{how} from {size}" for size, how in said.items())
+        return f"{self.schedule.name}: predicted for release {release} with {cells}; check first that the log has these"
 
     def remarks_of_sizes(self, sizes: Iterable[float]) -> list[str]:
-        """Say at which sizes NCCL's choice with SHARP is not what is predicted to be the fastest."""
+        """Say where only links cost time, and at which sizes another choice is predicted to be faster."""
         launch, site = self.launch, self.launch.known_site
-        if site is None or {"algorithm", "protocol"} & launch.given.keys():
-            return []
-        found = ((int(size), faster_than_chosen(site, launch.operation, int(size))) for size in sizes)
-        return [
-            FASTER.format(launch.operation, n, f.how, microseconds(f.seconds, 1)) for n, f in found if f is not None
-        ]
+        given = {key: str(launch.given[key]) for key in ("algorithm", "protocol") if key in launch.given}
+        if site is None or (given and given.get("algorithm") != "nvls_tree"):
+            return self.links_only()
+        found = (faster_than_chosen(site, launch.operation, int(size), **given) for size in sizes)
+        return self.links_only() + [line for line in found if line]
 
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
-        own = self.remarks_of_sizes([result.size for result in results])
+        sizes = [result.size for result in results]
+        own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
         return own + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+
+    def _chosen(self, sizes: Sequence[float]) -> list[str]:
+        """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""
+        launch = self.launch
+        if launch.setting is None or launch.operation not in ALLOWED or {"algorithm", "protocol"} & launch.given.keys():
+            return []
+        if not sizes or len(ranges(launch.setting, launch.operation)) <= MAX_NAMED:
+            return []
+        found = [(format_size(size), launch.parameters(size)) for size in sizes]
+        told = [f"{taken['algorithm']}/{taken['protocol']} at {size}" for size, taken in found]
+        return [f"{self.schedule.name}: NCCL chooses {', '.join(told)}"]
 
     def in_packets(self) -> Framing | None:
         """Return the flags of the protocol as a share of packets."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectives.nccl.call import ALLOWED, ANY, PROTOCOLS, max_channels, nvls_channels, release_of
-from collectives.nccl.launch import SIZE, VERSION, Asked, launch
+from collectives.nccl.launch import VERSION, Asked, launch
 from collectives.nccl.pieces import EQUAL
 from collectives.nccl.rules import cut, loops_of
 from commsim.core.cost import Framing
@@ -21,9 +21,10 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
-from commsim.core.units import format_size
+from commsim.core.units import counted, format_size
 from commsim.engine.flow_plan import Job
 from commsim.engine.ways.closed_form_proof import Loops
+from commsim.scenario.collective_names import with_gpus
 from commsim.scenario.good_parameters import by_rails, count_rails
 from commsim.scenario.plans.nccl_files import Decided
 from commsim.scenario.plans.rccl_rings import rings_of_rccl
@@ -183,7 +184,7 @@ class NcclLaunch:
         if self.operation not in PRICED:
             return "what unequal messages cost is not known"
         if not self.is_known:
-            return f"{self.network.name} does not say that its GPUs are NVIDIA's (hardware: gpu=hopper, ...)"
+            return f"{self.network.name} does not say that its GPUs are NVIDIA's ({with_gpus(self.network)})"
         try:
             call_costs(self.network, self.site, self.operation, int(size), parameters)
         except InputError as error:
@@ -330,21 +331,18 @@ def nccl_launch(
         assumed.insert(0, sharp.text(network))
     if assumed:
         notes.append(f"{name}: assumed: {'; '.join(assumed)}")
-    if setting is not None and (why := found.why_links_only(SIZE, found.parameters(SIZE))):
-        notes.append(f"{name}: only links cost time, since {why}; there is no interval from low to high either")
     return dataclasses.replace(found, notes=tuple(notes))
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
     sizes = sorted({len(machine) for machine in machines})
-    each = " or ".join(map(str, sizes))
-    return f"{len(machines)} machine{'s' * (len(machines) > 1)} of {each} rank{'s' * (sizes != [1])}"
+    return f"{counted(len(machines), 'machine')} of {' or '.join(map(str, sizes))} rank{'s' * (sizes != [1])}"
 
 
 def _choice(setting: Setting, operation: str, given: Mapping[str, Any]) -> str:
     """Describe what NCCL takes from which size on."""
     if {"algorithm", "protocol"} & given.keys():
         return "NCCL chooses what is not given, by its own estimate at each size"
-    named = [(found.low, found.cell.name) for found in ranges(setting, operation)]
-    parts = [f"{cell} from {format_size(low)}" for low, cell in named[-MAX_NAMED:]]
-    return f"NCCL chooses {', '.join(parts)}" + (" (smaller sizes not listed)" if len(named) > MAX_NAMED else "")
+    parts = [f"{found.cell.name} from {format_size(found.low)}" for found in ranges(setting, operation)]
+    more = " (smaller sizes: commsim nccl)" if len(parts) > MAX_NAMED else ""
+    return f"NCCL chooses {', '.join(parts[-MAX_NAMED:])}{more}"

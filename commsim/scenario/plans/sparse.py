@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commsim.core.cost import Framing
 from commsim.core.errors import NoClosedFormError
+from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.scenario.build import Asked, built, laid_out
+from commsim.scenario.plans.asked import Asked, built, laid_out
 from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.sparse_data import SparseData, split_data
+from commsim.scenario.result_remarks import above_line_rate
 from commsim.scenario.scenario import Wish
+from commsim.software.presets import known_software
 
-__all__ = ["SparsePlan", "plan_sparse"]
+__all__ = ["SparsePlan", "links_only", "plan_sparse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +45,30 @@ class SparsePlan(Plan):
         found = Plan.play(self, size, wish)
         return dataclasses.replace(found, counters={**found.counters, **self.sparse.counters(size)})
 
+    def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
+        """Return what results leave out, assume or depend on: busbw above that of links, and costs of the software."""
+        own = above_line_rate(self.network, results, "blocks that are zero are not sent")
+        own += links_only(self.schedule.name, self.network)
+        told = Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+        return told + [f"{self.schedule.name}: {line}" for line in own]
+
     def with_data(self, data: SparseData) -> SparsePlan:
         """Return the same with other data; routes and dependencies do not change."""
         return dataclasses.replace(self, paths=self.paths.with_messages(data.messages), sparse=data)
 
     def _closed_form(self, size: float, wish: Wish, framing: Framing | None) -> Result:  # noqa: ARG002
         raise NoClosedFormError(f"{self.schedule.name}: the closed form is that of dense data; use engine flow")
+
+
+def links_only(name: str, network: Network) -> list[str]:
+    """Describe that times are without the measured costs of the collective's software, where some are known."""
+    known = [key for key, one in known_software().items() if name in one.systems]
+    if not known or network.software in known:
+        return []
+    return [
+        f"what its software takes is not in it: --software {known[0]} has that, and commsim reproduce {name} compares "
+        "both with published times"
+    ]
 
 
 def plan_sparse(asked: Asked) -> Plan:

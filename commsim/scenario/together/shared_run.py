@@ -334,5 +334,15 @@ def _roce() -> Framing:
 
 
 def shared_network(network: Network, plans: Sequence[Plan]) -> Network:
-    """Return the network of several plans, where every switch can aggregate that one of them put helpers on."""
-    return dataclasses.replace(network, aggregates=np.logical_or.reduce([plan.network.aggregates for plan in plans]))
+    """Return the network of several plans, where every switch can aggregate that one of them put helpers on.
+
+    Raises
+    ------
+    InputError
+        If the software makes hosts add more slowly in some of the plans only.
+    """
+    gamma = plans[0].network.gamma
+    if not all(np.array_equal(plan.network.gamma, gamma) for plan in plans):
+        raise InputError(f"software {network.software}: its adding is not modelled beside collectives of others")
+    aggregates = np.logical_or.reduce([plan.network.aggregates for plan in plans])
+    return dataclasses.replace(network, aggregates=aggregates, gamma=gamma)

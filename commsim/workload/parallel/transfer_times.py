@@ -14,7 +14,6 @@ from commsim.scenario.given import NetworkLike, network_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.read import changed_network, scenario_of
 from commsim.scenario.solve import solve
-from commsim.software.presets import software as software_named
 from commsim.synthesis.synthesize import synthesize
 
 from .transfers import Side, port_bound, transfer_schedule
@@ -63,14 +62,13 @@ def transfer_rows(
     built, where, said = _placed(
         network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software
     )
-    fixed = software_named(software).fixed if software else 0.0
     bound = port_bound(senders, receivers, size, float(built.bandwidth[np.isin(built.src, where.nodes)].max()))
     rows, notes = [], dict.fromkeys(said)
     for way in ways:
         schedule = transfer_schedule(senders, receivers, way)
         solution = solve(scenario_of(schedule, built, n_ranks=n, placement=where, seed=seed), [size])
         notes.update(dict.fromkeys(solution.said))
-        time = solution.results[0].time + fixed
+        time = solution.results[0].time
         rows.append({"way": way, "size_B": size, "time_s": time, "rate_Bps": size / time, "bound_s": bound,
                      "messages": len(schedule.expand())})  # fmt: skip
     return sorted(rows, key=lambda row: row["time_s"]), tuple(notes)
@@ -101,9 +99,7 @@ def best_push(
     built, where, _ = _placed(network, n, placement, seed, fail=fail, scale=scale, overhead=overhead, software=software)
     found = synthesize("broadcast", built, [int(size)], ranks=where.nodes)
     best = found.best(int(size))
-    fixed = software_named(software).fixed if software else 0.0
-    return {"way": f"synthesized: {best.method}", "size_B": size, "time_s": best.time + fixed,
-            "rate_Bps": size / (best.time + fixed),
+    return {"way": f"synthesized: {best.method}", "size_B": size, "time_s": best.time, "rate_Bps": size / best.time,
             "bound_s": found.bounds.get(int(size)), "messages": None}  # fmt: skip
 
 

@@ -28,6 +28,9 @@ from commsim.files.whole_files import read_any
 
 GBPS = 1e9 / 8  # bytes per second
 KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
+_COUNT = re.compile(r"(.+)x([1-9]\d{0,4})", re.ASCII)
+_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", re.ASCII)
+_MOST = 100_000  # nodes of one range
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
 
@@ -83,7 +86,7 @@ class PeriodicJob:
     start : float, s, optional
         Time at which an iteration starts, less than `period`, of a job that is not to be moved; by default free.
     placed : tuple of str
-        Nodes that its first ranks have and keep, of a job that is to be placed.
+        Nodes that its first ranks have and keep, of a job that is to be placed; empty text for a rank that has none.
 
     Raises
     ------
@@ -276,11 +279,12 @@ def _phase(table: Fields) -> Phase:
 def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
     if fields.raw("placement") is None:
         return None
-    names: list[str] = fields.items("placement", str, "the name of a node")
-    if len(names) != n_gpus:  # a node may have a name such as h2x4, so that counts are read only where they must be
-        names = [name for text in names for name in _counted(text)]
+    given: list[str] = fields.items("placement", str, "the name of a node")
+    names = given
+    for read in (_counted, spelled_out):  # a node may have a name such as h2x4 or h1-2: only where they must be
+        names = names if len(names) == n_gpus else read(given)
     if len(names) != n_gpus:
-        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs"
+        wanted = f"{n_gpus} nodes, one per GPU, such as h0 or h0x4 for 4 GPUs, or h0-3x4 for 4 of each"
         fields.fail("placement", f"must name {wanted}, got {len(names)}")
     return tuple(names)
 
@@ -289,15 +293,30 @@ def _placed(fields: Fields, n_gpus: int) -> tuple[str, ...]:
     if fields.raw("placed") is None:
         return ()
     names: list[str] = fields.items("placed", str, "the name of a node")
+    if not all(names):
+        fields.refuse("placed", "names of nodes")
     if len(names) > n_gpus:
         fields.fail("placed", f"names {len(names)} GPUs, but the job has {n_gpus}")
     return tuple(names)
 
 
-def _counted(text: str) -> list[str]:
-    """Return the name of a node as often as it counts: ``h2x4`` is ``h2`` four times."""
-    match = re.fullmatch(r"(.+)x([1-9]\d{0,4})", text)
-    return [match[1]] * int(match[2]) if match else [text]
+def _counted(names: Sequence[str]) -> list[str]:
+    """Return each name as often as it counts: ``h2x4`` is ``h2`` four times."""
+    matches = [(name, _COUNT.fullmatch(name)) for name in names]
+    return [one for name, match in matches for one in ([match[1]] * int(match[2]) if match else [name])]
+
+
+def spelled_out(names: Sequence[str]) -> list[str]:
+    """Return a name for each GPU: ``h2x4`` is ``h2`` four times, and ``h2-3x2`` is ``h2 h2 h3 h3``."""
+    found = []
+    for name in names:
+        match = _RANGE.fullmatch(name)
+        first, last, times = (int(match[i] or 1) for i in (2, 3, 4)) if match else (0, -1, 1)
+        if match and 0 <= last - first < _MOST // times:
+            found += [f"{match[1]}{number}" for number in range(first, last + 1) for _ in range(times)]
+        else:
+            found += _counted([name])
+    return found
 
 
 def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | None:

@@ -170,6 +170,8 @@ def setting_of(
     used = found.factor if found else float(factor or 0.0)
     tokens = shape.sequence or SEQUENCE if sequence is None else sequence
     told = (found.told,) if found else ()
+    if precision is None:
+        told = (f"{chosen}: the default of {gpu} (--precision)", *told)
     if sequence is None:
         whose = f"those of {model}'s pre-training" if shape.sequence else f"assumed, since those of {model} are unknown"
         told = (*told, f"sequences of {tokens} tokens: {whose}")

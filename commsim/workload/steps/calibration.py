@@ -97,8 +97,10 @@ def calibration_for(
         if found := [c for c in every if fits(c)]:
             factor = statistics.median(c.factor for c in found)
             rows = found[0].row if len(found) == 1 else f"the median of {len(found)} calibrations"
-            other = "" if of == "setup" else f", of another {of}"
-            return Found(factor, of, f"compute is {factor:.3g} times the roofline's: {rows}{other}")
+            other = "" if of == "setup" else f", calibrated with another {of}"
+            if of == "precision":
+                other += f" than {precision} ({', '.join(sorted({c.precision for c in found}))})"
+            return Found(factor, of, f"compute is {factor:.3g} times the roofline's{other}: {rows}")
     return Found(
         NOTHING, "nothing", f"compute is assumed to be {NOTHING:g} times the roofline's: nothing is calibrated"
     )

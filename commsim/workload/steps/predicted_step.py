@@ -18,6 +18,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from commsim.core.frames import frame_of
 from commsim.core.units import parse_time
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -41,6 +42,8 @@ class Step:
         The step; computation of the busiest stage; time in which that stage waits for others without any traffic.
     exposed : dict of str to float, s
         What the step would be shorter without a kind of traffic.
+    hidden : dict of str to float, s
+        Rest of each kind's exchanges, of the stage with most: behind computation, or behind other traffic.
     notes : tuple of str
         What was assumed.
     costs : StepCosts, optional
@@ -52,6 +55,7 @@ class Step:
     compute: float
     bubble: float
     exposed: dict[str, float]
+    hidden: dict[str, float]
     notes: tuple[str, ...] = ()
     costs: StepCosts | None = field(default=None, repr=False, compare=False)
 
@@ -89,6 +93,10 @@ class Step:
         phases, _ = step_phases(self, seconds)
         return PeriodicJob(name or self.setting.model.name, self.setting.layout.n_ranks, self.time, phases)
 
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the row as a data frame of pandas or polars."""
+        return frame_of([self.row()], library)
+
     def row(self) -> dict[str, Any]:
         """Return the JSON row."""
         asked = self.setting
@@ -99,6 +107,7 @@ class Step:
             **dataclasses.asdict(asked.layout), "micro_batches": asked.micro_batches, "precision": asked.precision,
             "factor": asked.factor, "step_s": self.time, "compute_s": self.compute, "bubble_s": self.bubble,
             **{f"exposed_{kind}_s": self.exposed[kind] for kind in KINDS},
+            **{f"hidden_{kind}_s": self.hidden[kind] for kind in KINDS},
             "tokens_per_s_per_gpu": tokens / self.time / asked.layout.n_ranks,
             "model_tflops_per_gpu": flops * 1e-12, "mfu": flops / asked.gpu.peak(asked.precision),
         }  # fmt: skip
@@ -130,4 +139,6 @@ def predict_step(setting: StepSetting, traffic: StepTraffic, *, by_kind: bool = 
             exposed[kind] = max(0.0, time - costs.step(frozenset(kinds) - {kind}))
         alone = costs.step(frozenset())
     bubble = alone - compute
-    return Step(setting, time, compute, bubble if bubble > ROUNDING * time else 0.0, exposed, costs.notes(), costs)
+    hidden = {kind: max(0.0, sent - exposed[kind]) for kind, sent in costs.sent().items()} if by_kind else exposed
+    bubble = bubble if bubble > ROUNDING * time else 0.0
+    return Step(setting, time, compute, bubble, exposed, hidden, costs.notes(), costs)

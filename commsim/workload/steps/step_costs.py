@@ -214,6 +214,24 @@ class StepCosts:
         held = max(sum(sum(self._weights(i)) for i in range(w, self.n_parts, p)) for w in range(p))
         return [Exchange("all_reduce", "replica", held * self.setting.gradient_bytes / lay.shards)]
 
+    def sent(self) -> dict[str, float]:
+        """Return seconds of a step's exchanges of each kind, exposed or not, of the stage with most of them."""
+        lay, of_kind = self.setting.layout, {"expert_data": "data", "replica": "data"}
+        most = dict.fromkeys(KINDS, 0.0)
+        for stage in range(lay.pipeline):
+            parts = range(stage, self.n_parts, lay.pipeline)
+            passes = [one for part in parts for back in (False, True) for one in self.in_pass(part, backward=back)]
+            passes += [replace(self.message, times=2.0 * len(parts))] if self.has("pipeline") else []
+            once = [one for part in parts for after in (False, True) for one in self.around(part, after=after)]
+            found = dict.fromkeys(KINDS, 0.0)
+            for many, exchanges in ((self.setting.micro_batches, passes), (1, [*once, *self.of_replicas()])):
+                for one in exchanges:
+                    groups = lay.sends() if one.operation == SEND else lay.groups(one.kind)
+                    seconds = self.traffic.time(one.operation, groups, one.size)
+                    found[of_kind.get(one.kind, one.kind)] += many * one.times * seconds
+            most = {kind: max(most[kind], found[kind]) for kind in KINDS}
+        return most
+
     def _update(self) -> float:
         """Seconds of the optimizer, of the stage with most parameters."""
         asked, lay = self.setting, self.setting.layout

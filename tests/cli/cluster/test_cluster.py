@@ -41,6 +41,22 @@ def test_all_policies_are_compared_without_and_with_cassini(commsim, cluster, tm
     assert "assumed" in commsim.out
 
 
+def test_jobs_in_machines_of_their_own_slow_each_other_down_by_nothing(commsim, tmp_path):
+    """A link inside the machine is slower than their phases: that was a slowdown, and GPUs were counted as hosts."""
+    cluster, trace = tmp_path / "cluster.toml", tmp_path / "trace.csv"
+    cluster.write_text('[topology]\nspec = "pcie_host@star:machines=4"\n[hosts]\n')
+    rows = [f"j{i},{i},8,200,200,100:100:90" for i in range(4)]
+    trace.write_text("\n".join(["job,submit_s,gpus,iterations,iter_time_ms,phases", *rows]))
+    asked = ("cluster", "run", cluster, "--trace", trace, "--policy", "fifo", "--placing", "packed,shuffled")
+    packed, _ = commsim.results(*asked)["results"]
+    assert packed["slowdown_mean"] == 1.0
+    assert packed["iteration_mean_s"] > 0.2
+    assert "4 jobs on 32 GPUs of 4 hosts" in commsim.out
+    assert "fifo+packed" in commsim.out
+    assert commsim(*asked[:-1], "packed").code == 0
+    assert "fifo+packed" not in commsim.out
+
+
 @pytest.mark.parametrize(("largest", "said"), [(16, False), (32, True)])
 def test_jobs_that_ask_for_all_gpus_are_named(commsim, cluster, largest, said):
     """They wait until the cluster is empty, and others behind them: that was the whole of a low use, unsaid."""

@@ -129,6 +129,22 @@ def test_moves_of_running_jobs_are_ranked_by_what_they_gain(commsim, tmp_path):
     assert "unknown placement strategy" in commsim.refuses(*call, "--generator", "nowhere")
 
 
+def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
+    jobs = [FORTY | {"job": "a", "gpus": 8, "placement": ["h1x4", "h2x4"]}]
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    files = (EXAMPLES / "cluster.toml", tmp_path / "jobs.json")
+    tree = commsim.results("place", "moves", *files, "--fail", "host:h2")
+    (forced,) = tree["forced"]
+    assert forced["placement_now"] == ["h1"] * 4 + ["h2"] * 4
+    assert forced["placement_after"][:4] == ["h1"] * 4
+    assert "h2" not in forced["placement_after"]
+    assert tree["moves"][0]["placement_now"] == forced["placement_after"]
+    placed = commsim.results("place", *files, "--fail", "host:h2")["candidates"]
+    assert all("h2" not in one["placement"]["a"] for one in placed)
+    said = commsim.refuses("place", *files, tmp_path / "jobs.json", "--fail", "host:h2")
+    assert "job a is placed on h2, which failed" in said
+
+
 def test_two_answers_are_put_beside_each_other_job_by_job(commsim, tmp_path):
     """`diff` refused them: they have candidates in place of results."""
     files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
@@ -297,7 +313,7 @@ def test_a_placement_becomes_a_node_list(commsim, tmp_path, cluster):
         commsim.err
     )
     assert commsim("place", "export", cluster, "--to", "nodelist", "--placements", placed).code == 0, commsim.err
-    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --nodelist=h[0-1] --switches=1\n"
+    options = "--nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 --nodelist=h[0-1] --switches=1\n"
     assert commsim.out == options
     call = ("place", "export", cluster, "--to", "nodelist", "--placements", placed)
     assert "has no job 'b'; it has a" in commsim.refuses(*call, "--job", "b")
@@ -331,7 +347,10 @@ def test_ranks_that_slurm_would_place_otherwise_are_in_a_host_file(commsim, tmp_
         "resnet50",
     )
     assert commsim(*call).code == 0
-    assert commsim.out == "--nodes=3 --ntasks=10 --distribution=arbitrary --nodelist=h[0-2] --switches=1\n"
+    assert (
+        commsim.out
+        == "--nodes=3 --ntasks=10 --distribution=arbitrary --gpus-per-task=1 --nodelist=h[0-2] --switches=1\n"
+    )
     assert "without SLURM_HOSTFILE they are lost; --hostfile FILE" in commsim.err
     assert commsim(*call, "--hostfile", own).code == 0
     assert (own.read_text().split(), commsim.err) == (hosts, "")

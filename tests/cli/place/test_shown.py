@@ -57,6 +57,25 @@ def test_a_rank_that_is_luck_of_the_hash_shows_the_worst(commsim, files):
     assert any("worst_hash" in out for out in (commsim("place", *lucky, "--seed", seed).out for seed in range(5)))
 
 
+def test_v_shows_the_jobs_of_every_candidate(commsim, files):
+    call = ("place", *files(job("a", gpus=4), job("b", gpus=4)), "--candidates", "3")
+    assert commsim(*call).code == 0
+    assert "# candidate 2:" not in commsim.out
+    assert commsim(*call, "-v").code == 0
+    assert all(f"# candidate {number}:" in commsim.out for number in (2, 3))
+
+
+def test_the_remark_that_explains_the_best_is_not_hidden(files, monkeypatch):
+    """It was one of those that -v shows, while more candidates were advised, which do not help."""
+    alone = job("alone", gpus=2, placement=["h0", "h6"])
+    alone["phases"][0]["rate_Gbps"] = 60
+    shown = on_terminal(monkeypatch, "place", *files(alone))
+    assert "candidate 1: job alone alone asks 60 Gb/s" in shown
+    assert "no start time helps" in shown
+    assert "slowdown stretch" in shown
+    assert "1.0000x 1.1600x" in shown
+
+
 def test_the_job_that_loses_the_most_stands_beside_a_mean_that_hides_it(commsim, files, monkeypatch):
     """Two of three jobs share a link for most of their iterations: the mean has a third of what is lost."""
     pair = [job(f"j{i}", placement=["h0", "h6"], gpus=2) for i in range(2)]

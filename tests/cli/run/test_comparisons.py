@@ -31,7 +31,17 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
     assert f"# {told} (-f) say it" in commsim.out
     assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
-    assert "more sizes (-i) say it" in commsim(*two[:-1], "2", "-e", "4M").out  # no factor is below 2
+    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M").out
+
+
+def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
+    named = ("ring_all_reduce", "nccl", "sharp")
+    options = [word for name in named for word in ("--collective", name)]
+    tree = commsim.results("run", "--topology", STAR, "--operation", "all_reduce", *options, *ONE)
+    times = {row["collective"]: row["time_s"] for row in tree["results"]}
+    table = commsim.out[commsim.out.index("# all_reduce: 3 collectives, the fastest first") :].splitlines()[2:5]
+    assert [line.split()[2] for line in table] == sorted(times, key=times.get)
+    assert "the fastest first" not in commsim("run", "--topology", STAR, named[0], "pairwise_all_to_all", *ONE).out
 
 
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):

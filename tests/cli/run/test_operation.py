@@ -14,8 +14,8 @@ def test_all_algorithms_of_an_operation_are_ranked(commsim):
     facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     known = [name for name in facts if facts[name]["operation"] == "all_reduce" and facts[name]["sparse"] is None]
     # plain hosts have no GPUs of NVIDIA's, and the ring of gloo is ranked only by name
-    known = [name for name in known if "nccl" not in facts[name]["needs"] and name != "gloo_ring_all_reduce"]
-    every = {name for name in known if not COLLECTIVES[name].build(8).n_helpers}
+    here = [name for name in known if "nccl" not in facts[name]["needs"] and name != "gloo_ring_all_reduce"]
+    every = {name for name in here if not COLLECTIVES[name].build(8).n_helpers}
     assert [row["size_B"] for row in tree["ranking"]] == [2**10, 2**20, 2**30]
     for row in tree["ranking"]:
         assert {a["algorithm"] for a in row["algorithms"]} == every
@@ -24,6 +24,8 @@ def test_all_algorithms_of_an_operation_are_ranked(commsim):
         assert all(later >= earlier * (1 - 1e-9) for earlier, later in itertools.pairwise(times))
     assert len(tree["results"]) == 3 * len(every)
     assert set(tree["left_out"]) == set(known) - every  # what needs programmable switches, or hosts for servers
+    libraries = "nccl_all_reduce, rccl_all_reduce (name one to run it)"
+    assert f"# skipped, a library's, for GPUs that the network does not have: {libraries}\n" in commsim.out
     assert {"switchml", "atp", "sharp"} <= set(tree["left_out"])
     winners = [row["algorithms"][0]["algorithm"] for row in tree["ranking"]]
     assert tree["crossovers"][0]["before"] == winners[0]
@@ -75,6 +77,18 @@ def test_what_needs_programmable_switches_is_compared_when_it_is_named(commsim):
     assert ranking[0]["algorithm"] == "switchml"
     assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
     assert "sharp" in tree["left_out"]
+
+
+def test_what_the_switches_of_a_network_with_sharp_do_not_have_is_left_out(commsim):
+    network = "nvswitch_host:n_gpus=1,gpu=hopper,cpu=intel,net=infiniband,sharp=on@star:machines=4"
+    ranked = ("run", "--topology", network, "--operation", "all_reduce", "-b", "1M", "-e", "1M")
+    left_out = commsim.results(*ranked)["left_out"]
+    assert {"nvls", "switchml", "panama"} <= set(left_out)
+    assert "sharp" not in left_out
+    assert "no NVSwitch that reduces" in left_out["nvls"]
+    assert "reduce by SHARP only" in left_out["switchml"]
+    assert "switchml" not in commsim.results(*ranked, "--collective", "switchml")["left_out"]
+    assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
 
 
 def test_what_has_no_closed_form_is_left_out_and_said_so(commsim):

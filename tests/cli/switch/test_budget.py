@@ -53,9 +53,19 @@ def test_a_round_trip_gives_bounds_and_a_loss_what_it_costs(commsim):
     assert bounds["bound_elements_per_s"] == pytest.approx(32 * 256 / 5e-6)
     assert bounds["ring_elements_per_s"] == pytest.approx(1785.7e6, rel=1e-4)
     assert bounds["timeouts_of_a_slot"] < bounds["timeouts_of_the_worst_slot"]
-    assert "bound elements per s" in commsim.out
+    assert f"throughput of a job      {bounds['bound_elements_per_s'] / 1e6:.1f} M elements/s" in commsim.out
     assert "bounds" not in commsim.results("switch", "budget")
     assert "--loss needs --round-trip" in commsim.refuses("switch", "budget", "--loss", 0.1)
+
+
+def test_the_throughput_is_what_the_pool_allows_and_says_so(commsim):
+    flags = "--system switchml_udp --workers 8 --round-trip 5us --elements-per-packet 45 --pool-size"
+    commsim("switch", "budget", *flags.split(), 64)
+    told = "576.0 M elements/s, 26.2% of line rate, limited by the pool of 64 packets"
+    assert f"throughput of a job      {told}\n" in commsim.out
+    assert "elements per s" not in commsim.out  # one unit
+    commsim("switch", "budget", *flags.split(), 256)
+    assert "100.0% of line rate\n" in commsim.out
 
 
 def test_a_system_that_has_no_estimate_of_losses_is_refused_with_one_that_has(commsim):

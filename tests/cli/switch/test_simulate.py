@@ -289,6 +289,31 @@ def test_what_a_loss_rests_on_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads((tmp_path / "s.json").read_text())["results"][0]["rto_s"] is None
 
 
+@pytest.mark.parametrize(
+    ("flags", "limit"),
+    [
+        ("--system switchml_udp --elements-per-packet 45", "link"),
+        ("--system switchml_udp --elements-per-packet 45 --pool-size 64", "pool"),
+        ("--system switchml_udp --elements-per-packet 45 --pool-size 512 --window 64", "window"),
+        ("--system iswitch", "adders"),
+        ("--system switchml_udp --loss 0.01", "losses"),
+        ("--system atp", "window"),
+        ("--system switchml_udp --size 1KiB", "latency"),
+    ],
+)
+def test_a_row_says_what_limits_it_and_which_packet_rate_a_host_would_need(commsim, flags, limit):
+    size = () if "--size" in flags else ("--size", "2MiB")
+    (row,) = commsim.results("switch", "simulate", *flags.split(), *size, "--no-values")["results"]
+    assert row["limited_by"] == limit
+    assert (
+        f"hosts take no time per packet here: a worker sends and receives {row['packets_per_s'] / 1e6:.3g} M packets/s"
+        in commsim.out
+    )
+    if "45" in flags:
+        assert row["packets_per_s"] == pytest.approx(row["elements_per_s"] / 45, rel=1e-4)
+        assert ("# link: 30% of the bytes of a packet are headers" in commsim.out) == (limit == "link")
+
+
 def test_the_pool_of_the_system_is_shown_where_none_was_given(commsim):
     commsim("switch", "simulate", "--system", "switchml_rdma", "--workers", "2", "--size", "64KiB")
     cells = dict(zip(*(line.split("  ") for line in _columns(commsim.out)), strict=True))

@@ -97,9 +97,13 @@ def test_the_answer_begins_with_precision_and_length_and_sums_what_is_exposed(co
     (row,) = commsim.results(*STEP, "--ranks", 16)["results"]
     (first, *_), said = commsim.out.splitlines(), commsim.out
     assert first.startswith("step ")
-    assert first.endswith("of llama3-8b on 16 GPUs, fp8, sequences of 8192")
+    assert first.endswith("of llama3-8b on 16 GPUs, fp8, tp 2, pp 2, batch 16, sequences of 8192")
+    assert "# fp8: the default of h100 (--precision)" in said
     exposed = row["step_s"] - row["compute_s"] - row["bubble_s"]
     assert re.search(rf"^exposed, all +{format_time(exposed)}, ", said, re.MULTILINE)
+    assert re.search(rf"^exposed, data +.*; hidden: {format_time(row['hidden_data_s'])}$", said, re.MULTILINE)
+    assert commsim(*STEP, "--ranks", 16, "--precision", "bf16").code == 0
+    assert "the default of h100" not in commsim.out
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collectives.dense.halving_doubling import (
     real_ranks,
     recursive_doubling_all_gather,
     recursive_doubling_all_reduce,
+    recursive_halving_reduce_scatter,
 )
 from commsim import predict
 from commsim.core.checking.check import check
@@ -33,6 +34,26 @@ def test_the_order_says_at_which_distance_the_largest_halves_are_exchanged(order
     sent = [t for t in schedule.expand() if t["src"] == 3]
     assert [t["count"] / schedule.n_chunks for t in sent] == [1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 4, 1 / 2]
     assert [abs(int(t["dst"]) - 3) for t in sent] == distances
+
+
+@pytest.mark.parametrize("k", range(7))
+def test_a_reduce_scatter_by_halving_takes_k_rounds_of_the_optimal_volume(k):
+    n_ranks = 2**k
+    schedule = recursive_halving_reduce_scatter(n_ranks)
+    sent, received, messages = volumes(schedule)
+    np.testing.assert_allclose(sent, (n_ranks - 1) / n_ranks)
+    np.testing.assert_allclose(received, sent)
+    assert (messages == k).all()
+    of_first = [t for t in schedule.expand() if t["src"] == 0]
+    assert [int(t["dst"]) for t in of_first] == [int(t["count"]) for t in of_first] == [2**j for j in range(k)][::-1]
+
+
+@pytest.mark.parametrize("n_ranks", [3, 6, 7, 12])
+def test_a_reduce_scatter_by_halving_folds_the_ranks_beyond_a_power_of_two(n_ranks):
+    k, r = non_power_of_two(n_ranks)
+    _, _, messages = volumes(recursive_halving_reduce_scatter(n_ranks))
+    assert messages[: 2 * r].tolist() == [1, k + 1] * r
+    assert (messages[2 * r :] == k).all()
 
 
 def mpich_messages(n_ranks):

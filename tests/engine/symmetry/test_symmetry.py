@@ -58,7 +58,7 @@ def compare(network: Network, job: Job, routing: str | None = None, start: float
 
 @pytest.mark.parametrize("routing", ["dmodk", "spray"])
 def test_a_double_tree_on_rails_needs_few_classes(routing: str) -> None:
-    network = rail_optimized(64, hosts_per_group=32)
+    network = rail_optimized(64, "dgx-h100:pxn=false", hosts_per_group=32)
     share = compare(
         network, Job(COLLECTIVES["double_tree_all_reduce"].build(512, n_chunks=8), place(network, 512)), routing
     )

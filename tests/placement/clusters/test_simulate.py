@@ -152,6 +152,16 @@ def test_any_free_gpus_share_more_links_than_packed_ones(replay, cluster_of):
     assert all(len(set(stay.gpus)) == 2 for one in drawn for stay in one.stays)
 
 
+def test_random_gpus_have_their_ranks_in_order_and_shuffled_ones_do_not(replay, cluster_of):
+    """`place --generator random` orders ranks, and --placing random did not: another ring on the same GPUs."""
+    machines = replay.machines(cluster_of(4, 1, 2))
+    job = replay.sender("a", 4, 100.0, 0.2, 0.0, 0.2, CAPACITY)
+    gpus = {how: [replay("fifo", [job], machines, placing=how, seed=seed)[1].stays[0].gpus for seed in range(8)]
+            for how in ("random", "shuffled")}  # fmt: skip
+    assert all(list(one) == sorted(one) for one in gpus["random"])
+    assert any(list(one) != sorted(one) for one in gpus["shuffled"])
+
+
 def test_contended_links_that_lose_part_of_their_rate_slow_jobs_more(replay, cluster_of):
     fluid = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1)), seed=3)[0]
     lossy = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1), contended=0.5), seed=3)[0]

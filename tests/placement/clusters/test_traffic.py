@@ -33,6 +33,19 @@ def test_equal_jobs_on_one_link_halve_it_and_half_an_iteration_restores_it(clust
     np.testing.assert_allclose(slowdowns(cluster_of(), jobs, routes, (0.0, 0.1))[0], 1.0)
 
 
+def test_a_job_whose_own_links_are_slow_is_slowed_by_no_other(cluster_of):
+    """Its iterations take longer; cluster run told that as the slowdown by others' traffic."""
+    slow = PeriodicJob("a", 2, 0.2, (Phase(0.1, 0.1, 1.5 * CAPACITY),))
+    traffic = Traffic(cluster_of())
+    alone = traffic.add(slow, ("h0", "h1"), 0.0)
+    traffic.settle()
+    assert alone.slowdown == pytest.approx(1.0)
+    assert alone.stretch == pytest.approx(1.0 + 0.5 * traffic.rates(slow, 0.0).mean() / (1.5 * CAPACITY))
+    traffic.add(half_and_half("b"), ("h0", "h1"), 0.0)
+    traffic.settle()
+    assert alone.slowdown > 1.1
+
+
 def test_a_running_job_moves_where_that_ends_an_overlap_and_nowhere_else(cluster_of):
     jobs = [half_and_half("a"), half_and_half("b")]
     traffic = Traffic(cluster_of())

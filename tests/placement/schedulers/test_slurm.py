@@ -85,10 +85,14 @@ TREE = Tree((Switch("a", nodes=("n0", "n1")), Switch("b", nodes=("n2",)), Switch
 
 
 def test_a_placement_is_nodes_and_leaf_switches():
-    block = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --nodelist=n[0-1] --switches=1"
+    block = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --gpus-per-node=2 --nodelist=n[0-1] --switches=1"
     assert sbatch_options(TREE, ["n0", "n0", "n1", "n1"]) == block
-    for one, hosts, n_leaves in (("n2 n1", "n[2,1]", 2), ("n0 n0 n1", "n[0-1]", 1), ("n0 n1 n0 n1", "n[0-1]", 1)):
-        lost = f"--ntasks={len(one.split())} --distribution=arbitrary --nodelist={hosts} --switches={n_leaves}"
+    for one, gpus, hosts, n_leaves in (
+        ("n2 n1", "--gpus-per-node=1", "n[2,1]", 2),
+        ("n0 n0 n1", "--gpus-per-task=1", "n[0-1]", 1),
+        ("n0 n1 n0 n1", "--gpus-per-node=2", "n[0-1]", 1),
+    ):
+        lost = f"--ntasks={len(one.split())} --distribution=arbitrary {gpus} --nodelist={hosts} --switches={n_leaves}"
         assert sbatch_options(TREE, one.split()) == f"--nodes=2 {lost}"
 
 

@@ -12,6 +12,9 @@ import jsonschema
 import pytest
 from place_service import LIMIT_S, pod, row, running, small_cluster
 
+from commsim.placement.cluster import read_cluster
+from commsim.placement.service.job_store import JobStore
+
 NAMES = [f"h{i}" for i in range(12)]
 
 
@@ -64,7 +67,7 @@ def test_its_first_address_lists_all(service):
     status, answer = service.ask("GET", "/")
     paths = service.ask("GET", "/openapi.json")[1]["paths"]
     assert status == 200
-    assert set(answer["addresses"]) == {*paths, "/docs"}
+    assert set(answer["addresses"]) == {*paths, "/docs", "/openapi.json"}
 
 
 def test_a_search_may_have_faults_of_the_network(service):
@@ -344,6 +347,24 @@ def test_a_job_grows_from_the_hosts_that_it_has(service):
     assert notes[0] == "job g is known on h5x2 h6, and is placed anew: the request has neither placement nor placed"
     notes = service.ask("POST", "/place", {"jobs": [row("other", 2)]})[1]["notes"]
     assert notes[0] == "job g has 3 of its 8 GPUs: none are kept for the others"
+
+
+def test_a_pod_is_reported_by_its_machine(tmp_path):
+    """The kubelet chooses the GPUs; `m0` was a node for /filter, and a wrong one in `placed`."""
+    cluster = read_cluster({"topology": {"spec": "dgx-h100@star:machines=2"}, "hosts": {"busy": {"m0.gpu1": 1}}})
+    given = ["m0.gpu0", "m0.gpu2", "m0.gpu3", "m0.gpu4"]
+    with running(cluster, store=JobStore(tmp_path / "jobs.sqlite")) as one:
+        assert one.ask("POST", "/filter", args(row("a"), gpus=4, names=["m0"]))[1]["NodeNames"] == ["m0"]
+        for _ in range(2):  # it keeps them when it is sent again
+            status, answer = one.ask("POST", "/jobs", {"jobs": [row("a", placed=["m0"] * 4)]})
+            assert (status, answer["jobs"][0]["placed"]) == (200, given)
+        assert one.ask("POST", "/jobs", {"jobs": [row("b", placed=["m0x4"])]})[0] == 400  # 3 are left
+        pod_of_b = args(row("b", 8, placed=["m0x3"]), gpus=1, names=["m0", "m1"])
+        assert one.ask("POST", "/filter", pod_of_b)[1]["NodeNames"] == ["m1"]
+        (found,) = one.ask("POST", "/place", {"jobs": [row("c", placement=["m1x4"])]})[1]["candidates"]
+        assert found["placement"]["c"] == ["m1.gpu0", "m1.gpu1", "m1.gpu2", "m1.gpu3"]
+    with running(cluster, store=JobStore(tmp_path / "jobs.sqlite")) as again:
+        assert again.ask("GET", "/jobs")[1]["jobs"][0]["placed"] == given
 
 
 def test_a_least_score_filters_nodes_out():

@@ -23,6 +23,7 @@ arguments = { collective = "ring_all_reduce", network = "star:n_hosts={n},bandwi
 sweep = { n = [2, 4, 8] }
 theirs = [100, 66.67, 57.14]
 """
+CARRIED = 'collective = "ring_all_reduce", network = "star:n_hosts=2", links = {}'
 
 
 @pytest.fixture
@@ -220,7 +221,9 @@ def test_a_wrong_file_is_refused_by_what_is_wrong(own, change, told):
 @pytest.mark.parametrize(
     ("measure", "arguments", "told"),
     [("goodput", 'collective = "x", network = "star:n_hosts=2", size = 1', "unknown collective 'x'"),
-     ("greatest_gain", 'model = "VGG18"', "unknown model 'VGG18'; did you mean VGG19")],
+     ("greatest_gain", 'model = "VGG18"', "unknown model 'VGG18'; did you mean VGG19"),
+     ("carried", CARRIED.format('["h0:h1"]'), "star.* has no link 'h0:h1'; did you mean h0:switch0"),
+     ("carried", CARRIED.format("[]"), "links must name at least one link")],
 )  # fmt: skip
 def test_what_cannot_be_computed_names_its_figure(own, measure, arguments, told):
     text = PAPER.replace('"goodput"', f'"{measure}"').splitlines()

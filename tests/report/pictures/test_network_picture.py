@@ -186,6 +186,16 @@ def test_parallel_cables_are_lines_while_few_and_a_number_when_many():
     assert [drawn(cables) for cables in (1, 2, 3, 4, 64)] == [(1, []), (2, []), (3, []), (1, ["4x"]), (1, ["64x"])]
 
 
+@pytest.mark.parametrize(
+    ("network", "machines"), [("rail_optimized:machines=16,preset=dgx-h100", "16x"),
+                              ("dgx-h100@leaf_spine:machines=16,n_leaves=4,n_spines=4", "32x")],
+)  # fmt: skip
+def test_cables_of_machines_that_are_one_box_are_counted_in_every_fabric(network, machines):
+    written = [s.text for s in draw_network(load_network(network))[0].shapes if isinstance(s, Label)]
+    assert machines in written
+    assert "(effective rates)" in written
+
+
 def test_a_torus_stands_on_its_grid_and_a_jellyfish_on_a_circle():
     def layout(text):
         network = load_network(text)

@@ -39,13 +39,20 @@ def test_every_registered_all_reduce_is_there_or_left_out_with_a_reason():
     found, left_out = listed(QUESTION)
     # of GPUs, which a star's hosts have none of; and the ring, with other sums
     libraries = {"nccl_all_reduce", "rccl_all_reduce", "gloo_ring_all_reduce"}
-    assert (names(found), left_out.keys()) == (registered - libraries, libraries)
+    others = libraries | {"nvls"}  # of switches inside machines
+    assert (names(found), left_out.keys()) == (registered - others, others)
     found, left_out = listed(dataclasses.replace(QUESTION, densities=(), lossy=False, programmable=False))
     assert names(found) | set(left_out) == registered
     assert all(left_out.values())
     sparse = {name for name in registered if COLLECTIVES[name].metadata["sparse"] is not None}
     switched = {name for name in registered if COLLECTIVES[name].metadata["systems"]}
     assert set(left_out) == sparse | switched | libraries
+
+
+def test_switches_inside_machines_are_tried_only_where_some_add():
+    assert "inside machines" in listed(QUESTION)[1]["nvls"]
+    machines = (load_network(f"{name}@star:machines=2") for name in ("dgx-h100", "dgx-a100"))
+    assert ["nvls" in names(candidates(QUESTION, one)[0]) for one in machines] == [True, False]
 
 
 def test_a_way_says_what_kind_it_is_and_whether_it_is_exact():

@@ -82,6 +82,21 @@ def test_a_crossover_is_found_against_a_way_that_is_named():
         dense.crossover("ring_all_reduce")
 
 
+@pytest.mark.parametrize(
+    ("n_hosts", "said"),
+    [
+        (16, "sparse pays at every density up to 1: there omnireduce:n_aggregators=8 (with 8 more machines) is still "),
+        (8, "sparse is slower at no density up to 1, but there sparcml_dsar is a tie with ring_all_reduce (0."),
+    ],
+)
+def test_more_machines_and_ties_are_called_so(n_hosts, said):
+    """Eight more servers were not named, and 0.4 % by fewer overheads was "still faster"."""
+    question = Question(8, 100e6, (0.9,))
+    network = load_network(f"star:n_hosts={n_hosts}")
+    remarks = advise(question.on(network), network, assume_overhead=True).crossover("ring_all_reduce").remarks
+    assert [line.startswith(said) for line in remarks if line.startswith("sparse ")] == [True]
+
+
 def test_a_way_of_a_library_is_said_to_have_costs_that_the_others_lack():
     advice = advise(dataclasses.replace(QUESTION, densities=()), load_network("dgx-h100"))
     assert any(line.startswith("nccl_all_reduce: with the launch (") for line in advice.remarks)

@@ -89,4 +89,6 @@ def test_a_ring_whose_links_are_its_own_needs_no_sharing():
 
 
 def test_what_meets_at_a_switch_is_added_in_turn():
+    for name in ("nccl_all_reduce", "rccl_all_reduce"):  # without costs of a library too
+        assert alpha_beta_differs(prepare(name, star(2))) == "slices of NCCL overlap"
     assert "meet at switch0" in alpha_beta_differs(prepare("switchml", star(4)))

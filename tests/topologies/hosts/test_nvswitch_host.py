@@ -43,6 +43,11 @@ def test_gpus_pass_on_traffic_only_with_pxn():
     assert nvswitch_host(pxn=True).forwards[:8].all()
 
 
+def test_a_single_gpu_has_one_nic_one_pcie_switch_and_one_socket():
+    machine = nvswitch_host(n_gpus=1)
+    assert [int((machine.kind == kind).sum()) for kind in (GPU, NIC, CPU)] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -52,6 +52,17 @@ def test_what_a_kind_exposes_is_less_hidden_than_not(layout, kind):
     assert hidden.time <= apart.time
 
 
+@pytest.mark.parametrize(
+    ("layout", "kind"), [(Layout(tensor=8), "tensor"), (Layout(context=4), "context"), (Layout(data=8), "data")]
+)
+def test_what_is_hidden_is_the_rest_of_what_is_exposed_without_overlap(layout, kind):
+    """Without overlap and pipeline a step takes all of its traffic longer, so nothing is hidden."""
+    apart, usual = step_of(layout, overlap=()), step_of(layout)
+    assert apart.hidden[kind] == pytest.approx(0.0, abs=1e-9 * apart.time)
+    assert usual.hidden[kind] > 0
+    assert usual.hidden[kind] + usual.exposed[kind] == pytest.approx(apart.exposed[kind], rel=1e-9)
+
+
 def test_experts_expose_traffic_and_outside_of_a_machine_more():
     inside, outside = (
         cs.training_step("qwen3-30b-a3b", "h100", network, ranks=16, ep=ep, global_batch=16, sequence=4096, factor=1.0)
@@ -84,7 +95,9 @@ def test_ranks_of_all_kinds_are_divided_into_groups():
 def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
     assert calibration_for("llama3-405b", "h100", "fp8").of == "setup"
     assert calibration_for("llama3-405b", "gb300", "fp8").of == "gpu"
-    assert "of another model" in calibration_for("qwen3-8b", "h100", "fp8").told
+    assert "calibrated with another model: " in calibration_for("qwen3-8b", "h100", "fp8").told
+    other = calibration_for("llama3-70b", "h100", "bf16").told
+    assert "times the roofline's, calibrated with another precision than bf16 (fp8): " in other
 
 
 @pytest.mark.parametrize(

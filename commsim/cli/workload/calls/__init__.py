@@ -70,7 +70,8 @@ def run(config: Config) -> Answer:
     period = _period(config.period)
     if config.network is not None or config.bandwidth is not None:
         if given := config.given(*AS_IT_IS):
-            raise InputError(f"{given[0]} is of the profile as it is; leave out --network and --bandwidth")
+            hint = "; --name names the job, --phases writes it" if given[0] == "--job" else ""
+            raise InputError(f"{given[0]} is of the profile as it is; leave out --network and --bandwidth{hint}")
         return retimed(config, period)
     if given := config.given(*RETIMED):
         raise InputError(f"{given[0]} goes with --network or --bandwidth, on which the step is timed again")

@@ -30,6 +30,7 @@ from commsim.engine.packet.links.port_kernel import (
     enqueue,
     keeps_path,
     leave_queue,
+    record_flow,
     serve,
     start,
     take_high,
@@ -191,6 +192,7 @@ def _arrive(fabric: Fabric, jobs: Jobs, i: int, now: int) -> int:
     if link["lossy"] and is_lost(fabric, i):
         link["n_dropped"] += 1
         fabric.state["drops_loss"] += 1
+        record_flow(fabric, i, p, kinds.AT_LOSS)
         free_packet(fabric, p)
         return -1
     one = packet[p]

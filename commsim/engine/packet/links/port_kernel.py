@@ -90,6 +90,7 @@ def enqueue(fabric: Fabric, i: int, p: int) -> None:
         packet[p]["flags"] |= kinds.LAST_HOP if link["to"] < fabric.state["n_hosts"] else 0
         link["n_trimmed"] += 1
         fabric.state["n_trimmed"] += 1
+        record_flow(fabric, i, p, kinds.AT_TRIMMING)
     packet[p]["next"] = -1
     link["high"] += packet[p]["size"]
     if link["high_head"] < 0:
@@ -154,6 +155,7 @@ def _exchange(fabric: Fabric, a: int, b: int) -> None:
 def _drop(fabric: Fabric, i: int, p: int) -> None:
     fabric.link[i]["n_dropped"] += 1
     fabric.state["drops_full"] += 1
+    record_flow(fabric, i, p, kinds.AT_DROP)
     free_packet(fabric, p)
 
 
@@ -272,7 +274,7 @@ def depart(fabric: Fabric, i: int, p: int) -> None:
         job = fabric.flow[packet[p]["flow"]]["job"] if of_flow else fabric.stream[packet[p]["stream"]]["job"]
         fabric.carried[job * len(fabric.link) + i] += packet[p]["size"]
     if link["tapped"]:
-        _record(fabric, i, p)
+        _record_leaving(fabric, i, p)
     packet[p]["when"] = link["done"] + link["latency"]
     packet[p]["next"] = -1
     if link["pipe_head"] < 0:
@@ -314,11 +316,35 @@ def _note(fabric: Fabric, i: int, p: int) -> None:
 
 
 @njit_norefcount
-def _record(fabric: Fabric, i: int, p: int) -> None:
-    """Record a packet that leaves a tapped link."""
-    row, packet = fabric.tap[fabric.state["n_tapped"]], fabric.packet[p]
-    fabric.state["n_tapped"] += 1
-    row["time"], row["link"] = fabric.link[i]["done"], i
+def _record_leaving(fabric: Fabric, i: int, p: int) -> None:
+    """Record a packet that leaves a tapped link, and whether it is its first or its last one."""
+    link, packet = fabric.link[i], fabric.packet[p]
+    event = kinds.AT_MAKER if packet["came_over"] < 0 else 0
+    if fabric.route[packet["hop"]]["last"] != 0 if keeps_path(packet) else link["to"] < fabric.state["n_hosts"]:
+        event |= kinds.AT_END
+    _record(fabric, i, p, event, link["done"])
+
+
+@njit_norefcount
+def record_flow(fabric: Fabric, i: int, p: int, event: int) -> None:
+    """Record what happens to a packet of a tapped flow at a link, now."""
+    if fabric.state["taps_flows"]:
+        _record(fabric, i, p, event, fabric.state["now"])
+
+
+@njit_norefcount
+def _record(fabric: Fabric, i: int, p: int, event: int, when: int) -> None:
+    """Record a packet at a tapped link; where only some flows are tapped, theirs."""
+    state, packet = fabric.state, fabric.packet[p]
+    if state["taps_flows"] and (packet["kind"] >= kinds.CONTRIBUTION or not fabric.flow[packet["flow"]]["tapped"]):
+        return
+    if state["n_tapped"] - state["tap_spare"] >= len(fabric.tap):
+        state["n_missed"] += 1
+        return
+    row = fabric.tap[state["n_tapped"] - state["tap_spare"]]
+    state["n_tapped"] += 1
+    row["time"], row["arrives"], row["link"], row["event"] = when, when + fabric.link[i]["latency"], i, event
+    row["sent"] = packet["sent"]
     row["number"], row["stream"], row["slot"] = packet["number"], packet["stream"], packet["slot"]
     row["size"], row["position"] = packet["size"], packet["position"]
     row["kind"], row["flags"] = packet["kind"], packet["flags"]

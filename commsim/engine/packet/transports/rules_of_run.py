@@ -8,7 +8,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.engine.packet.kinds import DCQCN, HPCC, TIMELY, WINDOW
+from commsim.engine.packet.kinds import DCQCN, DCTCP, HPCC, TIMELY, WINDOW
 from commsim.engine.packet.links.ways import Ways
 from commsim.engine.packet.packet_state import ENDLESS, LAST_TIME, LONGEST, NEVER, PS
 from commsim.engine.packet.transports.spraying import BALANCINGS, Spraying
@@ -107,7 +107,8 @@ def rules_of(network: Network, ways: Ways, spraying: Spraying, *, flaps: bool = 
     least = max(product, one.depth * PS / wire)
     queue = spraying.queue
     if queue is None:
-        queue = math.inf if spraying.on_path else math.ceil(least / mtu) * mtu
+        endless = spraying.on_path and one.kind in (WINDOW, DCTCP, DCQCN)  # others are slowed by marks and trimming
+        queue = math.inf if endless else math.ceil(least / mtu) * mtu
     deep = queue if math.isfinite(queue) else 0.0  # a queue without end marks where the transport says, or never
     loss = network.loss if spraying.loss is None else spraying.loss
     loses = (

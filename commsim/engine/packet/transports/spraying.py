@@ -43,7 +43,7 @@ class Spraying(Conditions):
         Packets that one acknowledgement may answer; by default what the transport says.
     queue : float, bytes, optional
         Data that a switch's link holds, if the network's buffer is not less; by default rate times round trip, and
-        without end for messages that keep to a path.
+        without end for messages that keep to a path by ``window``, ``dctcp`` or ``dcqcn``.
     ecn : (float, float[, float]), bytes, optional
         Queue at which marks begin, and at which they are certain, and their probability just below that (default 1); by
         default a quarter and three quarters of the queue, except for transports with marks of their own. (0, 0) marks
