@@ -97,7 +97,7 @@ def leaving_machines(network) -> np.ndarray:
     return (network.machine[network.src] >= 0) & (network.machine[network.src] != network.machine[network.dst])
 
 
-@pytest.mark.parametrize("counts", [(8, 8), (8, 4), (2, 2), (8, 8, 8, 8), (5, 5)])
+@pytest.mark.parametrize("counts", [(8, 8), (4, 4), (2, 2), (8, 8, 8, 8), (5, 5)])
 @pytest.mark.parametrize(
     "spec", ["dgx-h100@leaf_spine:n_leaves=4,n_spines=2,machines=4", "rail_optimized:n_hosts=4,hosts_per_group=2"]
 )
