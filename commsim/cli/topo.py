@@ -19,7 +19,7 @@ from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
-from .presets import PresetsConfig, presets
+from .topo_presets import PresetsConfig, presets
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
