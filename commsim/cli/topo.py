@@ -1,4 +1,4 @@
-"""``commsim topo``: list, show, check, save, import and export topologies; list and show presets."""
+"""``commsim topo``: list, show, check, save, import and export topologies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import re
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from .flags import Flags, Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
 from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
+from .presets import PresetsConfig, presets
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.routing.network_metrics import NetworkMetrics
-    from topologies.presets import Preset
 
 # Bytes at which no latency matters.
 LARGE = 2.0**60
@@ -281,64 +281,6 @@ def check(config: CheckConfig) -> Answer:
     row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
     rows = [{"topology": network.name, "bounds_Bps": row}]
     return Answer([Facts(facts), bounds], rows, {"topology": config.topology})
-
-
-class PresetsConfig(WithJson):
-    """All flags of ``commsim topo presets``."""
-
-    preset: str | None = flag("preset", nargs="?", metavar="NAME", help="one preset to show (default: list all)")
-
-
-def presets(config: PresetsConfig) -> Answer:
-    """Return all presets, or one with its counts, rates and sources."""
-    from topologies.presets import PRESETS
-
-    if config.preset is not None:
-        return show_preset(config.preset)
-    rows = [_preset_row(PRESETS[name]) for name in PRESETS]
-    lines = [line for row in rows for line in (f"{row['preset']} ({row['kind']})", f"    {row['summary']}")]
-    return Answer([Lines(lines)], rows, {"what": "presets"})
-
-
-def show_preset(name: str) -> Answer:
-    """Return counts, rates and sources of one preset."""
-    from topologies.hosts.load import build_preset
-    from topologies.presets import PRESETS
-
-    preset = PRESETS[name]
-    network = build_preset(preset.name)
-    facts = {
-        "name": preset.name,
-        "what": preset.summary,
-        "kind": _preset_row(preset)["kind"],
-        "size": f"{counted(len(network.endpoints), 'place')} for ranks, {counted(network.n_nodes, 'node')}, "
-        f"{counted(network.n_links, 'directed link')}",
-        "effective": preset.text(),
-        "specified": preset.text("spec"),
-    }
-    rows = [
-        [rate.parameter, rate.spec or "unknown", rate.effective or "unknown", rate.used(), rate.source]
-        for rate in preset.rates
-    ]
-    columns = ["rate", "specified", "effective", "used", "source"]
-    rates = Table(columns, rows, "per direction; rates=spec: as specified")
-    return Answer([Facts(facts), rates, *remarks(preset.sources)], [_preset_row(preset)], {"preset": preset.name})
-
-
-def _preset_row(preset: Preset) -> dict[str, Any]:
-    from topologies.hosts.load import is_machine
-
-    return {
-        "preset": preset.name,
-        "kind": "machine" if is_machine(preset.name) else "network",
-        "summary": preset.summary,
-        "text": preset.text(),
-        "rates": [
-            {"parameter": r.parameter, "spec": r.spec, "effective": r.effective, "used": r.used(), "source": r.source}
-            for r in preset.rates
-        ],
-        "sources": list(preset.sources),
-    }
 
 
 COMMANDS = {

@@ -188,6 +188,7 @@ def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
     """Rank collectives of one operation in one table, and name the sizes where the fastest changes."""
     from commsim.report.tables_of_questions import table_of_ranking
     from commsim.scenario.contenders import priced_apart
+    from commsim.scenario.plans.dense import Plan
 
     operations = {one.results[0].operation for one in solutions if one.results}
     named = {one.scenario.name or str(one.scenario.collective): one for one in solutions}
@@ -199,7 +200,8 @@ def _ranked(config: Config, solutions: Sequence[Solution]) -> list[Part]:
         int(size): sorted(((name, of[size]) for name, of in found.items()), key=lambda one: (one[1].time, one[0]))
         for size in sizes
     }
-    apart = priced_apart({name: one.plan for name, one in named.items()}, sizes[0])
+    dense = {name: one.plan for name, one in named.items() if isinstance(one.plan, Plan)}
+    apart = priced_apart(dense, sizes[0]) if dense else []
     title = f"{operations.pop()}: {len(found)} collectives, the fastest first"
     times = {name: {size: result.time for size, result in of.items()} for name, of in found.items()}
     return [table_of_ranking(by_size, title), *remarks([*_changes(config, times, sizes), *apart])]
