@@ -30,7 +30,7 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     collective: tuple[str, ...] = repeated(
         metavar="NAME|FILE.py|FILE.npz", help="further algorithm to compare; repeatable"
     )
-    best: bool = switched(help="print the fastest algorithm of each size only")
+    best: bool = switched(help="print only the fastest algorithm for each size")
     root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
     engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
     seed: int | None = flag(metavar="N", help="seed of faults, of random placement and of hashes in routing")

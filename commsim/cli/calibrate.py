@@ -50,7 +50,7 @@ class Config(WithJson):
     backend: str = flag(choices=BACKENDS, default="mpi", help="library that carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
     passes: int = flag(
-        metavar="N", default=10, help="timings of each step; more are made where other work disturbs them"
+        metavar="N", default=10, help="number of timings of each step; more are made if other programs disturb them"
     )
 
 

@@ -325,7 +325,7 @@ COMMANDS = {
     ),
     "schedule show": Verb(ShowConfig, show, "print steps, messages, bytes, parameters, and the volume per rank"),
     "schedule check": Verb(
-        CheckConfig, check_schedules, "prove that schedules, MSCCL files too, do what their operations require"
+        CheckConfig, check_schedules, "prove that schedules or MSCCL files do what their operations require"
     ),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
     "schedule import": Verb(

@@ -56,7 +56,8 @@ class Outputs(WithJson):
     report: str | None = flag(metavar="FILE.html", help="write a page: completion times, queues and paths over time")
     sample: str | None = flag(
         metavar="TIME",
-        help="time between two samples of the queues (default: 1us for --timeline, 1/200 of the bound for --report)",
+        help="time between two samples of the queues (default: 1us for --timeline, 1/200 of the lower bound on the "
+        "time for --report)",
     )
 
 

@@ -1,6 +1,7 @@
 """Link use: which links a placed job uses, and how many times its rate each of them carries.
 
-With hosts that are machines of GPUs and NICs, a job's rate is that of one NIC: its rings leave each machine by a NIC each.
+With hosts that are machines of GPUs and NICs, a job's rate is that of one NIC: its rings leave each machine by a NIC
+each.
 """
 
 from __future__ import annotations

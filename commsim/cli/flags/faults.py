@@ -21,7 +21,7 @@ class Faults(Flags):
     TITLE: ClassVar[str] = "faults"
     fail: tuple[str, ...] = repeated(
         metavar="WHAT",
-        help="link:A:B, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random by --seed; "
+        help="link:A:B, switch:NAME or host:NAME; links:5%%, links:3 or switches:1 are drawn at random, with --seed; "
         "repeatable",
     )
     scale: tuple[str, ...] = repeated(

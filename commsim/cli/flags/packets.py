@@ -46,14 +46,14 @@ class Packets(Spraying):
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, in addition to the payload")
     preset: str | None = flag(
         metavar="NAME",
-        help="transport and balancing: uec (NSCC, a sender's window), uec-credit (RCCC, credit of receivers), roce, "
+        help="transport and balancing: uec (NSCC, sender windows), uec-credit (RCCC, receiver credits), roce, "
         "roce-adaptive, swift or ideal",
     )
     transport: str | None = flag(
         metavar="NAME",
-        help="window (ideal), dctcp or dcqcn, which use one path without --balancing and never trim; nscc, rccc, eqds, "
-        "ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value (default: window; in commsim "
-        "traffic: nscc)",
+        help="window (ideal), dctcp or dcqcn, which never trim, and use one path unless --balancing is given; "
+        "nscc, rccc, eqds, ndp, swift, hpcc, timely or patched_timely; with parameters, NAME:key=value (default: "
+        "window; in commsim traffic: nscc)",
     )
     window: str | None = flag(
         metavar="SIZE",

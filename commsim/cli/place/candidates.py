@@ -76,7 +76,7 @@ class Config(Scoring, Faults):
     )  # fmt: skip
     candidates: int = flag(
         default=10, metavar="N",
-        help="number of candidates; if all are slower than the jobs alone, 3 more are tried for each, at most 100",
+        help="number of candidates; if all of them slow the jobs down, 3 times as many more are tried, at most 100",
     )  # fmt: skip
     generator: str = flag(
         default="packed,balanced,spread,random", metavar="NAME[,NAME...]",

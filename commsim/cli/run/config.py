@@ -42,7 +42,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     routing: str | None = flag(
         metavar="NAME",
         help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E (with :trims, "
-        "packets that full links trim are sent again)",
+        "packets trimmed at full links are sent again)",
     )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 

@@ -44,7 +44,7 @@ class Config(WithJson, Server):
     input: str | None = flag(metavar="FILE.npy", help="this worker's tensor, in place of a random one")
     output: str | None = flag(metavar="FILE.npy", help="write the last sum")
     check: bool = switched(help="compare every sum with the sum of the random tensors of all ranks")
-    slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
+    slots: int | None = flag(metavar="N", help="number of slots and outstanding packets (default: set by the switch)")
     rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is retransmitted")
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
     stall_timeout: str = flag(default="5min", metavar="TIME", help="time to wait for a result before giving up")

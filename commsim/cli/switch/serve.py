@@ -120,7 +120,7 @@ class Config(WithSecret, Dataplane):
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
-    no_secret: bool = switched(help="accept workers without a secret, although other machines can reach --host")
+    no_secret: bool = switched(help="accept workers without a secret, even if other machines can reach --host")
     worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker is considered dead")
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send datagrams (default: the fastest that works)"

@@ -58,7 +58,7 @@ class Config(WithJson):
     elements_per_packet: int | None = flag(metavar="K", help="elements in a packet, in place of the system's own")
     packets_per_message: int | None = flag(metavar="N", help="packets in a message, in place of the system's own")
     pool_size: str | None = flag(
-        metavar="N[,N...]", help="slots of a job, or of all where jobs share them (atp), in place of the system's own"
+        metavar="N[,N...]", help="slots of a job, or of all jobs if they share them (atp); default: the system's own"
     )
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
     header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
@@ -70,7 +70,7 @@ class Config(WithJson):
     buffer: str | None = flag(metavar="SIZE", help="capacity of each queue (default: infinite)")
     ecn: str | None = flag(metavar="SIZE", help="queue length from which packets are marked")
     start_jitter: str | None = flag(metavar="TIME", help="workers start late by up to this time")
-    floats: bool = switched(help="send block exponents one window ahead of the values")
+    floats: bool = switched(help="tensors of floats: send the exponent of each block one window ahead of its values")
     seed: str = flag(default="0", metavar="N[,N...]", help="seed of losses, values and jitter")
     engine: str = flag(
         choices=("auto", "event", "recurrence"),

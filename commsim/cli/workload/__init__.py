@@ -41,10 +41,10 @@ COMMANDS = {
     "workload weights": Verb(
         transfers.WeightsConfig,
         transfers.run_weights,
-        "predict the time to send weights from trainer to inference ranks: directly, by chains or the best broadcast",
+        "predict the time to send weights from trainer to inference ranks directly, in chains or by the best broadcast",
     ),
     "workload systems": Verb(
-        systems.Config, systems.run, "run published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
+        systems.Config, systems.run, "model published training systems (KungFu, PipeDream, Gemini, ...) with parameters"
     ),
     "workload share": Verb(
         share.Config, share.run, "simulate several jobs on one network: how much each is slowed, and on which links"

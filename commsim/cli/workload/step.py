@@ -56,7 +56,7 @@ class StepConfig(OnNetwork, PhaseFlags):
     )
     precision: str | None = flag(metavar="NAME", help="bf16, fp8, fp4 (default: fp8 where the GPU has it, else bf16)")
     factor: float | None = flag(
-        metavar="X", help="compute time divided by that of the roofline (default: the nearest calibration)"
+        metavar="X", help="compute time over roofline time (default: that of the most similar calibrated setup)"
     )
     sharding: str = flag(
         default="optimizer", choices=("optimizer", "full", "none"), help="what data parallel ranks shard"

@@ -40,8 +40,8 @@ class Config(WithPhases):
     workers: int | None = flag(metavar="N", help="number of GPUs that train together, each with its own link")
     density: str | None = flag(
         metavar="D,...",
-        help="non-zero share of all tensors, or of each, for sparse collectives in --algorithm (default: the column"
-        " density, or 1)",
+        help="share of elements that are not zero, one for all tensors or one for each, for sparse collectives in "
+        "--algorithm (default: the column density, or 1)",
     )
     policy: tuple[str, ...] = repeated(
         metavar="NAME[:key=value,...]", help="training policy, see `workload policies` (default: ddp); repeatable"
