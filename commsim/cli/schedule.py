@@ -129,9 +129,13 @@ def _read(spec: str, n_ranks: int | None, size: float | None = None) -> tuple[An
     from commsim.scenario.collective_names import load_schedule
 
     schedule, said = read_foreign(spec) if _is_foreign(spec) else (load_schedule(spec, n_ranks, size), ())
+    _require_ranks(spec, n_ranks, schedule)
+    return schedule, said
+
+
+def _require_ranks(spec: str, n_ranks: int | None, schedule: Any) -> None:
     if n_ranks is not None and schedule.n_ranks != n_ranks:
         raise InputError(f"{spec} has {counted(schedule.n_ranks, 'rank')}, got --ranks {n_ranks}")
-    return schedule, said
 
 
 def show(config: ShowConfig) -> Answer:
@@ -312,8 +316,10 @@ def _about_cost(spec: str, n_ranks: int) -> list[str]:
 def save_schedule(config: SaveConfig) -> Answer:
     """Write the schedule to a file."""
     from commsim.files.store import save
+    from commsim.scenario.collective_names import load_schedule
 
-    schedule, _ = _read(config.collective, config.ranks)
+    schedule = load_schedule(config.collective, config.ranks)
+    _require_ranks(config.collective, config.ranks, schedule)
     save(schedule, config.output)
     size = f"{counted(schedule.n_transfers, 'transfer')} in {counted(len(schedule.blocks), 'block')}"
     return Answer([Lines([f"{config.output}: {size}"])])

@@ -20,8 +20,6 @@ from commsim.scenario.plans.aggregated import plan_aggregated
 from commsim.scenario.plans.asked import Asked, Built, placed, plan_dense, planned
 from commsim.scenario.plans.cut_by_size import plan_partitions, plan_pieces
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.plans.experts import plan_experts
-from commsim.scenario.plans.nccl import plan_nccl
 from commsim.scenario.plans.sparse import plan_sparse
 from commsim.scenario.scenario import Scenario
 from commsim.software.presets import software
@@ -30,12 +28,6 @@ from commsim.software.presets import software
 SYNTHESIZED = "synthesized_"
 # Parameter of exchanges of experts, whose library costs time.
 LIBRARY = "library"
-# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
-# what plans it. The first that fits is taken, else the collective is dense.
-KINDS: Mapping[str, Callable[[Asked], Plan]] = {
-    "nccl": plan_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: plan_experts,
-    "pieces": plan_pieces, PARTITIONS: plan_partitions,
-}  # fmt: skip
 __all__ = ["COLLECTIVE", "plan_collective", "prepare"]
 
 
@@ -135,6 +127,24 @@ def _synthesized(name: str, network: Network, n_ranks: int | None, **placing: An
     return plan
 
 
+def _of_nccl(asked: Asked) -> Plan:
+    from commsim.scenario.plans.nccl import plan_nccl  # models of libraries take a third of a start
+
+    return plan_nccl(asked)
+
+
+def _of_experts(asked: Asked) -> Plan:
+    from commsim.scenario.plans.experts import plan_experts
+
+    return plan_experts(asked)
+
+
+# Kinds of registered collectives: what each has in the registry (a need, a key of the metadata, or a parameter), and
+# what plans it. The first that fits is taken, else the collective is dense.
+KINDS: Mapping[str, Callable[[Asked], Plan]] = {
+    "nccl": _of_nccl, "systems": plan_aggregated, "sparse": plan_sparse, LIBRARY: _of_experts,
+    "pieces": plan_pieces, PARTITIONS: plan_partitions,
+}  # fmt: skip
 # One collective: what a scenario asks for that asks for nothing else.
 COLLECTIVE = Kind(
     name="a collective",

@@ -109,7 +109,7 @@ def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Re
 
 def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:
     """Say that an uplink of a switch may stand for several cables, over which ECMP would hash connections singly."""
-    if not (routing or network.routing).startswith("ecmp"):
+    if network.software or not (routing or network.routing).startswith("ecmp"):  # software slows ports, not cables
         return []
     outside = (network.kind == SWITCH) & (network.machine < 0)
     if not (outside[network.src] & outside[network.dst]).any():

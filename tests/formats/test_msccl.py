@@ -305,7 +305,9 @@ def test_what_is_exported_for_a_network_is_what_runs_there(tmp_path, spec):
     assert "built as on one machine; with --topology as `commsim run` builds it there" in said
 
 
-@pytest.mark.parametrize("words", [["run", "--topology", "star:n_hosts=8", "x.xml"], ["schedule", "check", "x.xml"]])
+@pytest.mark.parametrize(
+    "words", [["run", "--topology", "star:n_hosts=8", "x.xml"], ["schedule", "save", "x.xml", "-o", "y.npz"]]
+)
 def test_a_file_of_another_tool_leads_to_its_import(capsys, words):
     assert main(words) == 2
     assert "x.xml is a file of another tool; `commsim schedule import x.xml -o FILE.npz`" in capsys.readouterr().err

@@ -107,9 +107,9 @@ def test_details_are_one_line_without_a_table_too(monkeypatch):
     from commsim.report.answer import Lines, remarks
     from commsim.report.render import print_parts
 
-    for verbose, hidden, n_lines in ((False, True, 1), (True, True, 40), (False, False, 40)):
+    for verbose, shown, n_lines in ((False, False, 1), (True, False, 40), (False, None, 40)):
         monkeypatch.setattr("sys.stdout", Terminal())
-        print_parts([Lines(["done"]), *remarks([f"skipped {i}" for i in range(40)], hidden)], verbose)
+        print_parts([Lines(["done"]), *remarks([f"skipped {i}" for i in range(40)], shown)], verbose)
         assert sum(line.startswith("#") for line in terminal.sys.stdout.getvalue().splitlines()) == n_lines
 
 

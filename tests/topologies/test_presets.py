@@ -106,7 +106,10 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ("@star:n_hosts=8", "expected name:key=value"),
         ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: .*dgx-h100, .*pcie_host, or a file"),
         ("meta-24k@star:n_hosts=8", "preset meta-24k is a whole network, not a machine"),
-        ("dgx-h100@rail_optimized:machines=4", "machines on rails are rail_optimized:n_hosts=16,preset=dgx-h100"),
+        (
+            "dgx-h100@rail_optimized:machines=4",
+            "rail_optimized has machines of its own: rail_optimized:machines=4,preset=dgx-h100",
+        ),
         ("dgx-h100@dgx-h100", "dgx-h100 is no fabric for machines: gpu0 is a gpu"),
         (
             "dgx-h100@leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3",
