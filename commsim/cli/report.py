@@ -215,6 +215,8 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
         said.append(f"--by {study.by}: a curve for each algorithm too, since no median is taken over algorithms")
     if figure.kind == "scatter":
         return said
+    if figure.roles.get("x", "") not in (*study.rows, ""):  # a number in the names of algorithms
+        shown.add(ALGORITHM)
     is_told = ALGORITHM in shown  # with the parameters that vary
     names = [name for name in study.parameters if name not in shown and not (is_told and is_algorithm(name))]
     points = [column for role, column in figure.roles.items() if role not in ("y", "value") and column in study.rows]

@@ -176,7 +176,7 @@ class Result(Value):
             "operation": self.operation,
             "engine": self.engine,
             "n_ranks": self.n_ranks,
-            "size_B": self.size,
+            "size_B": int(self.size) if self.size == int(self.size) else self.size,  # as it is given, by any engine
             "time_s": self.time,
             "time_from_last_start_s": self.time_from_last_start,
             "algbw_Bps": self.algbw if finite else None,
@@ -190,6 +190,22 @@ class Result(Value):
             row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
             row["n_samples"] = int(self.samples.size)
         return row | {"counters": dict(self.counters)}
+
+
+def row_as_asked(result: Result, asked: str) -> dict[str, Any]:
+    """Return the row of a result, with the collective as it was asked for where that is more than its name.
+
+    Parameters
+    ----------
+    result : Result
+        Result.
+    asked : str
+        Specification with parameters, name of a file, or nothing.
+    """
+    row = Result.row(result)
+    if asked in ("", result.collective):
+        return row
+    return {"collective": row.pop("collective"), "asked": asked} | row
 
 
 def mean_busbw(results: Iterable[Result]) -> float:

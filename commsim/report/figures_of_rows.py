@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.real.comparison.pairs import SAME_SIZE
 from commsim.report.figure_tables import Table, distinct, number_column
 from commsim.report.rows.algorithms import is_algorithm
+from commsim.report.rows.chosen import number_in_names
 from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw
 
-LOG_BOTH = frozenset(("x", "y"))
 LEAST_POINTS = 8
 BAND = 0.1
 Numbers = NDArray[np.int64]
@@ -20,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 def busbw(study: Study) -> Figure:
     """Bus bandwidth against size, or what varies in its place: curves per algorithm, the line rate dashed, marks."""
-    x, word = _axis(study, "busbw_Bps")
+    study, x, word = _axis(study, "busbw_Bps")
     roles = {"x": x, "y": "busbw_Bps", **study.series(x)}
     if "busbw_low_Bps" in study.rows:
         roles |= {"low": "busbw_low_Bps", "high": "busbw_high_Bps"}
@@ -34,31 +36,45 @@ def busbw(study: Study) -> Figure:
         caption += " Marks are measurements."
     words = {"x": word, "y": "bus bandwidth"}
     return Figure("busbw", "curves", f"Bus bandwidth against {word}", caption, study.rows, roles, words,
-                  frozenset("x"), points=points)  # fmt: skip
+                  _logarithmic(study, x), points=points)  # fmt: skip
 
 
 def time(study: Study) -> Figure:
     """Time against size, or what varies in its place, on two logarithmic axes."""
-    x, word = _axis(study, "time_s")
+    study, x, word = _axis(study, "time_s")
     roles = {"x": x, "y": "time_s", **study.series(x)}
     if {"p5_s", "p95_s"} <= set(study.rows):
         roles |= {"low": "p5_s", "high": "p95_s"}
     caption = "Lines are medians of the rows shown, bands reach from the least to the greatest."
     return Figure("time", "curves", f"Time against {word}", caption, study.rows, roles, {"x": word, "y": "time"},
-                  LOG_BOTH, points=study.measured if x == "size_B" else None)  # fmt: skip
+                  _logarithmic(study, x) | {"y"}, points=study.measured if x == "size_B" else None)  # fmt: skip
 
 
-def _axis(study: Study, column: str) -> tuple[str, str]:
-    """Return the sizes and their word; of one size the ranks, or the first parameter that has numbers above 0."""
+def _axis(study: Study, column: str) -> tuple[Study, str, str]:
+    """Return the study, the column of x and its word: the sizes; of one size the ranks, or a parameter with numbers.
+
+    Where one collective was run with several values of one parameter, these are a column of the study that is returned.
+    """
     rows = study.rows
     if not {"size_B", column} <= set(rows):
         raise NothingToDraw(f"the rows do not all have numbers in size_B and {column}")
     if len(distinct(rows["size_B"])) > 1:
-        return "size_B", "size"
+        return study, "size_B", "size"
     for name in sorted(study.parameters, key=lambda name: name != "n_ranks"):
         if name != study.by and rows[name].labels is None and (rows[name].values > 0).all():
-            return name, "ranks" if name == "n_ranks" else name.rpartition(".")[2]
-    raise NothingToDraw("there is only one size, and no other number varies")
+            return study, name, "ranks" if name == "n_ranks" else name.rpartition(".")[2]
+    found = number_in_names(rows["collective"].text()) if "collective" in study.parameters and not study.by else None
+    if found is None:
+        raise NothingToDraw("there is only one size, and no other number varies; -b 1M -e 1G runs several sizes")
+    name, numbers = found
+    others = tuple(one for one in study.parameters if one != "collective")
+    beside = rows.beside(number_column(name, numbers, ""))
+    return dataclasses.replace(study, rows=beside, parameters=(*others, name)), name, name
+
+
+def _logarithmic(study: Study, x: str) -> frozenset[str]:
+    """Return the axis of x if it is logarithmic: that of numbers above 0."""
+    return frozenset("x" if (study.rows[x].values > 0).all() else "")
 
 
 def speedup(study: Study) -> Figure:

@@ -33,7 +33,7 @@ PREDICTED = (
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
-ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks", CURVE)
+ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps", "costs", "remarks", "asked", CURVE)
 DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
 MAX_ROWS = 1_000_000
 

@@ -31,7 +31,10 @@ def rows_of_jobs(solution: Solution) -> list[dict[str, Any]]:
         jobs.jobs, solution.plan.schedules, solution.results, shared.alone, shared.slowdowns(solution.results),
         strict=True,
     )  # fmt: skip
-    rows = [_row(entry, Row(result, network, schedule), *cost) for entry, schedule, result, *cost in each]
+    rows = [
+        _row(entry, Row(result, network, schedule, asked=entry.collective), *cost)
+        for entry, schedule, result, *cost in each
+    ]
     how = [{"transport": transport} for transport in shared.transports] or [{}] * len(rows)
     return [row | more for row, more in zip(rows, how, strict=True)]
 

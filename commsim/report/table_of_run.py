@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
-from commsim.core.result import BusiestLink, mean_busbw
+from commsim.core.result import BusiestLink, mean_busbw, row_as_asked
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.title_of_network import costs_in_title, software_costs
@@ -54,6 +54,8 @@ class Row:
         Ranks of the group, where several run at once.
     costs : str
         What the time includes of the cost of software.
+    asked : str
+        Collective as it was asked for.
     """
 
     result: Result
@@ -62,6 +64,7 @@ class Row:
     datatype: str = "float"
     group: str = ""
     costs: str = ""
+    asked: str = ""
 
     @property
     def operation(self) -> Any:
@@ -120,7 +123,15 @@ def rows_of(solution: Solution, datatype: str = "float", groups: Sequence[str] =
     names = groups or ("",) * len(schedules)
     costs = software_costs(network, has_own_costs=solution.plan.has_own_costs)
     return [
-        Row(result, network, schedules[i % len(schedules)], datatype, names[i % len(schedules)], costs)
+        Row(
+            result,
+            network,
+            schedules[i % len(schedules)],
+            datatype,
+            names[i % len(schedules)],
+            costs,
+            solution.scenario.name,
+        )
         for i, result in enumerate(solution.results)
     ]
 
@@ -212,4 +223,4 @@ def json_row(row: Row) -> dict[str, Any]:
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row.result.row() | {"busiest_link": busiest} | how
+    return values | row_as_asked(row.result, row.asked) | {"busiest_link": busiest} | how

@@ -62,7 +62,7 @@ def parts_of_ranking(ranking: Ranking, title: str = "") -> list[Part]:
 
 
 def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title: str) -> Table:
-    """Return the table of algorithms by size, the fastest first.
+    """Return the table of algorithms by size, the fastest first, with their ranks where not all have as many.
 
     Parameters
     ----------
@@ -84,6 +84,10 @@ def table_of_ranking(by_size: Mapping[int, Sequence[tuple[str, Result]]], title:
         for size, order in by_size.items()
         for place, (name, r) in enumerate(order, 1)
     ]
+    ranks = [f"{result.n_ranks}" for order in by_size.values() for _, result in order]
+    if len(set(ranks)) > 1:
+        rows = [[*row[:3], n, *row[3:]] for row, n in zip(rows, ranks, strict=True)]
+        return Table([*RANKING[:3], "ranks", *RANKING[3:]], rows, title, LEAST_OF_RANKING)
     return Table(RANKING, rows, title, LEAST_OF_RANKING)
 
 

@@ -41,7 +41,7 @@ def test_an_own_collective_is_checked_and_run_like_ours(commsim, files, spec):
     assert (row["collective"], row["method"]) == ("my_ring", "exact")
     own = commsim.results("run", "--collective", spec, "--topology", STAR)["results"][0]
     ours = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR)["results"][0]
-    assert own == ours | {"collective": "my_ring"}
+    assert own == ours | {"collective": "my_ring", "asked": spec}
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,12 @@ def test_a_file_that_is_no_plot_is_refused_before_anything_is_written(made, tmp_
 
 def test_a_csv_file_that_is_no_plot_s_is_not_replaced(tmp_path):
     (tmp_path / "sweep.csv").write_text("mine")
-    with pytest.raises(InputError, match=r"sweep\.csv: exists"):
+    (tmp_path / "sweep_plot.csv").write_text("mine too")
+    with pytest.raises(InputError, match=r"sweep\.csv: exists") as refused:
         check_plot(tmp_path / "sweep.svg")
+    named = str(refused.value).rpartition("such as ")[2]
+    assert named == str(tmp_path / "sweep_plot2.svg")
+    check_plot(named)
     (tmp_path / "sweep.svg").write_text("drawn before, with the CSV beside it")
     check_plot(tmp_path / "sweep.svg")
 

@@ -147,10 +147,10 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
-    compared = [*_unlike(solutions), *_free(solutions)] if len(solutions) > 1 else []
-    answered = answered_by(config, solutions, remarks([*skipped, *compared]))
+    answered = answered_by(config, solutions, remarks([*skipped, *(_free(solutions) if len(solutions) > 1 else ())]))
     if len(solutions) > 1:
-        answered = dataclasses.replace(answered, parts=[*answered.parts, *_ranked(config, solutions)])
+        ranked = [*_ranked(config, solutions), *remarks(_unlike(solutions))]
+        answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked])
     faults = _faster_than_whole(config, solutions, sizes)
     answered = dataclasses.replace(answered, parts=[*answered.parts, *remarks(faults)])
     names = tuple(one.scenario.name for one in solutions)
@@ -159,12 +159,22 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
 
 def _unlike(solutions: Sequence[Solution]) -> list[str]:
     """Describe that collectives that are compared have different numbers of ranks, since servers need some of them."""
-    n_ranks = [schedule.n_ranks for one in solutions for schedule in one.plan.schedules[:1]]
+    from collectives import COLLECTIVES
+
+    schedules = [schedule for one in solutions for schedule in one.plan.schedules[:1]]
+    n_ranks = [schedule.n_ranks for schedule in schedules]
     if len(set(n_ranks)) < 2:
         return []
+    fewer = dict.fromkeys(one.name for one in schedules if one.n_helpers and one.n_ranks < max(n_ranks))
+    beside = [
+        f"{name}:colocated=true"
+        for name in fewer
+        if name in COLLECTIVES and "colocated" in COLLECTIVES[name].parameters
+    ]
     return [
         f"compared with different numbers of ranks, {', '.join(map(str, dict.fromkeys(n_ranks)))}: --ranks "
         f"{min(n_ranks)} gives all the same"
+        + (f", and {' and '.join(beside)} puts the helpers beside ranks" if beside else "")
     ]
 
 

@@ -52,7 +52,7 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     title += meaning_of_size(config.operation or "", first.schedule.n_ranks, sizes)
     parts = parts_of_ranking(ranking, title)
     rows = [
-        Row(result, plans[name].network, plans[name].schedule, config.datatype)
+        Row(result, plans[name].network, plans[name].schedule, config.datatype, asked=name)
         for order in ranking.by_size.values()
         for name, result in order
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -217,8 +218,14 @@ def check_plot(path: str | Path) -> None:
             raise InputError(f"{file}: cannot write: Is a directory")
     drawn = any(path.with_suffix(suffix).exists() for suffix in SUFFIXES)
     if path.with_suffix(".csv").exists() and not drawn:  # somebody else's, such as an export of a sweep
+        other = next(
+            name for i in itertools.count(1)
+            if not (name := path.with_name(f"{path.stem}_plot{i if i > 1 else ''}{path.suffix}")).exists()
+            and not name.with_suffix(".csv").exists()
+        )  # fmt: skip
         raise InputError(
-            f"{path.with_suffix('.csv')}: exists, and would get the numbers of {path.name}; name it otherwise"
+            f"{path.with_suffix('.csv')}: exists, and would get the numbers of {path.name}; name it otherwise, such as "
+            f"{other}"
         )
     try:
         import matplotlib  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,12 @@ def varies_within(rows: Table, name: str, same: Sequence[str]) -> bool:
     return len(np.unique(values, axis=0)) > len(np.unique(values[:, :-1], axis=0))
 
 
+def with_several_specs(rows: Sequence[Mapping[str, Any]]) -> set[Any]:
+    """Return the collectives that rows were asked for with several parameters."""
+    pairs = {(row.get(ALGORITHM), row.get("asked")) for row in rows}
+    return {name for name, n in Counter(name for name, _ in pairs).items() if n > 1}
+
+
 def with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Name rows as the user did, where one collective was run with several parameters.
 
@@ -39,6 +46,11 @@ def with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> 
     config : mapping
         The flags of the command.
     """
+    if several := with_several_specs(rows):
+        return [
+            {**row} | ({"collective": row.get("asked") or name} if (name := row.get("collective")) in several else {})
+            for row in rows
+        ]
     specs = config.get("collective")
     plain = isinstance(specs, list) and all(isinstance(s, str) for s in specs) and not config.get("operation")
     named = [dict(row) for row in rows]

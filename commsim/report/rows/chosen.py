@@ -98,7 +98,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
     names : mapping of str to mapping
         Names by column and value, as :func:`short_names` returns them.
     renames : iterable of str
-        ``OLD=NEW``, where OLD is a word of any column, in full or short.
+        ``OLD=NEW``, where OLD is a word of any column, in full or short, or a collective as it was asked for.
 
     Raises
     ------
@@ -107,6 +107,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
     """
     out = {name: dict(of) for name, of in names.items()}
     words = {name: list(rows[name].labels or ()) for name in columns if name in rows and rows[name].labels}
+    asked = set(zip(rows["collective"].text(), rows["asked"].text(), strict=True)) if "asked" in rows else set()
     for text in renames:
         old, equals, new = text.rpartition("=")
         if not (equals and old and new):
@@ -114,7 +115,7 @@ def renamed(rows: Table, columns: Iterable[str], names: Names, renames: Iterable
         known = False
         for name, labels in words.items():
             for label in labels:
-                if old in (label, names.get(name, {}).get(label)):
+                if old in (label, names.get(name, {}).get(label)) or (name == "collective" and (label, old) in asked):
                     out.setdefault(name, {})[label], known = new, True
         if not known:
             listed = [names.get(name, {}).get(label, label) for name in words for label in words[name]]
@@ -213,6 +214,20 @@ def _without_common(specs: Sequence[str]) -> tuple[list[str], str]:
         out.append((rest or name) if same_name else f"{name}:{rest}" if rest else name)
     told = f"{parts[0][0]}:" if same_name else ""
     return out, (told + ",".join(common)).rstrip(":")
+
+
+def number_in_names(specs: Sequence[str]) -> tuple[str, list[float]] | None:
+    """Return the one parameter in which specifications of one name differ, and its numbers; None if it is not so."""
+    parts = [_split(spec) for spec in specs]
+    given = [dict(one.split("=", 1) for one in arguments) for _, arguments in parts]
+    names = {name for one in given for name in one}
+    varying = [name for name in names if len({one.get(name) for one in given}) > 1]
+    if len({name for name, _ in parts}) > 1 or len(varying) != 1:
+        return None
+    try:
+        return varying[0], [float(one[varying[0]]) for one in given]
+    except (KeyError, ValueError):  # it is not given everywhere, or a word
+        return None
 
 
 def _split(spec: str) -> tuple[str, list[str]]:

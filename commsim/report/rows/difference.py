@@ -16,12 +16,15 @@ from commsim.files.whole_files import read_tree
 from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import ASIDE, PREDICTED
 
+from .algorithms import with_several_specs
 from .study_files import results_of
 
 Row = Mapping[str, Any]
 # What came out, as far as it is set side by side.
 COMPARED = ("time_s", "busbw_Bps", "bytes_on_wire", "busiest_link.name")
-_NOT_ASKED = {*PREDICTED, *ASIDE, "iteration_s", "exposed_comm_s", "scaling", "compute_s", "sent_per_worker_B"}
+_NOT_ASKED = {*PREDICTED, *ASIDE, "iteration_s", "exposed_comm_s", "scaling", "compute_s", "sent_per_worker_B"} - {
+    "asked"
+}
 MAX_LINKS = 8
 
 
@@ -88,7 +91,8 @@ def difference(
     """
     shared = [name for name in _asked(a) if name in set(_asked(b))]
     differs = {name: values for name, values in _constants(a, b, shared) if values[0] != values[1]}
-    keys = [name for name in shared if name not in differs]
+    apart = with_several_specs(a) | with_several_specs(b)
+    keys = [name for name in shared if name not in differs and (name != "asked" or apart)]
     waiting: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in b:
         waiting[_key(row, keys)].append(row)

@@ -1,7 +1,10 @@
+import csv
 import itertools
+import json
 
 import pytest
 
+import commsim as cs
 from commsim.cli import run
 from commsim.scenario import solve
 
@@ -12,11 +15,45 @@ STAR = "star:n_hosts=8"
 
 def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
     out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE).out
-    assert "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same" in out
+    said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same, and omnireduce:colocated=true"
+    table = out[out.index("the fastest first") :].splitlines()
+    ranks = {line.split()[2]: line.split()[table[1].split().index("ranks")] for line in table[2:4]}
+    assert ranks == {"ring_all_reduce": "8", "omnireduce": "7"}
+    assert said in table[4]
     assert (
         "different numbers"
         not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7).out
     )
+
+
+def test_rows_say_with_which_parameters_a_collective_was_asked_for(commsim, tmp_path):
+    """All rows were called byteps, and nothing told two servers from none."""
+    specs = [f"byteps:n_servers={n}" for n in (0, 2, 4)]
+    run = ("run", *specs, "ring_all_reduce", "--topology", "star:n_hosts=16", "--ranks", 8, "--size", "1MB")
+    rows = commsim.results(*run, "--csv", tmp_path / "r.csv")["results"]
+    assert [row.get("asked") for row in rows] == [*specs, None]
+    table = list(csv.DictReader((tmp_path / "r.csv").read_text().splitlines()))
+    assert [row["asked"] for row in table] == [*specs, ""]
+    assert {row["size_B"] for row in table} == {"1000000"}  # of every way of the engine
+    one = cs.predict(specs[1], "star:n_hosts=16", "1MB", n_ranks=8)
+    frame = one.to_frame()
+    assert (frame["collective"][0], frame["asked"][0]) == ("byteps", specs[1])
+    assert "asked" not in cs.predict("ring_all_reduce", "star:n_hosts=16", "1MB", n_ranks=8).to_frame()
+
+
+def test_collectives_of_one_size_are_drawn_against_the_one_parameter_that_varies(commsim, tmp_path):
+    specs = [f"byteps:n_servers={n}" for n in (0, 2, 4)]
+    result = tmp_path / "r.json"
+    rows = commsim("run", *specs, "--topology", "star:n_hosts=16", "--ranks", 8, "--size", "1MB", "--json", result)
+    assert rows.code == 0
+    for kind, column in (("time", "time_s"), ("busbw", "busbw_Bps")):
+        assert commsim("plot", kind, result, "-o", tmp_path / f"{kind}.svg").code == 0, commsim.err
+        assert "median over" not in commsim.out
+        drawn = list(csv.reader((tmp_path / f"{kind}.csv").read_text().splitlines()))
+        assert drawn[0][0] == "n_servers"
+        assert [row[0] for row in drawn[1:]] == ["0", "2", "4"]
+        expected = [row[column] for row in json.loads(result.read_text())["results"]]
+        assert [float(row[1]) for row in drawn[1:]] == pytest.approx(expected)
 
 
 def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim):

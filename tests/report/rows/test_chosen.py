@@ -84,6 +84,13 @@ def test_figures_show_the_users_names_and_keep_their_numbers():
         np.testing.assert_array_equal(figure.table["time_s"].values, before.table["time_s"].values)
 
 
+def test_a_collective_may_be_renamed_as_it_was_asked_for():
+    """A table said my_rs.py where --rename knew only my_rs."""
+    table = table_of_rows([{"collective": "my_rs", "asked": "my_rs.py"}, {"collective": "ring_reduce_scatter"}])
+    for old in ("my_rs", "my_rs.py"):
+        assert renamed(table, ["collective"], {}, [f"{old}=mine"]) == {"collective": {"my_rs": "mine"}}
+
+
 @pytest.mark.parametrize(
     ("rename", "says"), [("fly=x", "no 'fly'; known: ring_all_reduce"), ("ring", "OLD=NEW"),
                          ("switchml=ring_all_reduce", "two values of collective")],

@@ -27,6 +27,15 @@ def test_what_each_has_throughout_is_told_and_does_not_keep_rows_apart():
     assert {one["time_ratio"] for one in found.pairs} == {2.0}
 
 
+def test_rows_of_one_collective_are_matched_by_the_parameters_that_it_was_asked_for_with():
+    two, one = (rows({1: n / 2}, asked=f"ring:n={n}") for n in (2, 4))
+    found = difference(two + one, one)
+    assert [pair["time_ratio"] for pair in found.pairs] == [1.0]
+    assert [row["asked"] for row in found.only_a] == ["ring:n=2"]
+    ring = [{"collective": "other", "size_B": 1, "time_s": 1.0}]
+    assert len(difference(two + ring, one + ring).pairs) == 2  # one row of each collective
+
+
 def test_repeated_points_are_matched_in_their_order():
     found = difference(rows({1: 1.0}) + rows({1: 2.0}), rows({1: 1.0}) + rows({1: 4.0}))
     assert [one["time_ratio"] for one in found.pairs] == [1.0, 2.0]
