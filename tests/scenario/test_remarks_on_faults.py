@@ -41,6 +41,22 @@ def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     assert told() == ""
 
 
+def test_only_constants_that_nobody_gave_are_called_the_papers():
+    def told(transport, rate):
+        asked = cs.scenario_of("ring_all_reduce", f"star:n_hosts=4,bandwidth={rate}", engine="packet",
+                               packets={"transport": transport})  # fmt: skip
+        return told_queues(asked.wish.transport, asked.network)[-1]
+
+    usual = told("dcqcn", "100Gbps")
+    assert "rise_time and additive are a paper's" in usual
+    assert "not scaled to the 100 Gb/s" in usual
+    assert "scaled" not in told("dcqcn", "40Gbps")
+    own = told("dcqcn:rise_time=5us", "100Gbps")
+    assert "rises every 5 us" in own
+    assert "; additive is a paper's" in own
+    assert "paper" not in told("dcqcn:rise_time=5us,additive=100Mbps", "100Gbps")
+
+
 def test_what_meets_no_slower_link_is_named():
     """The hash of seed 0 leads the ring around the slow cable, and that of seed 3 over it."""
     spine = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=8"
