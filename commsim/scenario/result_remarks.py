@@ -62,14 +62,15 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
         return [told]
+    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
     link = _busiest_by_hash(network, routing, results)
-    what = f"{link}: busiest by the hash of ECMP" if link else _fuller_by_hash(network, routing, results)
+    what = f"{link}: busiest by the hash of ECMP" if link else ""
+    what = _fuller_by_hash(network, routing, results) if has_uplinks and not what else what
     told = (
         f"{what}, which another --seed draws anew: the time may change; the routing spray gives the time without "
         "collisions"
     )
     rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
-    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
     wide = of_wide_cables(network, routing, results) if has_uplinks else []
     return [*([told] if what else []), *wide, *rails]
 
