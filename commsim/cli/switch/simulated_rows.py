@@ -57,7 +57,9 @@ def table_of(
     has_rates : bool
         Whether cells have the rate of links.
     """
-    columns = COLUMNS if all("server_bytes" not in row for row in rows) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    columns: tuple[str, ...] = COLUMNS
+    if any("server_bytes" in row for row in rows):
+        columns = (*COLUMNS[:-1], SERVER, COLUMNS[-1])
     if has_rates:
         at = columns.index("loss") + 1
         columns = (*columns[:at], RATE, *columns[at:])
@@ -66,8 +68,8 @@ def table_of(
     networks = list(dict.fromkeys(row["network"] for row in rows))
     where = networks[0] if len(networks) == 1 else f"{networks[0]} to {networks[-1]}"
     given = {*GIVEN, RATE, *({"Gb/s"} - varying)}  # of several rows the share of the line rate says what the rate does
-    least = (*LEAST, RATE) if has_rates else LEAST
-    least = tuple(sorted(least, key=lambda name: (name in {*varying, "system"}, name in given)))
+    names = (*LEAST, RATE) if has_rates else LEAST
+    least = tuple(sorted(names, key=lambda name: (name in {*varying, "system"}, name in given)))
     return Table(columns, cells_of_rows, f"packets of {size} on {where}", least)
 
 
