@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.core.result import Result
     from commsim.core.schedule import Schedule
+    from commsim.engine.packet.transports.spraying import Spraying
     from commsim.scenario.solve import Solution
 
 # Links that a verbose table lists.
@@ -173,7 +174,8 @@ def parts_of(
             from commsim.scenario.packet_options import told_queues
 
             marked = any(result.counters.get("marks", 0) for result in results)
-            parts.append(Lines([f"# {line}" for line in told_queues(wish.transport, plan.network, marked=marked)]))
+            told = told_queues(wish.transport, plan.network, marked=marked)
+            parts.append(Lines([f"# {line}" for line in (*told, *unmet(results, wish.transport))]))
         if verbose:
             from commsim.engine.ways.catalog import named
 
@@ -190,6 +192,27 @@ def met_by_packets(result: Result, whose: str = "") -> tuple[str, ...]:
     queue = result.counters.get("peak_queue_bytes")
     known += [] if queue is None else [f"longest queue {queue:.0f} B"]
     return (f"# packets of {whose or f'{result.size:.0f} B'} : {', '.join(known)}",) if known else ()
+
+
+def unmet(results: Sequence[Result], transport: Spraying | None) -> list[str]:
+    """Say that a transport that marks slow down had none, so that it takes as long as one that ignores them.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Predictions of the packet engine.
+    transport : Spraying, optional
+        How packets were sent.
+    """
+    from commsim.scenario.packet_options import name_of
+
+    name = name_of(transport)
+    if transport is None or not transport.on_path or transport.window is not None or name not in ("dctcp", "dcqcn"):
+        return []
+    slowing = ("marks", "drops_full", "drops_loss", "trimmed", "pauses", "timeouts")
+    if any(result.counters.get(key, 0) for result in results for key in slowing):
+        return []
+    return [f"no packet was marked, lost or paused: {name} takes as long here as the transport window"]
 
 
 def _busiest_links(row: Row) -> list[Part]:

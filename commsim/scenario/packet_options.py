@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.units import format_bandwidth, format_time, parse_size, parse_time
 from commsim.scenario import checks
 from commsim.scenario.packet_presets import preset_options
@@ -37,6 +37,7 @@ ALL = {"preset": "text"} | TRANSPORT | SPRAYING | FABRIC
 USUAL = "window"
 # Balancing by the name that routing has for it: each packet takes a path at random.
 BALANCING_NAMES = {"spray": "oblivious"}
+PAPERS_RATE = 5e9  # bytes/s of the links for which DCQCN's constants were chosen
 PATHS = ("window", "dctcp", "dcqcn")  # transports with one path for each message
 __all__ = ["ALL", "checked_packets", "framing_of", "name_of", "packet_notes", "packets_of", "queues_of",
            "told_briefly", "told_queues", "told_transport"]  # fmt: skip
@@ -217,13 +218,26 @@ def told_queues(transport: Spraying | None, network: Network, *, marked: bool = 
                 f"than the queue of {room / 1e3:.4g} kB"
             )
     if marked and name_of(transport) == "dcqcn":
-        one = cast("Dcqcn", transport.settled[1])
-        lines.append(
-            f"dcqcn: a rate that marks have cut rises every {format_time(one.rise_time)}, first half-way back, then by "
-            f"{format_bandwidth(one.additive)}; these are the constants of a paper on 40 Gbit/s, others are given as "
-            "dcqcn:rise_time=5us"
-        )
+        lines.append(_told_rises(cast("Dcqcn", transport.settled[1]), network))
     return lines
+
+
+def _told_rises(one: Dcqcn, network: Network) -> str:
+    """Describe how DCQCN's rates rise, which constants of that are the paper's, and that they follow no link's rate."""
+    told = f"dcqcn: a rate that marks have cut rises every {format_time(one.rise_time)}, first half-way back, then by "
+    told += format_bandwidth(one.additive)
+    usual = type(one)()
+    papers = [name for name in ("rise_time", "additive") if getattr(one, name) == getattr(usual, name)]
+    if not papers:
+        return told
+    told += f"; {' and '.join(papers)} {'are' if len(papers) > 1 else 'is'} a paper's, for links of 40 Gb/s"
+    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    cabled = fabric[network.src] | fabric[network.dst]
+    rate = float(network.bandwidth[cabled].max(initial=0.0) or network.bandwidth.max(initial=0.0))
+    if rate != PAPERS_RATE:
+        told += f", and not scaled to the {format_bandwidth(rate)} here: this may decide the time"
+    other = {"rise_time": "5us", "additive": "100Mbps"}[papers[0]]
+    return f"{told}; dcqcn:{papers[0]}={other} gives another"
 
 
 def told_briefly(transport: Spraying | None) -> str:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # A link between switches is named from this part of the busiest link's time on, and this multiple of their mean.
 NEARLY, UNEVEN = 0.9, 1.05
+# One that is not the busiest is named from this multiple of the mean of its siblings on, and where that difference is
+# at least this part of the time.
+FULLER, MATTERS = 1.5, 0.05
 # Why a network with failures may be faster than the whole one.
 HASHED_ANEW = (
     "routes are hashed anew over the cables that are left, and meet less often; runs with other --seed show the spread"
@@ -59,15 +62,17 @@ def of_paths(network: Network, routing: str | None, results: Sequence[Result]) -
         return [f"the closed form does not see {unseen}: --engine flow does"] if worst > 1 + 1e-9 else []
     if (network.kind == CPU).any() and (told := _between_sockets(network, results)):
         return [told]
+    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
     link = _busiest_by_hash(network, routing, results)
+    what = f"{link}: busiest by the hash of ECMP" if link else ""
+    what = _fuller_by_hash(network, routing, results) if has_uplinks and not what else what
     told = (
-        f"{link}: busiest by the hash of ECMP, which another --seed draws anew: the time may change; the routing spray "
-        "gives the time without collisions"
+        f"{what}, which another --seed draws anew: the time may change; the routing spray gives the time without "
+        "collisions"
     )
     rails = _of_rails(network, results) if network.name.startswith("rail_optimized:") else []
-    has_uplinks = np.count_nonzero(network.kind == SWITCH) > 1
     wide = of_wide_cables(network, routing, results) if has_uplinks else []
-    return [*([told] if link else []), *wide, *rails]
+    return [*([told] if what else []), *wide, *rails]
 
 
 def _between_sockets(network: Network, results: Sequence[Result]) -> str:
@@ -105,6 +110,39 @@ def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Re
             i = int(uplinks.argmax())
             return f"{network.nodes[network.src[i]]}:{network.nodes[network.dst[i]]}"
     return None
+
+
+def _fuller_by_hash(network: Network, routing: str | None, results: Sequence[Result]) -> str:
+    """Say that a link between switches carries more than its siblings, where the busiest link is another; or nothing.
+
+    Siblings are the links of one rate that lead up from a switch, or down to it. Nothing is said where the busiest
+    link is busy nearly all the time, or all links of the kind that carry anything carry as much: one flow on each.
+    """
+    if not is_hashed(routing or network.routing):
+        return ""
+    tier = tiers(network)
+    switch = (network.kind == SWITCH) & (network.machine < 0)
+    up = tier[network.src] < tier[network.dst]
+    between = switch[network.src] & switch[network.dst] & (tier[network.src] != tier[network.dst])
+    if not between.any():
+        return ""
+    ends = np.where(up, network.src, network.dst)[between]
+    bandwidth, upward = network.bandwidth[between], up[between]
+    _, group = np.unique(np.column_stack((ends, upward, bandwidth)), axis=0, return_inverse=True)
+    for result in results:
+        if result.engine != "flow" or (result.link_bytes / network.bandwidth).max() >= (1 - MATTERS) * result.time:
+            continue
+        carried = result.link_bytes[between]
+        mean = (np.bincount(group, carried) / np.bincount(group))[group]
+        matters = (carried > 0) & (carried - mean >= MATTERS * result.time * bandwidth)
+        times = np.where(matters, carried / np.where(mean > 0, mean, 1.0), 0.0)
+        i = int(times.argmax())
+        used = carried[(upward == upward[i]) & (carried > 0)]
+        if times[i] >= FULLER - 1e-9 and used.max() >= UNEVEN * used.mean():
+            equals = f"the equal links {'up from' if upward[i] else 'down to'} {network.nodes[ends[i]]}"
+            link = network.link_name(int(np.flatnonzero(between)[i]))
+            return f"{link}: carries {times[i]:.3g} times the mean of {equals}, by the hash of ECMP"
+    return ""
 
 
 def of_wide_cables(network: Network, routing: str | None, results: Sequence[Result]) -> list[str]:

@@ -48,6 +48,23 @@ def test_bounds_are_dashed_without_marks_and_named_in_the_legend():
     assert made["bound"].get_marker() in ("", "None")
 
 
+def test_a_bound_of_one_point_has_a_mark():
+    both = [Series("measured", ((1, 1),)), Series("bound", ((1, 3),), dashed=True)]
+    _, made = lines(draw_chart("t", Axis("x"), Axis("y"), both))
+    assert made["bound"].get_marker() not in ("", "None", made["measured"].get_marker())
+
+
+@pytest.mark.parametrize("most", [1, 0.05])
+def test_ticks_of_logarithmic_axes_are_numbers_and_no_formulas(most):
+    """An axis within a decade has its numbers between the powers of 10."""
+    axes, _ = lines(draw_chart("t", Axis("x", True), Axis("y", True), [Series("a", ((0.01, 1), (most, 9)))]))
+    for axis in (axes.xaxis, axes.yaxis):
+        axes.figure.canvas.draw()
+        names = [text.get_text() for which in ("major", "minor") for text in axis.get_ticklabels(which=which)]
+        assert any(names)
+        assert all(float(name) > 0 for name in names if name)
+
+
 def test_nothing_to_draw_is_refused():
     with pytest.raises(ValueError, match="at least one point"):
         draw_chart("t", Axis("x", logarithmic=True), Axis("y"), [Series("a", ((0, 1),))])

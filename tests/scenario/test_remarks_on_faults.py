@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import commsim as cs
@@ -38,6 +39,22 @@ def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     assert "rises every 55 us" in said
     assert "from 200 kB to 100 kB" in told(preset="roce", pause_at=200e3, resume_at=100e3)
     assert told() == ""
+
+
+def test_only_constants_that_nobody_gave_are_called_the_papers():
+    def told(transport, rate):
+        asked = cs.scenario_of("ring_all_reduce", f"star:n_hosts=4,bandwidth={rate}", engine="packet",
+                               packets={"transport": transport})  # fmt: skip
+        return told_queues(asked.wish.transport, asked.network)[-1]
+
+    usual = told("dcqcn", "100Gbps")
+    assert "rise_time and additive are a paper's" in usual
+    assert "not scaled to the 100 Gb/s" in usual
+    assert "scaled" not in told("dcqcn", "40Gbps")
+    own = told("dcqcn:rise_time=5us", "100Gbps")
+    assert "rises every 5 us" in own
+    assert "; additive is a paper's" in own
+    assert "paper" not in told("dcqcn:rise_time=5us,additive=100Mbps", "100Gbps")
 
 
 def test_what_meets_no_slower_link_is_named():
@@ -137,6 +154,26 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
     assert even.time < solution.results[0].time
     star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
     assert not any("hash of ECMP" in line for line in star.remarks)
+
+
+def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link():
+    """44 % of the time was collisions, and nothing was said."""
+    fabric = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2"
+
+    def told(name, **given):
+        solution = cs.solve(cs.scenario_of(name, fabric, **given), ["16MB"])
+        return solution, [line for line in solution.remarks if "hash of ECMP" in line]
+
+    solution, (line,) = told("halving_doubling_all_reduce")
+    network, (result,) = solution.plan.network, solution.results
+    assert result.busiest_link(network)[0].startswith("h")
+    link, times = line.split(": carries ")[0], float(line.split(": carries ")[1].split()[0])
+    carried = {network.link_name(i): result.link_bytes[i] for i in range(network.n_links)}
+    leaf = link.split(":")[0]
+    assert f"up from {leaf}" in line
+    assert times == pytest.approx(carried[link] / np.mean([carried[f"{leaf}:spine{k}"] for k in (0, 1)]), rel=5e-3)
+    assert not told("halving_doubling_all_reduce", routing="spray")[1]
+    assert not told("ring_all_reduce")[1]  # one flow on each uplink: nothing collides
 
 
 @pytest.mark.parametrize(("given", "n_uplinks"), [("oversubscription=0.5", 4), ("oversubscription=1", 2)])

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from commsim.sparse.occupancy import Occupancy
     from switch_model.system import System
 
-LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "loss": share, "seed": int}
+LISTS: dict[str, Callable[[str], Any]] = {
+    "workers": int, "pool_size": int, "loss": share, "seed": int, "bandwidth": str,
+}  # fmt: skip
 MAX_TENSORS = 1_000_000
 MAX_JOBS = 4096  # each of which gets a tree
 MAX_SAMPLE_EVERY = 1e6  # seconds
@@ -48,7 +50,7 @@ class Config(WithJson):
     )
     workers: str = flag(default="8", metavar="N[,N...]", help="workers of a job")
     jobs: int = flag(default=1, metavar="N", help="jobs that share the switches, each on its own hosts")
-    bandwidth: str | None = flag(metavar="RATE", help="rate of each link of a star (default: 100Gbps)")
+    bandwidth: str | None = flag(metavar="RATE[,RATE...]", help="rate of each link of a star (default: 100Gbps)")
     latency: str | None = flag(
         metavar="TIME", help="one-way latency of each link of a star (default: 1us; --topology star has 500ns)"
     )
@@ -105,6 +107,8 @@ def run(config: Config) -> Answer:
         raise InputError(f"--seed must be 0 or more, got {config.seed}")
     if (config.pcap or config.sample_every) and len(points) > 1:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
+    if config.draw and len(grid["bandwidth"]) > 1:
+        raise InputError(f"--draw takes one --bandwidth, got {config.bandwidth}")
     results, rows, series, unfilled = [], [], None, set[int]()
     for point in progress(points, "simulating"):
         system, network, of_jobs, limited, series = _simulate(config, point)
@@ -112,7 +116,8 @@ def run(config: Config) -> Answer:
             rto = None if system.lossless else system.rto
             results.append(row(result, point) | limit | {"network": network.name, "rto_s": rto})
             number = job if config.jobs > 1 else None
-            rows.append(cells(result, point, system.pool_size, limit["limited_by"], number))
+            rate = point["bandwidth"] if len(grid["bandwidth"]) > 1 else None
+            rows.append(cells(result, point, system.pool_size, limit["limited_by"], number, rate))
         slots = about_slots(system, config.jobs)
         unfilled |= {pool for pool in (point["pool_size"],) if pool is not None and pool > system.window}
     if config.draw:
@@ -121,7 +126,7 @@ def run(config: Config) -> Answer:
 
         write_picture(draw_aggregation(results, series), config.draw)
     parts = [
-        table_of(rows, results, config.size),
+        table_of(rows, results, config.size, has_rates=len(grid["bandwidth"]) > 1),
         *remarks(
             (
                 *slots,
@@ -235,7 +240,7 @@ def _jobs(
         raise InputError("the recurrence simulates one job; use --engine event")
     if config.loss != "0" and None not in (config.loss_up, config.loss_down):
         raise InputError(f"--loss-up and --loss-down leave nothing for --loss {config.loss}")
-    network = _network(config, point["workers"] * config.jobs + spare_hosts(system))
+    network = _network(config, point["bandwidth"], point["workers"] * config.jobs + spare_hosts(system))
     up = point["loss"] if config.loss_up is None else config.loss_up
     down = point["loss"] if config.loss_down is None else config.loss_down
     if up or down or not config.topology:
@@ -261,7 +266,7 @@ def _jobs(
     return network, jobs
 
 
-def _network(config: Config, n_hosts: int) -> Network:
+def _network(config: Config, rate: str | None, n_hosts: int) -> Network:
     import dataclasses
 
     import numpy as np
@@ -273,7 +278,7 @@ def _network(config: Config, n_hosts: int) -> Network:
     else:
         from topologies import TOPOLOGIES
 
-        bandwidth = parse_bandwidth(config.bandwidth or "100Gbps", "--bandwidth")
+        bandwidth = parse_bandwidth("100Gbps" if rate is None else rate, "--bandwidth")
         latency = parse_time(config.latency or "1us", "--latency")
         network = TOPOLOGIES["star"].build(n_hosts=n_hosts, bandwidth=bandwidth, latency=latency)
     if config.buffer:

@@ -37,9 +37,13 @@ LEAST = (*GIVEN, "M elem/s", "Gb/s", "system", "drops", "resent")
 EXPLAINED = 0.9
 # A column more, where a system has a server, and where there are several jobs.
 SERVER, JOB = "at server", "job"
+# And one where the rate of the star's links varies.
+RATE = "bandwidth"
 
 
-def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]], size: str) -> Table:
+def table_of(
+    cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]], size: str, *, has_rates: bool
+) -> Table:
     """Return the table; a narrow terminal shows what was varied.
 
     Parameters
@@ -50,14 +54,22 @@ def table_of(cells_of_rows: Sequence[Sequence[str]], rows: Sequence[dict[str, An
         JSON rows.
     size : str
         Size of a worker's tensor, as it was given.
+    has_rates : bool
+        Whether cells have the rate of links.
     """
-    columns = COLUMNS if all("server_bytes" not in row for row in rows) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    columns: tuple[str, ...] = COLUMNS
+    if any("server_bytes" in row for row in rows):
+        columns = (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    if has_rates:
+        at = columns.index("loss") + 1
+        columns = (*columns[:at], RATE, *columns[at:])
     columns = columns if len(cells_of_rows[0]) == len(columns) else (COLUMNS[0], JOB, *columns[1:])
     varying = {name for name, *values in zip(columns, *cells_of_rows, strict=True) if len(set(values)) > 1}
     networks = list(dict.fromkeys(row["network"] for row in rows))
     where = networks[0] if len(networks) == 1 else f"{networks[0]} to {networks[-1]}"
-    given = {*GIVEN, *({"Gb/s"} - varying)}  # of several rows the share of the line rate says what the rate does
-    least = sorted(LEAST, key=lambda name: (name in {*varying, "system"}, name in given))
+    given = {*GIVEN, RATE, *({"Gb/s"} - varying)}  # of several rows the share of the line rate says what the rate does
+    names = (*LEAST, RATE) if has_rates else LEAST
+    least = tuple(sorted(names, key=lambda name: (name in {*varying, "system"}, name in given)))
     return Table(columns, cells_of_rows, f"packets of {size} on {where}", least)
 
 
@@ -69,7 +81,8 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     rates = {name: counters[name] for name in ("elements_per_s", "line_rate_elements_per_s", "cpu_s")}
     more = {"exact": exact, "packet_hops": int(counters["packet_hops"])}
     more |= {name: int(counters[name]) for name in ("server_bytes",) if name in counters}
-    return result.row() | point | contract | rates | more
+    asked = {name: value for name, value in point.items() if name != RATE}  # the network says it, in bytes/s
+    return result.row() | asked | contract | rates | more
 
 
 def what_limits(network: Network, jobs: Sequence[AggregationJob], results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -114,9 +127,17 @@ def about_limits(rows: Sequence[dict[str, Any]], system: System) -> list[str]:
 
 
 def cells(
-    result: Result, point: dict[str, Any], pool_size: int, limited_by: str, job: int | None = None
+    result: Result,
+    point: dict[str, Any],
+    pool_size: int,
+    limited_by: str,
+    job: int | None = None,
+    rate: str | None = None,
 ) -> tuple[str, ...]:
-    """Return the cells of a result; one more for a server, and for the number of its job. The pool is the system's."""
+    """Return the cells of a result, whose pool is the system's.
+
+    There is one more for a server, for the number of a job, and for the rate of links where that is given.
+    """
     c = result.counters
     exact = {None: "-", 0.0: "NO", 1.0: "yes"}[c.get("exact")]
     return (
@@ -125,6 +146,7 @@ def cells(
         str(result.n_ranks),
         str(pool_size),
         f"{point['loss']:g}",
+        *(() if rate is None else (rate,)),
         f"{result.size:.0f}",
         f"{result.time * 1e3:.4f} ms",
         f"{c['elements_per_s'] / 1e6:.1f}",

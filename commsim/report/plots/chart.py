@@ -74,15 +74,20 @@ class Lines:
         for i, one in enumerate(self.series):
             number = i if one.colour is None else one.colour
             marked = not one.dashed and (len(one.points) <= MAX_MARKED or not one.joined)
+            mark = MARKS[number % len(MARKS)] if marked else ""
+            if not marked and len(one.points) == 1:  # a line of one point is nothing to see
+                mark = "x"
             x, y = zip(*one.points, strict=True) if one.points else ((), ())
             axes.plot(
-                x, y, color=COLOURS[number % len(COLOURS)], marker=MARKS[number % len(MARKS)] if marked else "",
+                x, y, color=COLOURS[number % len(COLOURS)], marker=mark,
                 linestyle=(DASHES[1] if one.dashed else "-") if one.joined else "none", label=one.name,
             )  # fmt: skip
         for axis, name in ((self.x, "x"), (self.y, "y")):
             getattr(axes, f"set_{name}label")(axis.label)
             if axis.logarithmic:
                 getattr(axes, f"set_{name}scale")("log")
+                for which in ("major", "minor"):
+                    getattr(getattr(axes, f"{name}axis"), f"set_{which}_formatter")(_numbers())
         if not self.y.logarithmic:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         if len({one.name for one in self.series if one.name}) > 1:
@@ -196,6 +201,17 @@ def write_chart(chart: Chart, out: BinaryIO, kind: str) -> None:
             format=kind,
             metadata={"Title": chart.title, **UNDATED.get(kind, {})},
         )
+
+
+def _numbers() -> Any:
+    """Return what names the ticks that matplotlib would name by numbers; its own are formulas, which STYLE leaves."""
+    from matplotlib.ticker import LogFormatter
+
+    class Numbers(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return Numbers()
 
 
 def _drawable(point: Point, x: Axis, y: Axis) -> bool:

@@ -48,6 +48,16 @@ def test_losses_are_repaired_and_counted(tmp_path: Path) -> None:
     assert rows[2]["time_s"] < rows[4]["time_s"]
 
 
+def test_rates_of_links_are_a_list_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = simulate(tmp_path, "--bandwidth", "10Gbps,100Gbps")["results"]
+    slow, fast = (simulate(tmp_path, "--bandwidth", rate)["results"][0] for rate in ("10Gbps", "100Gbps"))
+    assert [r["time_s"] for r in rows] == [slow["time_s"], fast["time_s"]]
+    assert [r["network"] for r in rows] == [slow["network"], fast["network"]]
+    heading, *cells = capsys.readouterr().out.splitlines()[1:4]
+    at = heading.index("bandwidth") + len("bandwidth")
+    assert [line[:at].split()[-1] for line in cells] == ["10Gbps", "100Gbps"]
+
+
 def two_levels(tmp_path: Path, n_racks: int, per_rack: int, *flags: str) -> dict[str, Any]:
     racks = f"leaf_spine:n_leaves={n_racks},n_spines=1,hosts_per_leaf={per_rack},bandwidth=100Gbps,latency=1us"
     more = ["--workers", f"{n_racks * per_rack}", "--topology", f"{racks},uplink_bandwidth=100Gbps"]
@@ -135,6 +145,8 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--loss", "1.5"], "loss in [0, 1)"),
         (["--size", "0B"], "at least 1 element"),
         (["--bandwidth", "100"], "--bandwidth"),
+        (["--bandwidth", "10Gbps,"], "--bandwidth"),
+        (["--bandwidth", "1Gbps,10Gbps", "--draw", "rates.svg"], "--draw takes one --bandwidth"),
         (["--system", "atp", "--packets-per-message", "4"], "has no packets_per_message"),
         (["--packets-per-message", "3"], "power of two"),
         (["--window", "1000"], "needs as many slots"),
