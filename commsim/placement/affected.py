@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, RoutingError
+from commsim.core.errors import InputError, RoutingError, wrong_kind
 from commsim.core.network_queries import host_names, link_names
 from commsim.scenario.faults import failed_hosts, with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
@@ -49,6 +49,9 @@ def after_faults(
     InputError
         If a fault cannot be read, or cuts off a placed job.
     """
+    for name, given in (("fail", fail), ("scale", scale)):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise wrong_kind(name, "a list such as ['host:h2']", given)
     jobs = on_nodes(cluster, jobs)
     network, said = with_faults(cluster.network, fail, scale, settings.seed)
     dead = failed_hosts(cluster.network, fail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
@@ -12,6 +12,7 @@ from commsim.core.units import counted
 from commsim.limits import EXPECTED, expect
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
+from .affected import after_faults
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .link_classes import Scores, Settings
@@ -124,6 +125,8 @@ def place_jobs(
     rank_by: str = "slowdown",
     check: bool = False,
     settings: Settings | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
 ) -> Ranking:
     """Rank ways to place jobs by what the network thinks of them.
 
@@ -156,6 +159,8 @@ def place_jobs(
         (:func:`commsim.placement.iteration_times.estimate`).
     settings : Settings, optional
         How scores are found.
+    fail, scale : sequence of str
+        Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
 
     Returns
     -------
@@ -179,9 +184,13 @@ def place_jobs(
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
     settings, n = settings or Settings(), number_of(n, candidates)
+    said: list[str] = []
+    if fail or scale:
+        cluster, jobs, said = after_faults(cluster, jobs, fail, scale, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
-    return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    found = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    return replace(found, remarks=(*said, *found.remarks))
 
 
 def number_of(n: int | None, candidates: int | None) -> int:
