@@ -16,6 +16,7 @@ from .affected import after_faults
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .link_classes import Scores, Settings
+from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
 from .ranking_remarks import (
@@ -150,9 +151,10 @@ def place_jobs(
         What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
         where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
-        equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
-        that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
-        least slow-down, then the order in which they were made.
+        equal as they are printed the first has no job that leaves its machines by fewer NICs than it could; then the
+        least estimated slow-down with the worst of five seeds of the hash that chooses paths; then the fewest contended
+        links, links between switches in use, and machines; then the least slow-down, then the order in which they were
+        made.
     check : bool
         Simulate every candidate, and predict iteration times from that. A remark has the rank correlation of estimates
         and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
@@ -287,7 +289,7 @@ def _ranked(
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scores = Scores(jobs, settings)
 
-    def order(one: Tried) -> tuple[float, float, int, int, float]:
+    def order(one: Tried) -> tuple[float, ...]:
         return one.order(rank_by)
 
     tried = tried_of(cluster, placed, loops, scores)
@@ -319,7 +321,7 @@ def _ranked(
         notes += other_paths(rank_by, settings.seed, values, differ)
     results = [*agreement(ranked), *disagreements(ranked)] if check else []
     results += [said for said in alone if said.startswith(OF_BEST)]
-    results += few_tried(n_wanted, n_tried, ranked)
+    results += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
     return Ranking(tuple(ranked), discarded, (*notes, *results), len(results), n_tried)
 
 
