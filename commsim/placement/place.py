@@ -73,7 +73,7 @@ class Ranking:
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, slowdowns, scores and placement."""
         lines = [
-            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}, score {one.score_mean:.4f} "
+            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}{_alone(one)}, score {one.score_mean:.4f} "
             f"(least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
             for rank, one in enumerate(self.candidates, 1)
         ]
@@ -91,12 +91,14 @@ class Ranking:
         return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON of ``commsim place``: candidates, those discarded, notes, and how well estimates agree."""
+        """Return the JSON of ``commsim place`` without its flags: candidates, those discarded, and what is said."""
         return {
+            "schema": 1,
             "candidates": [one.row() for one in self.candidates],
             "discarded": [one.row() for one in self.discarded],
             "notes": [*self.remarks],
             **self.agreement,
+            "remarks": [*self.remarks],
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -109,6 +111,12 @@ def _victim(candidate: Candidate) -> str:
     """Name the job that loses the most, where that is more than the mean."""
     job, slow = candidate.worst_job
     return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
+
+
+def _alone(candidate: Candidate) -> str:
+    """Return the stretch, by which candidates rank, where jobs that are slow alone make it more than the slow-down."""
+    is_more = round(candidate.stretch - candidate.slowdown, PRINTED) > 0
+    return f", stretch {candidate.stretch:.4f}x" if is_more else ""
 
 
 def _places(candidate: Candidate) -> str:

@@ -83,3 +83,13 @@ def test_the_moves_that_a_failed_host_forces_come_first_with_what_the_others_los
     assert placed.remarks[0].startswith("job a is moved off hosts that failed, h1")
     with pytest.raises(InputError, match=r"fail must be a list such as \['host:h2'\]"):
         cs.place_jobs(cluster, jobs, fail="host:h1")
+
+
+def test_without_room_for_a_job_whose_host_failed_it_and_its_host_are_named():
+    jobs = [job("a", "h0", "h1"), job("b", "h2", "h3", "h4", "h5", "h6", "h7")]
+    full = CLUSTER | {"hosts": {"gpus": 1}}
+    with pytest.raises(InputError, match=r"failed need 1 other GPU, and 0 are free: a \(h1\)"):
+        cs.place_jobs(full, jobs, fail=["host:h1"])
+    waiting = [{key: value for key, value in job(name, "h0", "h1").items() if key != "placement"} for name in "cd"]
+    with pytest.raises(InputError, match=r"not placed \(c, d\) need 4 GPUs, and 0 are free"):
+        cs.place_jobs(full, [*jobs, *waiting])
