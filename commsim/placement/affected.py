@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError, RoutingError
+from commsim.core.errors import InputError, RoutingError, wrong_kind
 from commsim.core.network_queries import host_names, link_names
+from commsim.core.units import counted
 from commsim.scenario.faults import failed_hosts, with_faults
 from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -49,6 +50,9 @@ def after_faults(
     InputError
         If a fault cannot be read, or cuts off a placed job.
     """
+    for name, given in (("fail", fail), ("scale", scale)):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise wrong_kind(name, "a list such as ['host:h2']", given)
     jobs = on_nodes(cluster, jobs)
     network, said = with_faults(cluster.network, fail, scale, settings.seed)
     dead = failed_hosts(cluster.network, fail)
@@ -59,7 +63,23 @@ def after_faults(
             said.append(f"job {job.name} is moved off hosts that failed, {counted_names(lost)}{stay}")
     placed = [name for job in left for name in job.placement or job.placed if name]
     after, cut_off = on_network(cluster, network, placed)
+    _require_room(after, jobs, left, dead)
     return after, left, [*said, *cut_off, *affected(cluster, after, left, settings)]
+
+
+def _require_room(
+    after: Cluster, jobs: Sequence[PeriodicJob], left: Sequence[PeriodicJob], dead: Collection[str]
+) -> None:
+    """Refuse that more ranks lose their host than there are free GPUs."""
+    lost = {job.name: [name for name in job.placement or job.placed if name in dead] for job in jobs}
+    moved = {name: nodes for name, nodes in lost.items() if nodes}
+    n_lost = sum(map(len, moved.values()))
+    n_free = int(after.free.sum()) - sum(bool(name) for job in left for name in job.placement or job.placed)
+    if n_lost > max(0, n_free):
+        named = ", ".join(f"{name} ({counted_names(nodes)})" for name, nodes in [*moved.items()][:_MAX_NAMED])
+        raise InputError(
+            f"jobs on hosts that failed need {counted(n_lost, 'other GPU')}, and {max(0, n_free)} are free: {named}"
+        )
 
 
 def _without(job: PeriodicJob, dead: Collection[str]) -> PeriodicJob:

@@ -99,6 +99,8 @@ def read_cluster(path: ClusterLike) -> Cluster:
     top.only("topology", "hosts")
     network = read_topology(top, Path(path))
     hosts = top.table("hosts")
+    if "nics" in list(hosts):
+        hosts.fail("nics", 'is of the topology: [topology] spec = "pcie_host:n_gpus=4,n_nics=2@TOPOLOGY:machines=16"')
     gpus = np.zeros(network.n_nodes, np.int64)
     if network.seat_kind == HOST:
         gpus[network.hosts] = hosts.whole("gpus", 0, MAX_GPUS, 0 if "per_host" in hosts else None)

@@ -52,7 +52,7 @@ def job_edges(network: Network, placements: Sequence[Sequence[str]]) -> list[lis
     """
     node = _indices(network, placements)
     edges = [[(node[a], node[b]) for a, b in ring_edges(placement)] for placement in placements]
-    nics = np.bincount(network.machine[(network.kind == NIC) & (network.machine >= 0)])
+    nics = nics_of(network)
     if not nics.any():
         return edges
     used = sorted(set(node.values()))
@@ -71,6 +71,11 @@ def job_edges(network: Network, placements: Sequence[Sequence[str]]) -> list[lis
             pairs += zip(ends[machine[a]], ends[machine[b]], strict=True) if crosses else [(a, b)]
         found.append(pairs)
     return found
+
+
+def nics_of(network: Network) -> NDArray[np.int64]:
+    """Return the number of NICs of each machine, int64[n_machines]; empty where no machine has any."""
+    return np.bincount(network.machine[(network.kind == NIC) & (network.machine >= 0)])
 
 
 def link_use(cluster: Cluster, placement: Sequence[str], seed: int = 0) -> NDArray[np.float64]:

@@ -11,10 +11,11 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.units import counted
-from commsim.workload.sharing.periodic import JobsLike, read_jobs
+from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
+from .affected import after_faults
 from .candidate import MAX_SHOWN, Candidate, counted_names
-from .cluster import ClusterLike, read_cluster
+from .cluster import Cluster, ClusterLike, read_cluster
 from .link_classes import Settings
 from .node_names import on_nodes
 from .place import GENERATORS, number_of, place_jobs, rank_placements
@@ -85,6 +86,35 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class ForcedMove:
+    """A job on a host that failed, and where it is best placed beside the others.
+
+    Parameters
+    ----------
+    job : str
+        Its name.
+    now, after : tuple of str
+        The node of each rank before the failure, and after this move.
+    shift : float, s
+        Its start in its iteration time.
+    """
+
+    job: str
+    now: tuple[str, ...]
+    after: tuple[str, ...]
+    shift: float
+
+    def row(self) -> dict[str, Any]:
+        """One JSON row."""
+        return {
+            "job": self.job,
+            "placement_now": [*self.now],
+            "placement_after": [*self.after],
+            "shift_after_ms": round(self.shift * 1e3, 9),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Moves:
     """Moves of each running job by itself.
 
@@ -94,14 +124,29 @@ class Moves:
         Largest gain first; of equals in the order of the jobs.
     remarks : tuple of str
         What was left out.
+    forced : tuple of ForcedMove
+        Moves of the jobs on hosts that failed; `moves` are sought after these.
+    before : Candidate, optional
+        All jobs before the failure; None where no job had to be moved.
     """
 
     moves: tuple[Move, ...]
     remarks: tuple[str, ...]
+    forced: tuple[ForcedMove, ...] = ()
+    before: Candidate | None = None
+
+    def told(self, most: int = MAX_SHOWN) -> list[str]:
+        """Return the forced moves, with at most so many hosts, and the stretch of the jobs before and after them."""
+        said = [f"job {one.job} has to be moved: {counted_names(one.after, most)}" for one in self.forced]
+        if self.before is None:
+            return said
+        was, now = _stretch(self.before), _stretch(self.moves[0].now)
+        named = "this move" if len(said) == 1 else "these moves"
+        return [*said, f"stretch of the jobs: {was} before the failure, {now} with {named}"]
 
     def __str__(self) -> str:
-        """Return a line for each job: its gain, and from where to where."""
-        lines = [
+        """Return a line for each job: its gain, and from where to where; before these what has to be moved."""
+        lines = [f"# {said}" for said in self.told()] + [
             f"{one.job}: stretch {one.now.stretch:.4f}x now, {one.after.stretch:.4f}x after, from "
             f"{counted_names(one.now.placement[one.job])}{' to' if one.gain else ':'} {one.to()}"
             for one in self.moves
@@ -113,6 +158,14 @@ class Moves:
         return frame_of((one.row() for one in self.moves), library)
 
 
+def _stretch(found: Candidate) -> str:
+    """Return the mean, and the job that loses the most of its period where that is more."""
+    slow = {job: found.predicted[job] / period for job, period in found.periods.items()}
+    job = max(slow, key=lambda name: round(slow[name], 9))
+    is_more = round(slow[job] - found.stretch, PRINTED) > 0
+    return f"{found.stretch:.4f}x" + (f" (worst: {job} {slow[job]:.4f}x)" if is_more else "")
+
+
 def rank_moves(
     cluster: ClusterLike,
     jobs: JobsLike,
@@ -122,6 +175,8 @@ def rank_moves(
     generators: Sequence[str] = GENERATORS,
     check: bool = False,
     settings: Settings | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
 ) -> Moves:
     """Take each running job off its GPUs, place it again beside the others, and rank these moves by what they gain.
 
@@ -133,6 +188,8 @@ def rank_moves(
         Jobs, as :func:`commsim.read_jobs` takes them. Those without a placement do not run, and are left out.
     n, candidates, generators, check, settings
         Same as in :func:`commsim.place_jobs`, for the places of each job.
+    fail, scale : sequence of str
+        Same as in :func:`commsim.with_faults`. Jobs on hosts that fail are moved first (`forced` of the answer).
 
     Returns
     -------
@@ -161,22 +218,51 @@ def rank_moves(
     cluster = read_cluster(cluster)
     read = on_nodes(cluster, read_jobs(jobs))
     n = number_of(n, candidates)
+    how: dict[str, Any] = {"generators": generators, "check": check, "settings": settings or Settings()}
+    cluster, read, said, forced, before = _off_failed(cluster, read, fail, scale, how | {"n": n})
     running = [job for job in read if job.placement is not None]
     if not running:
         raise InputError("no job has a placement, so none can be moved: `commsim place` places jobs")
     waiting = [job.name for job in read if job.placement is None]
-    (now,) = rank_placements(cluster, {"now": running}, check=check, settings=settings).candidates
+    (now,) = rank_placements(cluster, {"now": running}, check=check, settings=how["settings"]).candidates
     moves = []
     for i, job in enumerate(running):
         freed = [*running[:i], replace(job, placement=None, start=None), *running[i + 1 :]]
-        ranking = place_jobs(cluster, freed, n=n, generators=generators, check=check, settings=settings)
+        ranking = place_jobs(cluster, freed, n=n, **how)
         after = ranking.candidates[0]
         is_better = now.stretch - after.stretch > LEAST_GAIN
         moves.append(Move(job.name, now, after if is_better else now, ranking.n_tried))
     moves.sort(key=lambda one: -round(one.gain, 9))
-    said = [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
+    said += [f"{counted(len(waiting), 'job')} without a placement left out: {', '.join(waiting)}"] if waiting else []
     n_tried = max(move.n_tried for move in moves)
     more = min(MORE * n_tried, MOST_ADVISED)
     if round(moves[0].after.stretch, PRINTED) > 1 and n <= n_tried and n < MOST_ADVISED:
         said.append(f"with the best move jobs are still slower than alone: --candidates {more} tries more places")
-    return Moves(tuple(moves), (*said, "what it costs to stop a job and to start it again elsewhere is not counted"))
+    said.append("what it costs to stop a job and to start it again elsewhere is not counted")
+    return Moves(tuple(moves), tuple(said), forced, before)
+
+
+def _off_failed(
+    cluster: Cluster, jobs: tuple[PeriodicJob, ...], fail: Sequence[str], scale: Sequence[str], how: dict[str, Any]
+) -> tuple[Cluster, tuple[PeriodicJob, ...], list[str], tuple[ForcedMove, ...], Candidate | None]:
+    """Place the jobs on hosts that failed anew, before moves are sought.
+
+    Returns
+    -------
+    Cluster, tuple of PeriodicJob, list of str, tuple of ForcedMove, Candidate or None
+        What the faults leave, the jobs with the forced moves, remarks, these moves, and the jobs before the failure.
+    """
+    if not (fail or scale):
+        return cluster, jobs, [], (), None
+    after, left, said = after_faults(cluster, jobs, fail, scale, how["settings"])
+    moved = [job for job, now in zip(jobs, left, strict=True) if job.placement and now.placement is None]
+    if not moved:
+        return after, left, said, (), None
+    ran = [job for job in jobs if job.placement]
+    (before,) = rank_placements(cluster, {"before": ran}, check=how["check"], settings=how["settings"]).candidates
+    stays = [one for one, job in zip(left, jobs, strict=True) if job.placement]
+    best = place_jobs(after, stays, **how).candidates[0]
+    to = {job.name: best.placement[job.name] for job in moved}
+    forced = tuple(ForcedMove(job.name, job.placement or (), to[job.name], best.shifts[job.name]) for job in moved)
+    left = tuple(replace(job, placement=to[job.name], placed=()) if job.name in to else job for job in left)
+    return after, left, said, forced, before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commsim.core.errors import InputError, wrong_kind
@@ -12,9 +12,11 @@ from commsim.core.units import counted
 from commsim.limits import EXPECTED, expect
 from commsim.workload.sharing.periodic import JobsLike, PeriodicJob, read_jobs
 
+from .affected import after_faults
 from .candidate import Candidate, counted_names, simulated
 from .cluster import Cluster, ClusterLike, read_cluster
 from .link_classes import Scores, Settings
+from .nic_counts import few_nics
 from .node_names import on_nodes
 from .other_hashes import values_of
 from .ranking_remarks import (
@@ -71,7 +73,7 @@ class Ranking:
     def __str__(self) -> str:
         """Return a line for each candidate: its rank, slowdowns, scores and placement."""
         lines = [
-            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}, score {one.score_mean:.4f} "
+            f"{rank}: slowdown {one.slowdown:.4f}x{_victim(one)}{_alone(one)}, score {one.score_mean:.4f} "
             f"(least {one.score_min:.4f}), by {one.generator}: {_places(one)}"
             for rank, one in enumerate(self.candidates, 1)
         ]
@@ -89,12 +91,14 @@ class Ranking:
         return {"rank_correlation": self.rank_correlation, "differing_candidates": [*differing(self.candidates)]}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON of ``commsim place``: candidates, those discarded, notes, and how well estimates agree."""
+        """Return the JSON of ``commsim place`` without its flags: candidates, those discarded, and what is said."""
         return {
+            "schema": 1,
             "candidates": [one.row() for one in self.candidates],
             "discarded": [one.row() for one in self.discarded],
             "notes": [*self.remarks],
             **self.agreement,
+            "remarks": [*self.remarks],
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -107,6 +111,12 @@ def _victim(candidate: Candidate) -> str:
     """Name the job that loses the most, where that is more than the mean."""
     job, slow = candidate.worst_job
     return f" ({job} {slow:.4f}x)" if round(slow - candidate.slowdown, PRINTED) > 0 else ""
+
+
+def _alone(candidate: Candidate) -> str:
+    """Return the stretch, by which candidates rank, where jobs that are slow alone make it more than the slow-down."""
+    is_more = round(candidate.stretch - candidate.slowdown, PRINTED) > 0
+    return f", stretch {candidate.stretch:.4f}x" if is_more else ""
 
 
 def _places(candidate: Candidate) -> str:
@@ -124,6 +134,8 @@ def place_jobs(
     rank_by: str = "slowdown",
     check: bool = False,
     settings: Settings | None = None,
+    fail: Sequence[str] = (),
+    scale: Sequence[str] = (),
 ) -> Ranking:
     """Rank ways to place jobs by what the network thinks of them.
 
@@ -147,15 +159,18 @@ def place_jobs(
         What ranks: the predicted iteration times over the periods (:attr:`.Candidate.stretch`, which is the slow-down
         where no job is slow alone), or a score of the links. CASSINI's is the mean, which links that fit raise:
         of two placements that collide alike, the one that shares more other links is then better. Of those that are
-        equal as they are printed the first has the least estimated slow-down with the worst of five seeds of the hash
-        that chooses paths; then the fewest contended links, then the fewest links between switches in use, then the
-        least slow-down, then the order in which they were made.
+        equal as they are printed the first has no job that leaves its machines by fewer NICs than it could; then the
+        least estimated slow-down with the worst of five seeds of the hash that chooses paths; then the fewest contended
+        links, links between switches in use, and machines; then the least slow-down, then the order in which they were
+        made.
     check : bool
         Simulate every candidate, and predict iteration times from that. A remark has the rank correlation of estimates
         and simulations, and names candidates where they differ by more than 1 %. Without it they are estimates
         (:func:`commsim.placement.iteration_times.estimate`).
     settings : Settings, optional
         How scores are found.
+    fail, scale : sequence of str
+        Same as in :func:`commsim.with_faults`, which cannot say which hosts failed: jobs on these are moved.
 
     Returns
     -------
@@ -179,9 +194,13 @@ def place_jobs(
     cluster = read_cluster(cluster)
     jobs = on_nodes(cluster, read_jobs(jobs))
     settings, n = settings or Settings(), number_of(n, candidates)
+    said: list[str] = []
+    if fail or scale:
+        cluster, jobs, said = after_faults(cluster, jobs, fail, scale, settings)
     placed = in_turn(cluster, jobs, generators, n, settings.seed)
     n_wanted = n if any(job.placement is None for job in jobs) else 0
-    return _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    found = _ranked(cluster, jobs, placed, loops, rank_by, check, settings, n_wanted)
+    return replace(found, remarks=(*said, *found.remarks))
 
 
 def number_of(n: int | None, candidates: int | None) -> int:
@@ -278,7 +297,7 @@ def _ranked(
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     scores = Scores(jobs, settings)
 
-    def order(one: Tried) -> tuple[float, float, int, int, float]:
+    def order(one: Tried) -> tuple[float, ...]:
         return one.order(rank_by)
 
     tried = tried_of(cluster, placed, loops, scores)
@@ -310,7 +329,7 @@ def _ranked(
         notes += other_paths(rank_by, settings.seed, values, differ)
     results = [*agreement(ranked), *disagreements(ranked)] if check else []
     results += [said for said in alone if said.startswith(OF_BEST)]
-    results += few_tried(n_wanted, n_tried, ranked)
+    results += [*few_nics([one.nics for one in kept]), *few_tried(n_wanted, n_tried, ranked)]
     return Ranking(tuple(ranked), discarded, (*notes, *results), len(results), n_tried)
 
 

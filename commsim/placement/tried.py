@@ -17,6 +17,7 @@ from .candidate import Candidate
 from .cluster import Cluster
 from .evaluation import evaluated
 from .link_classes import Scores
+from .nic_counts import machines_of, nic_counts
 from .other_hashes import OfHashes, with_other_seeds
 from .ranking_remarks import MORE, MOST_ADVISED, PRINTED
 from .strategies import candidates
@@ -70,30 +71,41 @@ def _places_of(placed: Sequence[PeriodicJob]) -> tuple[tuple[str, ...] | None, .
 
 @dataclass(slots=True)
 class Tried:
-    """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes."""
+    """A placement that was scored: its jobs, their use of links, how many links between switches, and all hashes.
+
+    `nics` has the jobs that leave their machines by too few NICs; `n_machines` counts each job's machines or hosts.
+    """
 
     jobs: Sequence[PeriodicJob]
     candidate: Candidate
     use: NDArray[np.float64]
     n_inner: int
     hashes: OfHashes | None
+    nics: dict[str, tuple[int, int]]
+    n_machines: int
 
-    def order(self, rank_by: str) -> tuple[float, float, int, int, float]:
+    def order(self, rank_by: str) -> tuple[float, ...]:
         """Return by what it is ranked: the less, the better."""
         c = self.candidate
         value = round(c.stretch, PRINTED) if rank_by == "slowdown" else -round(c.value(rank_by), 9)
-        return value, round(c.stretch_worst or 0.0, PRINTED), c.n_contended, self.n_inner, round(c.stretch, 9)
+        # an estimate does not see that a phase takes longer by fewer NICs
+        missing = sum(could - n_rings for n_rings, could in self.nics.values())
+        worst = round(c.stretch_worst or 0.0, PRINTED)
+        return value, missing, worst, c.n_contended, self.n_inner, self.n_machines, round(c.stretch, 9)
 
 
 def tried_of(cluster: Cluster, placed: Sequence[Placed], loops: str, scores: Scores) -> list[Tried]:
     """Score placements, with start times that hold for all hashes of paths."""
     found, use = evaluated(cluster, placed, loops, scores)
-    inner = cluster.network.forwards[cluster.network.src] & cluster.network.forwards[cluster.network.dst]
+    net = cluster.network
+    is_inside = (net.machine[net.src] >= 0) & (net.machine[net.src] == net.machine[net.dst])  # of one machine
+    inner = net.forwards[net.src] & net.forwards[net.dst] & ~is_inside
     n_inner = (use[:, :, inner] > 0).any(axis=1).sum(axis=1).tolist()
     hashes: Sequence[OfHashes | None] = [None] * len(found)
     if found and is_hashed(cluster.network.routing):
         hashes = with_other_seeds(cluster, placed, use, found, scores, loops)
+    machines = machines_of(cluster, [jobs for _, jobs in placed])
     return [
-        Tried(jobs, one if of is None else of.candidate, rows, n, of)
-        for (_, jobs), one, rows, n, of in zip(placed, found, use, n_inner, hashes, strict=True)
+        Tried(jobs, one if of is None else of.candidate, rows, n, of, nic_counts(cluster, jobs, on), sum(map(len, on)))
+        for (_, jobs), one, rows, n, of, on in zip(placed, found, use, n_inner, hashes, machines, strict=True)
     ]

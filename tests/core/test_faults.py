@@ -185,7 +185,7 @@ def test_a_host_fails_with_all_its_links():
     left = fail_hosts(network, ["h2"])
     assert set(link_names(network)) - set(link_names(left)) == {"h2:leaf1", "leaf1:h2"}
     assert left.name == f"{network.name} without h2"
-    for name, message in (("leaf0", "leaf0 is no host, but a switch"), ("h9", "has no node 'h9'; did you mean h")):
+    for name, message in (("leaf0", "leaf0 is no host, but a switch"), ("h9", "has no host 'h9'; hosts are h0 to h")):
         with pytest.raises(InputError, match=message):
             fail_hosts(network, [name])
 

@@ -86,3 +86,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 def test_gpus_sit_only_where_ranks_can() -> None:
     with pytest.raises(InputError, match=re.escape("node leaf0 can have 0..1024 GPUs on a host, got 8 GPUs")):
         Cluster(NETWORK, np.full(NETWORK.n_nodes, 8))
+
+
+def test_nics_of_hosts_are_said_to_be_of_the_topology():
+    tables = {
+        "topology": {"spec": "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"},
+        "hosts": {"gpus": 4, "nics": 2},
+    }
+    with pytest.raises(InputError, match=r'hosts.nics is of the topology: .* spec = "pcie_host:n_gpus=4,n_nics=2@'):
+        read_cluster(tables)

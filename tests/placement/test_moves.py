@@ -59,3 +59,37 @@ def test_jobs_that_do_not_run_are_left_out_and_named():
     assert list(found.to_frame("pandas")["gain"]) == [0.0]
     with pytest.raises(InputError, match="no job has a placement, so none can be moved"):
         rank_moves(CLUSTER, [waiting])
+
+
+def test_the_moves_that_a_failed_host_forces_come_first_with_what_the_others_lose_by_them():
+    """Python had no `fail`, and the value before the failure, which tells what the move costs others, was not given."""
+    jobs = [job("a", "h0", "h1"), job("b", "h2", "h4"), job("c", "h3", "h5")]
+    cluster = CLUSTER | {"hosts": {"gpus": 1}}
+    found = rank_moves(cluster, jobs, fail=["host:h1"])
+    (forced,) = found.forced
+    assert (forced.job, forced.now, forced.after[0]) == ("a", ("h0", "h1"), "h0")
+    assert forced.after[1] in ("h6", "h7")  # what is left is in the other rack, beside the traffic of b and c
+    alone = rank_moves(cluster, jobs)
+    assert found.before.predicted == alone.moves[0].now.predicted
+    now = found.moves[0].now
+    assert now.placement["a"] == forced.after
+    assert now.stretch > found.before.stretch
+    told = str(found).splitlines()
+    assert told[0] == f"# job a has to be moved: h0 {forced.after[1]}"
+    assert f"{found.before.stretch:.4f}x" in told[1]
+    assert f"{now.stretch:.4f}x" in told[1]
+    placed = cs.place_jobs(cluster, jobs, fail=["host:h1"])
+    assert placed.candidates[0].placement["a"] == forced.after
+    assert placed.remarks[0].startswith("job a is moved off hosts that failed, h1")
+    with pytest.raises(InputError, match=r"fail must be a list such as \['host:h2'\]"):
+        cs.place_jobs(cluster, jobs, fail="host:h1")
+
+
+def test_without_room_for_a_job_whose_host_failed_it_and_its_host_are_named():
+    jobs = [job("a", "h0", "h1"), job("b", "h2", "h3", "h4", "h5", "h6", "h7")]
+    full = CLUSTER | {"hosts": {"gpus": 1}}
+    with pytest.raises(InputError, match=r"failed need 1 other GPU, and 0 are free: a \(h1\)"):
+        cs.place_jobs(full, jobs, fail=["host:h1"])
+    waiting = [{key: value for key, value in job(name, "h0", "h1").items() if key != "placement"} for name in "cd"]
+    with pytest.raises(InputError, match=r"not placed \(c, d\) need 4 GPUs, and 0 are free"):
+        cs.place_jobs(full, [*jobs, *waiting])

@@ -142,6 +142,7 @@ def run(config: Config) -> Answer:
         parts.append(_crux_table(crux[0]["crux"]))
     tree = ranking.to_dict()
     candidates = [row | more for row, more in zip(tree.pop("candidates"), crux, strict=True)]
+    del tree["schema"], tree["remarks"]  # those of the answer are written
     return Answer(parts, candidates, more=tree | {"notes": [*said, *tree["notes"]]}, key="candidates")
 
 

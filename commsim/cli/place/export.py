@@ -97,7 +97,7 @@ def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
     from commsim.placement.schedulers.slurm import ARBITRARY, sbatch_options
     from commsim.report.render import tell
 
-    placed = _chosen(config, config.placements or "", cluster)
+    placed, starts = _chosen(config, config.placements or "", cluster)
     known = set(tree.nodes)
     host_of = {node: node if node in known else node.partition(".")[0] for nodes in placed.values() for node in nodes}
     of_host = Counter(host_names(cluster.network)[node] for node in cluster.network.endpoints)
@@ -107,7 +107,9 @@ def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
             who = "Slurm" if config.target == "nodelist" else "Kubernetes"
             tell(f"# {who} chooses the GPUs of {', '.join(parts[:_MAX_NAMES])}: which of them job {job} has is lost")
     if config.target == "pods":
-        return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()})
+        return write_pods({job: [host_of[node] for node in nodes] for job, nodes in placed.items()}, starts)
+    if late := [f"{job} {ms:g} ms" for job, ms in starts.items() if ms]:
+        tell(f"# start times are left out, Slurm has no option for them: {', '.join(late)} in the iteration")
     hosts = [host_of[node] for nodes in placed.values() for node in nodes]
     options = sbatch_options(tree, hosts)
     if config.hostfile is not None:
@@ -121,8 +123,8 @@ def _placed(config: Config, cluster: Cluster, tree: Tree) -> str:
     return options + "\n"
 
 
-def _chosen(config: Config, path: str, cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Nodes by job of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
+def _chosen(config: Config, path: str, cluster: Cluster) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
+    """Nodes and starts (ms) by job of the placement that ``--placements``, ``--candidate`` and ``--job`` choose.
 
     Raises
     ------
@@ -132,10 +134,18 @@ def _chosen(config: Config, path: str, cluster: Cluster) -> dict[str, tuple[str,
     from commsim.placement.strategies.free_gpus import FreeGpus
     from commsim.workload.sharing.periodic import PeriodicJob
 
-    rows = Fields(read_tree(path), path).tables("candidates")
+    tree = Fields(read_tree(path), path)
+    if "moves" in tree and "candidates" not in tree:
+        raise InputError(
+            f"{path}: is of `commsim place moves`, and has a move of each job by itself; to export one, write its "
+            "placement_after into JOBS.json as the job's placement, and use what `commsim place CLUSTER.toml JOBS.json "
+            "--json FILE` writes"
+        )
+    rows = tree.tables("candidates")
     if not 1 <= config.candidate <= len(rows):
         raise InputError(f"{path}: has candidates 1..{len(rows)}, got --candidate {config.candidate}")
-    placement = rows[config.candidate - 1].table("placement")
+    row = rows[config.candidate - 1]
+    placement = row.table("placement")
     jobs = list(placement)
     if config.job is None and len(jobs) != 1 and config.target != "pods":
         raise InputError(f"{path}: choose one of the jobs with --job: {', '.join(jobs)}")
@@ -144,4 +154,7 @@ def _chosen(config: Config, path: str, cluster: Cluster) -> dict[str, tuple[str,
     placed = {job: tuple(placement.items(job, str, "the name of a node")) for job in jobs}
     with located(path):
         FreeGpus(cluster, [PeriodicJob(job, len(nodes), 1.0, (), nodes) for job, nodes in placed.items()])
-    return placed if config.job is None else {config.job: placed[config.job]}
+    shifts = row.table("shifts_ms") if "shifts_ms" in row else None
+    starts = {job: shifts.number(job) for job in jobs if shifts is not None and job in shifts}
+    wanted = jobs if config.job is None else [config.job]
+    return {job: placed[job] for job in wanted}, {job: starts[job] for job in wanted if job in starts}

@@ -70,7 +70,12 @@ def host_nodes(network: Network, name: str) -> list[int]:
     is_part = (network.machine >= 0) | (network.kind != SWITCH)
     if found := [i for i, host in enumerate(host_names(network)) if host == name and is_part[i]]:
         return found
-    node = find_node(network, name)
+    try:
+        node = find_node(network, name)
+    except InputError:
+        hosts = [*dict.fromkeys(host for i, host in enumerate(host_names(network)) if is_part[i])]
+        known = f"{hosts[0]} to {hosts[-1]}" if len(hosts) > 1 else "".join(hosts)
+        raise InputError(f"{network.name} has no host {name!r}; hosts are {known}") from None
     what = "a switch" if network.kind[node] == SWITCH else f"a part of host {host_names(network)[node]}"
     raise InputError(f"{network.name}: {name} is no host, but {what}")
 

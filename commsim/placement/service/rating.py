@@ -237,8 +237,8 @@ def read_search(asked: Search, state: ClusterState) -> Callable[[], dict[str, An
             cluster, left, said = after_faults(cluster, jobs, asked.fail, asked.scale, settings)
         ranking = place_jobs(cluster, left, n=asked.candidates, settings=settings, **options)
         tree = ranking.to_dict()
-        kept = [key for key in tree if asked.check or key not in ranking.agreement]
-        return {"schema": 1, **{key: tree[key] for key in kept}, "notes": [*told, *said, *tree["notes"]]}
+        left_out = ("remarks", *(() if asked.check else ranking.agreement))  # notes has the remarks
+        return {**{key: tree[key] for key in tree if key not in left_out}, "notes": [*told, *said, *tree["notes"]]}
 
     return search
 

@@ -19,6 +19,8 @@ Taken = NDArray[np.int64]
 # What each job takes, by its number.
 Plan = dict[int, Taken]
 
+_MAX_NAMED = 4  # jobs that wait
+
 
 def nearness(network: Network) -> NDArray[np.int64]:
     """Where each endpoint is, from the widest group to itself, int64[n_nodes, n_levels + 1]; others are at -1."""
@@ -108,9 +110,12 @@ class FreeGpus:
                     asked = f"{counted((job.placement or ()).count(name), 'GPU')} of {name}"
                     has = f"which has {cluster.gpus[index[name]]}, {cluster.free[index[name]]} free before these jobs"
                     raise InputError(f"job {job.name} asks {asked}, {has}")
-        wanted = sum(job.n_gpus for job in jobs if job.placement is None)
+        waiting = [job for job in jobs if job.placement is None]
+        wanted = sum(job.n_gpus for job in waiting)
         if wanted > self.free.sum():
-            raise InputError(f"the jobs that are not placed need {wanted} GPUs, and {self.free.sum()} are free")
+            names = [job.name for job in waiting[:_MAX_NAMED]] + (["..."] if len(waiting) > _MAX_NAMED else [])
+            who = f"the jobs that are not placed ({', '.join(names)})"
+            raise InputError(f"{who} need {wanted} GPUs, and {self.free.sum()} are free")
         self.at_first = self.free.copy()
 
     def reset(self) -> None:

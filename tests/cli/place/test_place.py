@@ -139,6 +139,9 @@ def test_a_host_that_fails_makes_its_job_move_at_once(commsim, tmp_path):
     assert forced["placement_after"][:4] == ["h1"] * 4
     assert "h2" not in forced["placement_after"]
     assert tree["moves"][0]["placement_now"] == forced["placement_after"]
+    assert commsim("place", "moves", *files, "--fail", "host:h2").code == 0
+    assert commsim.out.startswith("# job a has to be moved: ")
+    assert "no further move" in commsim.out
     placed = commsim.results("place", *files, "--fail", "host:h2")["candidates"]
     assert all("h2" not in one["placement"]["a"] for one in placed)
     said = commsim.refuses("place", *files, tmp_path / "jobs.json", "--fail", "host:h2")

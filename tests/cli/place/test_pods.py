@@ -71,3 +71,20 @@ def test_kubectl_reads_every_field_of_a_pod(commsim, placed):
             "limits": {key: str(n) for key, n in container["resources"]["limits"].items()}}}  # fmt: skip
         assert {key: got["spec"][key] for key in pod["spec"]} | {"containers": []} == pod["spec"] | {"containers": []}
         assert {key: got["metadata"][key] for key in pod["metadata"]} == pod["metadata"]
+
+
+def test_start_times_are_annotations_and_for_slurm_a_remark(commsim, placed, tmp_path):
+    """What `place` chose beside the hosts was lost without a word."""
+    tree = json.loads(placed[1].read_text())
+    tree["candidates"][0]["shifts_ms"] = {"Big_a": 0, "b": 12.5}
+    placed[1].write_text(json.dumps(tree))
+    pods = list(yaml.safe_load_all(exported(commsim, placed)))
+    notes = [pod["metadata"]["annotations"] for pod in pods]
+    assert [one["commsim/start-ms"] for one in notes] == ["0", "0", "12.5", "12.5"]
+    exported(commsim, placed, "--job", "b", to="nodelist")
+    assert "# start times are left out, Slurm has no option for them: b 12.5 ms" in commsim.err
+    exported(commsim, placed, "--job", "Big_a", to="nodelist")
+    assert "start times" not in commsim.err
+    (tmp_path / "moves.json").write_text(json.dumps({"moves": []}))
+    call = ("place", "export", placed[0], "--to", "pods", "--placements", tmp_path / "moves.json")
+    assert "is of `commsim place moves`" in commsim.refuses(*call)

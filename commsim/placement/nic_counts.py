@@ -1,0 +1,88 @@
+"""By how many NICs jobs leave their machines in a placement, and of how many: estimates take phases as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from commsim.core.units import counted
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .cluster import Cluster
+from .link_use import nics_of
+
+# Jobs that are named.
+_MAX_NAMED = 3
+
+
+def machines_of(cluster: Cluster, placed: Sequence[Sequence[PeriodicJob]]) -> list[list[Counter[int]]]:
+    """Return how many GPUs each job of each placement has on each of its machines, or hosts, by a number of these."""
+    network = cluster.network
+    at = np.where(network.machine >= 0, network.machine, -1 - np.arange(network.n_nodes)).tolist()
+    number = dict(zip(network.nodes, at, strict=True))
+    return [[Counter(number[name] for name in job.placement or ()) for job in jobs] for jobs in placed]
+
+
+def nic_counts(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], machines: Sequence[Counter[int]]
+) -> dict[str, tuple[int, int]]:
+    """By how many NICs each job leaves its machines, and by how many it could, of jobs that leave them by too few.
+
+    Parameters
+    ----------
+    jobs : sequence of PeriodicJob
+        Jobs with their placements.
+    machines : sequence of Counter
+        GPUs of each job on its machines, as :func:`machines_of` returns them.
+
+    Returns
+    -------
+    dict of str to (int, int)
+        By the job's name. A job has a ring for each NIC, as many as it has GPUs on its smallest machine; it could have
+        as many as if its GPUs were in equal parts on as few machines, at least two. Empty where no machine has NICs.
+    """
+    nics = nics_of(cluster.network)
+    if not nics.any():
+        return {}
+    in_machine = cluster.network.machine >= 0
+    n_gpus = np.bincount(cluster.network.machine[in_machine], weights=cluster.gpus[in_machine]).max()
+    found = {}
+    for job, on in zip(jobs, machines, strict=True):
+        if len(on) < 2 or not job.peak_rate or any(not 0 <= at < len(nics) or not nics[at] for at in on):
+            continue
+        n_rings = min(min(n, int(nics[at])) for at, n in on.items())
+        n_fewest = max(2, -(-job.n_gpus // max(1, int(n_gpus))))
+        could = min(int(nics.max()), job.n_gpus // n_fewest)
+        if n_rings < could:
+            found[job.name] = n_rings, could
+    return found
+
+
+def few_nics(counts: Sequence[Mapping[str, tuple[int, int]]]) -> list[str]:
+    """Say which jobs leave their machines by fewer NICs than they could, and in which candidates.
+
+    Parameters
+    ----------
+    counts : sequence of mapping of str to (int, int)
+        What :func:`nic_counts` returns of each candidate, in their order.
+
+    Returns
+    -------
+    list of str
+        At most one line, candidates numbered from 1.
+    """
+    told = []
+    for job in dict.fromkeys(name for one in counts for name in one):
+        number, (n_rings, could) = next((i, one[job]) for i, one in enumerate(counts, 1) if job in one)
+        others = [i for i, one in enumerate(counts, 1) if job not in one]
+        where = f" and by {could} in candidate {others[0]}" if others else f", and {could} are possible"
+        told.append(f"job {job} leaves its machines by {counted(n_rings, 'NIC')} in candidate {number}{where}")
+    if not told:
+        return []
+    more = f"; {len(told) - _MAX_NAMED} more jobs alike" if len(told) > _MAX_NAMED else ""
+    taken = "its phases are" if len(told) == 1 else "phases are"
+    return [
+        f"{'; '.join(told[:_MAX_NAMED])}{more}: {taken} taken as they are in the profile, however few NICs carry them"
+    ]

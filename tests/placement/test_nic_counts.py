@@ -1,0 +1,56 @@
+"""Jobs that leave their machines by fewer NICs than they could: ranked last of equals, and named."""
+
+import pytest
+
+import commsim as cs
+
+MACHINES = {"topology": {"spec": "pcie_host:n_gpus=4,n_nics=2@leaf_spine:machines=8,n_leaves=2,n_spines=2"}}
+PHASES = [{"offset_ms": 0, "dur_ms": 10, "rate_Gbps": 1}]
+
+
+def job(n, *placement):
+    more = {"placement": [*placement]} if placement else {}
+    return {"job": "A", "gpus": n, "iter_time_ms": 100, "phases": PHASES, **more}
+
+
+EVEN = job(8, "m0x4", "m4x4")
+UNEVEN = job(8, "m0x4", "m1x3", "m2x1")
+
+
+def test_of_equals_the_one_whose_job_leaves_its_machines_by_more_nics_comes_first():
+    """A job with one GPU on a machine has one ring: half the NICs carry its bytes, and no estimate says so."""
+    ranking = cs.rank_placements(MACHINES, {"uneven": [UNEVEN], "even": [EVEN]})
+    assert [one.stretch for one in ranking.candidates] == [1.0, 1.0]
+    assert [one.generator for one in ranking.candidates] == ["even", "uneven"]
+    (said,) = [one for one in ranking.remarks if "NIC" in one]
+    assert said == (
+        "job A leaves its machines by 1 NIC in candidate 2 and by 2 in candidate 1: "
+        "its phases are taken as they are in the profile, however few NICs carry them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("placed", "said"),
+    [
+        (UNEVEN, "by 1 NIC in candidate 1, and 2 are possible"),
+        (job(2, "m0x1", "m1x1"), None),  # one GPU on each of two machines: no more than one ring
+        (job(4, "m0x4"), None),  # stays in its machine
+        (job(5, "m0x4", "m1x1"), "by 1 NIC in candidate 1, and 2 are possible"),  # 3 and 2 have two rings
+        (job(5, "m0x3", "m1x2"), None),
+    ],
+)
+def test_fewer_nics_than_possible_are_told(placed, said):
+    told = [one for one in cs.rank_placements(MACHINES, {"given": [placed]}).remarks if "NIC" in one]
+    assert [said in one for one in told] == ([True] if said else [])
+
+
+def test_of_equals_the_one_on_fewer_machines_comes_first():
+    """Ranks of a job whose host failed were put on two machines, with whole machines free."""
+    split, whole = job(8, "m0x4", "m1x2", "m2x2"), job(8, "m0x4", "m1x4")
+    ranking = cs.rank_placements(MACHINES, {"split": [split], "whole": [whole]})
+    assert [one.generator for one in ranking.candidates] == ["whole", "split"]
+    running = [job(16, "m0x4", "m1x4", "m2x4", "m3x4")]
+    after = cs.place_jobs(MACHINES, running, fail=["host:m1"]).candidates[0].placement["A"]
+    machines = [name.split(".")[0] for name in after]
+    assert len(set(machines)) == 4
+    assert all(machines.count(name) == 4 for name in machines)
