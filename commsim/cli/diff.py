@@ -66,6 +66,8 @@ def run(config: Config) -> Answer:
     (config_a, a), (config_b, b) = read_rows(config.a), read_rows(config.b)
     found = difference(a, b, config_a, config_b)
     parts = _pairs(found, config.a, config.b)
+    if len(a) == len(b) == 1 and "step_s" in a[0] and "step_s" in b[0]:
+        parts.append(_of_steps(a[0], b[0]))
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
@@ -143,6 +145,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
     alike = "of both, alike but for what is named above" if found.differs else "of the same configuration"
+    columns, rows = _filled(columns, rows)
     table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} {alike}", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
@@ -153,6 +156,24 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
     return [Remarks(files, shown=True), table, *remarks([*_changed(found), *said])]
+
+
+def _filled(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns, after those of the times, that no row has a value for: a step has no bus bandwidth."""
+    times = columns.index("B/A")
+    kept = [i for i in range(len(columns)) if i <= times or any(row[i] != "-" for row in rows)]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _of_steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Table:
+    """Put what two training steps consist of side by side: computation, bubble and exposed traffic."""
+    names = [name for name in a if name in ("compute_s", "bubble_s") or name.startswith("exposed_")]
+    rows = [
+        {"part": name.removesuffix("_s").replace("_", " "), "a_s": a[name], "b_s": b.get(name)}
+        for name in names
+        if a[name] or b.get(name)
+    ]
+    return _sides(rows, "part", "parts of the step, us")
 
 
 def _changed(found: Difference) -> list[str]:
