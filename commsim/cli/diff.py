@@ -78,7 +78,7 @@ def run(config: Config) -> Answer:
             _largest(*one, _most_changed(found, sizes))
             for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
-        parts += remarks([*why_a, *why_b])
+        parts += remarks(_no_paths({config.a: why_a, config.b: why_b}))
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
@@ -223,8 +223,8 @@ def _most_changed(found: Difference, sizes: set[Any]) -> str:
 
 def _largest(
     config: Mapping[str, Any], rows: list[dict[str, Any]], path: str, wanted: str
-) -> tuple[SimulatedRun | None, list[str]]:
-    """Simulate a collective of a result again at its largest size, the wanted one or the first; or say why not."""
+) -> tuple[SimulatedRun | None, dict[str, str]]:
+    """Simulate a collective of a result again at its largest size, the wanted one or the first; or return why not."""
     from .run.config import config_of
     from .run.replay import replay
 
@@ -233,8 +233,18 @@ def _largest(
     except CommsimError as error:
         runs, left_out = [], {path: str(error)}
     if runs:
-        return next((run for run in runs if run.result.collective == wanted), runs[0]), []
-    return None, [f"{path}: {spec}: no details: {why}" for spec, why in left_out.items()]
+        return next((run for run in runs if run.result.collective == wanted), runs[0]), {}
+    return None, left_out
+
+
+def _no_paths(why: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Say which files' collectives have no critical path, and why: once what holds for both files."""
+    files: dict[str, list[str]] = {}
+    for path, of in why.items():
+        for spec, text in of.items():
+            named = text if text.startswith(f"{spec}: ") or spec == path else f"{spec}: {text}"
+            files.setdefault(named, []).append(path)
+    return [f"no critical path: {text if len(of) > 1 else f'{of[0]}: {text}'}" for text, of in files.items()]
 
 
 COMMANDS = {"diff": Verb(Config, run)}
