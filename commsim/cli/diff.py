@@ -66,6 +66,8 @@ def run(config: Config) -> Answer:
     (config_a, a), (config_b, b) = read_rows(config.a), read_rows(config.b)
     found = difference(a, b, config_a, config_b)
     parts = _pairs(found, config.a, config.b)
+    if len(a) == len(b) == 1 and "step_s" in a[0] and "step_s" in b[0]:
+        parts.append(_of_steps(a[0], b[0]))
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
     written = False
@@ -76,7 +78,7 @@ def run(config: Config) -> Answer:
             _largest(*one, _most_changed(found, sizes))
             for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
-        parts += remarks([*why_a, *why_b])
+        parts += remarks(_no_paths({config.a: why_a, config.b: why_b}))
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
@@ -143,6 +145,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
     columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
     least = ["A busiest", "B busiest", "operation", "n_ranks", "A(GB/s)", "B(GB/s)"]
     alike = "of both, alike but for what is named above" if found.differs else "of the same configuration"
+    columns, rows = _filled(columns, rows)
     table = Table(columns, rows, f"{counted(len(found.pairs), 'row')} {alike}", least)
     said: list[str] = []
     if len(found.pairs) > MAX_LISTED:
@@ -153,6 +156,24 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
     return [Remarks(files, shown=True), table, *remarks([*_changed(found), *said])]
+
+
+def _filled(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns, after those of the times, that no row has a value for: a step has no bus bandwidth."""
+    times = columns.index("B/A")
+    kept = [i for i in range(len(columns)) if i <= times or any(row[i] != "-" for row in rows)]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _of_steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Table:
+    """Put what two training steps consist of side by side: computation, bubble and exposed traffic."""
+    names = [name for name in a if name in ("compute_s", "bubble_s") or name.startswith("exposed_")]
+    rows = [
+        {"part": name.removesuffix("_s").replace("_", " "), "a_s": a[name], "b_s": b.get(name)}
+        for name in names
+        if a[name] or b.get(name)
+    ]
+    return _sides(rows, "part", "parts of the step, us")
 
 
 def _changed(found: Difference) -> list[str]:
@@ -202,8 +223,8 @@ def _most_changed(found: Difference, sizes: set[Any]) -> str:
 
 def _largest(
     config: Mapping[str, Any], rows: list[dict[str, Any]], path: str, wanted: str
-) -> tuple[SimulatedRun | None, list[str]]:
-    """Simulate a collective of a result again at its largest size, the wanted one or the first; or say why not."""
+) -> tuple[SimulatedRun | None, dict[str, str]]:
+    """Simulate a collective of a result again at its largest size, the wanted one or the first; or return why not."""
     from .run.config import config_of
     from .run.replay import replay
 
@@ -212,8 +233,18 @@ def _largest(
     except CommsimError as error:
         runs, left_out = [], {path: str(error)}
     if runs:
-        return next((run for run in runs if run.result.collective == wanted), runs[0]), []
-    return None, [f"{path}: {spec}: no details: {why}" for spec, why in left_out.items()]
+        return next((run for run in runs if run.result.collective == wanted), runs[0]), {}
+    return None, left_out
+
+
+def _no_paths(why: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Say which files' collectives have no critical path, and why: once what holds for both files."""
+    files: dict[str, list[str]] = {}
+    for path, of in why.items():
+        for spec, text in of.items():
+            named = text if text.startswith(f"{spec}: ") or spec == path else f"{spec}: {text}"
+            files.setdefault(named, []).append(path)
+    return [f"no critical path: {text if len(of) > 1 else f'{of[0]}: {text}'}" for text, of in files.items()]
 
 
 COMMANDS = {"diff": Verb(Config, run)}

@@ -273,8 +273,9 @@ def _refuse_too_many(paths: FlowPaths, trace: bool) -> None:
         If there are more transfers than the event engine is for.
     """
     if paths.n_transfers > costs.MAX_TRANSFERS:
-        why = "are to be traced" if trace else "share links here in no regular way"
+        name, n, most = paths.job.schedule.name, paths.n_transfers, costs.MAX_TRANSFERS
+        if trace:
+            raise InputError(f"{name}: too many messages ({n}; at most {most} are traced)")
         raise InputError(
-            f"{paths.job.schedule.name}: {paths.n_transfers} transfers {why}; "
-            f"the event engine is for at most {costs.MAX_TRANSFERS}"
+            f"{name}: {n} transfers share links here in no regular way; the event engine is for at most {most}"
         )

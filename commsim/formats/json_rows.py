@@ -28,7 +28,7 @@ from .measurement import MAX_BYTES, Asked, Measured, check_count
 from .nccl_tests import NCCL_FUNCTIONS
 
 _PARQUET = ("operation", "n_ranks", "size_B", "time_s")
-_MORE = ("collective", "p5_s", "p95_s", "error")
+_MORE = ("collective", "p5_s", "p95_s", "low_s", "high_s", "error")
 
 
 def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
@@ -97,10 +97,11 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
 
 def _own_row(row: Fields, operation: str, source: str, line: int) -> Measured:
     low, high = (row.number(key) if key in row else None for key in ("p5_s", "p95_s"))
+    interval = (row.number("low_s"), row.number("high_s")) if "low_s" in row and "high_s" in row else None
     return Measured(
         row.text("operation", operation or None), row.number("size_B"), row.number("time_s"),
         row.whole("n_ranks", 1) if "n_ranks" in row else None, row.text("collective", ""), low=low, high=high,
-        source=source, line=line,
+        source=source, line=line, interval=interval,
     )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class Measured:
         Whether input and output were the same memory.
     low, high : float or None, s
         Spread of the times: percentiles 5 and 95 where they can be had, else least and largest.
+    interval : (float, float) or None, s
+        Of a prediction: between what 80 % of measurements are expected.
     source : str
         The file.
     line : int
@@ -68,6 +70,7 @@ class Measured:
     high: float | None = None
     source: str = ""
     line: int = 0
+    interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         known_operation(self.operation)
@@ -76,6 +79,8 @@ class Measured:
             if value is not None and not 0 <= value < math.inf:
                 where = f"{self.source}, line {self.line}: " if self.source else ""
                 raise InputError(f"{where}{name} must be 0 or more and finite, got {value}")
+        if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] < math.inf:
+            raise InputError(f"{self.source}: an interval must be two finite times in order, got {self.interval}")
         if self.n_ranks is not None and not 1 <= self.n_ranks <= 2**31:
             raise InputError(f"{self.source}: there must be at least 1 rank, got {self.n_ranks}")
 

@@ -47,7 +47,8 @@ def print_table(
         Columns that a narrow terminal leaves out, the least important first. Where this is not enough, words are broken
         into lines; then columns are left out from the right.
     verbose : bool
-        Whether columns that do not fit are printed in further tables below, which begin with those that name a row.
+        Whether columns that do not fit are printed in further tables below, which begin with those that name a row;
+        where the first two do not, rows are numbered.
     """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
@@ -61,6 +62,9 @@ def print_table(
         _print_lists(columns, rows)
         return
     kept = _fitting(columns, rows, least, width)
+    if verbose and len(kept) < len(columns) and len({tuple(row[i] for i in kept[:2]) for row in rows}) < len(rows):
+        columns, rows = ["row", *columns], [[str(n), *row] for n, row in enumerate(rows, 1)]
+        kept = _fitting(columns, rows, least, width)
     _print_columns(columns, rows, kept, width)
     rest = [i for i in range(len(columns)) if i not in kept]
     if rest and not verbose:
@@ -68,7 +72,7 @@ def print_table(
         rest.sort(key=lambda i: order.get(columns[i], len(least)))
         names = ", ".join(_hidden(columns[i], [row[i] for row in rows]) for i in rest)
         print_comment(f"hidden to fit {width} columns (-v shows them): {names}")
-    naming = _naming(rows, kept)
+    naming = _naming(rows, kept) if rest else []
     while rest and verbose:
         block = [*naming, *rest]
         while len(block) > len(naming) + 1 and _total(_least_widths(columns, rows, block)) > width:
@@ -136,12 +140,8 @@ def _hidden(name: str, cells: Sequence[str]) -> str:
 
 
 def _naming(rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:
-    """Return the first columns that tell all rows apart, at most two; where these do not, the first one."""
-    for n in (1, 2):
-        names = kept[:n]
-        if len({tuple(row[i] for i in names) for row in rows}) == len(rows):
-            return list(names)
-    return list(kept[:1])
+    """Return the first column, or the first two where that does not tell all rows apart."""
+    return list(kept[: 1 if len({row[kept[0]] for row in rows}) == len(rows) else 2])
 
 
 def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[str]], kept: Sequence[int]) -> list[int]:

@@ -104,6 +104,8 @@ def _busiest_by_hash(network: Network, routing: str | None, results: Sequence[Re
         needed = result.link_bytes / network.bandwidth
         if between[int(needed.argmax())]:
             return link
+        if "flap_lost_s" in result.counters:  # what a flap moves to other links makes their parts unequal, not the hash
+            continue
         uplinks = np.where(outside, needed, 0.0)
         used = uplinks[uplinks > 0]
         if used.size and used.max() >= max(NEARLY * needed.max(), UNEVEN * used.mean()):

@@ -151,3 +151,22 @@ def test_nccl_off_by_one_factor_is_told_so_with_the_choice_to_check_first_and_no
     assert commsim("compare", slow, *where).code == 0
     assert "# all sizes: 1.9 times as long as predicted, one common factor" in commsim.out
     assert "# cause: none that was tried in the model gives these times: 1/2 of the rate between" in commsim.out
+
+
+def test_the_intervals_of_a_file_of_predictions_count_as_with_topology(commsim, tmp_path):
+    file, where = tmp_path / "predicted.json", ("--topology", "dgx-h100@star:machines=2")
+    assert commsim("run", "nccl", *where, "-b", "1M", "-e", "256M", "-f", "16", "--json", file).code == 0
+    rows = json.loads(file.read_text())["results"]
+    times = {int(row["size_B"]): 1.25e6 * row["time_s"] for row in rows}
+    log = table(tmp_path / "log.txt", times, ranks=16)
+    asked = commsim.results("compare", log, *where)["results"]
+    read = commsim.results("compare", file, log)["results"]
+    keys = ("predicted_low_s", "predicted_high_s", "within_predicted")
+    assert [[row[key] for key in keys] for row in read] == [[row[key] for key in keys] for row in asked]
+    assert f"# {len(rows)} of {len(rows)} measured times lie inside the predicted intervals" in commsim.out
+    for row in rows:
+        del row["low_s"], row["high_s"]
+    file.write_text(json.dumps({"schema": 1, "results": rows}))
+    assert commsim("compare", file, log).code == 0
+    assert "one common factor" in commsim.out
+    assert "# slow:" not in commsim.out

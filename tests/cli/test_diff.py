@@ -106,3 +106,15 @@ def test_what_changed_is_summed_up_and_shown_in_detail(commsim, tmp_path, more):
     assert ("# equal: ring_all_reduce\n" in printed) == bool(more)
     assert "critical path, us: direct_all_to_all and direct_all_to_all, 4194304 B" in printed
     assert "# slower in B: direct_all_to_all" in commsim("diff", tmp_path / "b.json", tmp_path / "a.json").out
+
+
+def test_why_there_is_no_critical_path_is_said_once_for_both(commsim, tmp_path, monkeypatch):
+    for name, more in (("a", ""), ("b", ",bandwidth=200Gbps")):
+        line = ("run", "ring_all_reduce", "--topology", f"star:n_hosts=4{more}", "--size", "1M")
+        line += ("--recv-overhead", "1us")  # which only the event engine traces
+        assert commsim(*line, "--json", tmp_path / f"{name}.json").code == 0
+    monkeypatch.setattr("commsim.engine.ways.costs.MAX_TRANSFERS", 10)
+    answer = commsim.results("diff", tmp_path / "a.json", tmp_path / "b.json")
+    (line,) = [line for line in answer["remarks"] if "no critical path" in line]
+    assert line == "no critical path: ring_all_reduce: too many messages (24; at most 10 are traced)"
+    assert answer["critical_path"] == []

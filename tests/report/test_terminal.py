@@ -179,3 +179,13 @@ def test_a_sentence_with_a_word_that_no_line_holds_is_broken_after_commas(monkey
     lines = terminal.sys.stdout.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert all(number in " ".join(lines) for number in ("12500000000.0", "1.0000001e-06"))
+
+
+def test_rows_that_the_first_columns_do_not_tell_apart_are_numbered_where_they_are_continued(shown):
+    columns = ["hosts", "rate(Gb/s)", "algorithm", "time(us)", "busbw(GB/s)"]
+    rows = [["4", rate, name, "123.45", "10.1"] for rate in ("100", "400") for name in ("ring", "tree")]
+    lines = shown(40, columns, rows, verbose=True)
+    heads = [line.split() for line in lines if "row" in line]
+    assert len(heads) == 2
+    assert [name for head in heads for name in head if name != "row"] == columns
+    assert [line.split()[0] for line in lines if line.strip()] == ["row", "1", "2", "3", "4"] * 2

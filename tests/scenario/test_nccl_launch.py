@@ -141,3 +141,15 @@ def test_version_any_is_the_newest_release_with_an_interval_over_all():
     assert unknown.interval[1] >= max(newest.interval[1], old.interval[1])
     with pytest.raises(InputError, match=r"version must be MAJOR.MINOR of NCCL, 2.8 to 2.30, got 'new' \(any, where"):
         prepare("nccl_all_reduce:version=new", topology)
+
+
+@pytest.mark.parametrize(
+    ("rate", "whose"), [(200, "25 GB/s of the network;"), (800, "GB/s of the machine's NIC and PCIe links; a")]
+)
+def test_the_rate_of_a_nic_is_that_of_the_network_or_of_the_machine_itself_where_that_is_less(rate, whose):
+    (said,) = (
+        n
+        for n in prepare("nccl_all_reduce", f"{H100}@star:machines=2,bandwidth={rate}Gbps").notes
+        if ": assumed: " in n
+    )
+    assert whose in said

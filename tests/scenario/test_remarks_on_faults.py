@@ -278,3 +278,14 @@ def test_the_busiest_cable_is_named_where_nothing_crosses_what_flaps():
     said = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, n_ranks=8, flap=[f"{CABLE}@1us+1ms"]), ["1MB"]).remarks
     (line,) = [line for line in said if "crosses a cable that flaps" in line]
     assert "(the busiest: leaf" in line or "(the busiest: spine" in line
+
+
+def test_what_a_flap_moves_to_other_links_is_no_uneven_hash():
+    """Each uplink carries one connection as the links of hosts do, so that none is busier by the hash."""
+    size = ["256MiB"]
+    whole, flapped = (
+        cs.solve(cs.scenario_of("ring_all_reduce", LEAF, flap=flap), size)
+        for flap in ((), ["link:leaf0:spine0@5ms+2ms"])
+    )
+    assert flapped.results[0].counters["rerouted"] > 0
+    assert not [line for line in (*whole.remarks, *flapped.remarks) if "busiest by the hash" in line]

@@ -81,7 +81,16 @@ def run_step(config: StepConfig) -> Answer:
     )
     row = step.row()
     written = _write_phases(config, step) if config.phases else []
-    return Answer([_facts(step, row), *remarks(step.notes), *written], [row], {"what": "step"})
+    return Answer(
+        [_facts(step, row, _network_of(config)), *remarks(step.notes), *written], [row],
+        config.flags("phases") | {"what": "step"},
+    )  # fmt: skip
+
+
+def _network_of(config: StepConfig) -> str:
+    """Return the network and the faults as they are given; empty where none are."""
+    faults = [f"--{name} {one}" for name in ("fail", "scale") for one in getattr(config, name)]
+    return ", ".join(filter(None, (config.topology, *faults)))
 
 
 def _write_phases(config: StepConfig, step: Step) -> list[Part]:
@@ -95,7 +104,7 @@ def _write_phases(config: StepConfig, step: Step) -> list[Part]:
     return [*parts, *(remarks([few]) if len(phases) > MANY_PHASES else [])]
 
 
-def _facts(step: Step, row: dict[str, Any]) -> Facts:
+def _facts(step: Step, row: dict[str, Any], network: str) -> Facts:
     setting, layout = step.setting, step.setting.layout
     kinds = {kind: seconds for kind, seconds in step.exposed.items() if seconds + step.hidden[kind] > 0}
     if len(kinds) > 1:
@@ -109,6 +118,7 @@ def _facts(step: Step, row: dict[str, Any]) -> Facts:
     return Facts(
         {
             "step": f"{format_time(step.time)} of {setting.model.name} on {gpus}, {assumed}",
+            **({"network": network} if network else {}),
             "computation": format_time(step.compute),
             "bubble": format_time(step.bubble),
             **{f"exposed, {kind}": text for kind, text in share.items()},

@@ -26,7 +26,7 @@ from commsim.real.comparison.pairs import (
     several_algorithms,
     summarise,
 )
-from commsim.real.comparison.slow_sizes import SLOW, common_factor, explain_slow
+from commsim.real.comparison.slow_sizes import common_factor, explain_slow
 from commsim.scenario.build import plan_collective
 from commsim.scenario.collective_names import spelled_out, usual_collective
 from commsim.scenario.plans.nccl import NcclPlan
@@ -145,13 +145,7 @@ def compare(
     solution = solve(scenario, sizes, plan=plan, over=over)
     notes += [*solution.derived, f"engine {scenario.wish.engine}", *solution.remarks]
     results = dict(zip([(predicted, size) for size in sizes], solution.results, strict=True))
-    pairs, alone = pair_up(
-        measured, lambda row: found.time if (found := results.get((row.operation, row.size))) is not None else None
-    )
-    pairs = tuple(
-        dataclasses.replace(pair, interval=results[pair.measured.operation, pair.measured.size].interval)
-        for pair in pairs
-    )
+    pairs, alone = pair_up(measured, lambda row: results.get((row.operation, row.size)))
     largest = results[predicted, sizes[-1]]
     if scenario.wish.engine != "flow":
         largest = plan.predict(sizes[-1], engine="flow", seed=scenario.wish.seed)
@@ -162,7 +156,7 @@ def compare(
     found = _compared(pairs, alone, f"{scenario.name} on {name}", notes, line)
     chosen = plan.chosen(sizes) if isinstance(plan, NcclPlan) else ""
     reasons = [*filter(None, [chosen]), *found.reasons]
-    if any(reason.startswith(SLOW) for reason in reasons):
+    if explain_slow(pairs):
         reasons.append(explain_cause(solution, pairs, over))
     return dataclasses.replace(found, collective=scenario.name, reasons=tuple(reasons))
 
@@ -224,20 +218,20 @@ def _compared(
     """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     reasons = () if line is None else explain_above(fastest.measured, line)
-    slow = [*_common(pairs), *explain_slow(pairs)]
-    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), (*slow, *reasons))
+    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), (*_longer(pairs), *reasons))
 
 
-def _common(pairs: Sequence[Pair]) -> list[str]:
-    """Say that all sizes of an operation took longer, or shorter, by one factor."""
+def _longer(pairs: Sequence[Pair]) -> list[str]:
+    """Say that all sizes of an operation took longer, or shorter, by one factor; of the others, which are slow."""
     by_operation: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_operation.setdefault(pair.measured.operation, []).append(pair)
     factors = {name: factor for name, rows in by_operation.items() if (factor := common_factor(rows)) is not None}
-    return [
+    said = [
         f"{name if len(by_operation) > 1 else 'all sizes'}: {factor:.3g} times as long as predicted, one common factor"
         for name, factor in factors.items()
     ]
+    return [*said, *explain_slow([pair for pair in pairs if pair.measured.operation not in factors])]
 
 
 def _rate(given: float | str) -> float:

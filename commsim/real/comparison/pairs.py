@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,18 @@ from commsim.formats.measurement import Measured
 
 # Sizes that differ by less are the same: programs round them to whole elements per rank.
 SAME_SIZE = 1e-3
+
+
+class Predicted(Protocol):
+    """A predicted time, and between what 80 % of measurements are expected where that is known."""
+
+    @property
+    def time(self) -> float:
+        """Seconds."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,7 @@ def one_per_size(rows: Sequence[Measured], in_place: bool | None = None) -> tupl
 
 
 def pair_up(
-    measured: Sequence[Measured], predict: Callable[[Measured], float | None]
+    measured: Sequence[Measured], predict: Callable[[Measured], Predicted | None]
 ) -> tuple[tuple[Pair, ...], tuple[Measured, ...]]:
     """Put a prediction beside every measurement that has one.
 
@@ -99,7 +111,7 @@ def pair_up(
     measured : sequence of Measured
         Measurements from :func:`one_per_size`.
     predict : callable
-        Function from a measurement to seconds, or None.
+        Function from a measurement to its prediction, or None.
 
     Returns
     -------
@@ -108,15 +120,15 @@ def pair_up(
     """
     pairs, alone = [], []
     for row in measured:
-        time = predict(row)
-        if time is None:
+        found = predict(row)
+        if found is None:
             alone.append(row)
         else:
-            pairs.append(Pair(row, time))
+            pairs.append(Pair(row, found.time, found.interval))
     return tuple(pairs), tuple(alone)
 
 
-def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Callable[[Measured], float | None]:
+def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Callable[[Measured], Measured | None]:
     """Return a function that looks predictions up among rows of a file.
 
     Raises
@@ -138,13 +150,13 @@ def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Ca
                 f"and measured on {_listed(seen)}"
             )
 
-    def look_up(row: Measured) -> float | None:
+    def look_up(row: Measured) -> Measured | None:
         near = [
             other for other in rows
             if other.operation == row.operation and abs(other.size - row.size) <= SAME_SIZE * max(other.size, row.size)
             and (row.n_ranks is None or other.n_ranks in (None, row.n_ranks))
         ]  # fmt: skip
-        return min(near, key=lambda other: abs(other.size - row.size)).time if near else None
+        return min(near, key=lambda other: abs(other.size - row.size)) if near else None
 
     return look_up
 
@@ -158,6 +170,7 @@ def _median(rows: Sequence[Measured]) -> Measured:
         time=statistics.median(row.time for row in rows),
         low=min(lows) if spread else None,
         high=max(highs) if spread else None,
+        interval=rows[0].interval if len({row.interval for row in rows}) == 1 else None,
     )
 
 

@@ -14,8 +14,7 @@ STANDS_OUT = 1.5
 # Ratios of measured to predicted times are one factor where the largest is at most this many times the smallest, and
 # they differ from 1 by more; over at least so many sizes, of which the largest is so many times the smallest.
 ALIKE, LEAST_SIZES, LEAST_RANGE = 1.05, 3, 16
-SLOW = "slow: "
-__all__ = ["SLOW", "common_factor", "explain_slow"]
+__all__ = ["common_factor", "explain_slow"]
 
 
 def explain_slow(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -61,7 +60,7 @@ def _told(sizes: Sequence[float], times: Sequence[float], first: int, end: int) 
         where = f"{where} to {format_size(sizes[last])}"
         low, high = (f"{pick(times[first:end]):.2g}" for pick in (min, max))
         ratio = f"{low} times" if low == high else f"{low} to {high} times"
-    head = f"{SLOW}{where}: measured {ratio} as long as predicted"
+    head = f"slow: {where}: measured {ratio} as long as predicted"
     beside = [f"{times[i]:.2g}" for i in (first - 1, end) if 0 <= i < len(times)]
     if beside:
         head += f", {' and '.join(beside)} at the next size{'s' if len(beside) > 1 else ''}"

@@ -22,9 +22,12 @@ from .study_files import results_of
 Row = Mapping[str, Any]
 # What came out, as far as it is set side by side.
 COMPARED = ("time_s", "busbw_Bps", "bytes_on_wire", "busiest_link.name")
-_NOT_ASKED = {*PREDICTED, *ASIDE, "iteration_s", "exposed_comm_s", "scaling", "compute_s", "sent_per_worker_B"} - {
-    "asked"
-}
+_NOT_ASKED = {
+    *PREDICTED, *ASIDE, "iteration_s", "exposed_comm_s", "scaling", "compute_s", "sent_per_worker_B", "step_s",
+    "bubble_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu",
+} - {"asked"}  # fmt: skip
+# Beginnings of further names of what came out.
+_OUT = ("counters.", "busiest_link", "exposed_", "hidden_")
 MAX_LINKS = 8
 
 
@@ -142,7 +145,7 @@ def _asked(rows: Sequence[Row]) -> list[str]:
     names = dict.fromkeys(name for row in rows for name in row)
     lists = {name for row in rows for name, value in row.items() if isinstance(value, list)}
     left_out = _NOT_ASKED | lists
-    return [name for name in names if name not in left_out and not name.startswith(("counters.", "busiest_link"))]
+    return [name for name in names if name not in left_out and not name.startswith(_OUT)]
 
 
 def _constants(a: Sequence[Row], b: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -161,7 +164,8 @@ def _pair(a: Row, b: Row, keys: Sequence[str]) -> dict[str, Any]:
     pair: dict[str, Any] = {name: a.get(name) for name in keys}
     for side, row in (("a", a), ("b", b)):
         pair[side] = {name.replace(".name", ""): row[name] for name in COMPARED if name in row}
-        if "iteration_s" in row:
-            pair[side]["time_s"] = row["iteration_s"]
+        for name in ("iteration_s", "step_s"):
+            if name in row:
+                pair[side]["time_s"] = row[name]
     times = [pair[side].get("time_s") for side in ("a", "b")]
     return pair | {"time_ratio": times[1] / times[0] if all(times) else None}

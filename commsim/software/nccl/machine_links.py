@@ -46,22 +46,23 @@ def _joined(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[
     return bool(reached[gpus].all())
 
 
-def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str]:
-    """Rate and number of the NICs of a machine, and how a GPU reaches one."""
+def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str, bool]:
+    """Rate and number of the NICs of a machine, how a GPU reaches one, and whether their own links are the limit."""
     in_unit = unit == unit[node]
     leaving = in_unit[network.src] & ~in_unit[network.dst]
     if not leaving.any():
-        return 0.0, 0, "PIX"
+        return 0.0, 0, "PIX", False
     ports = np.unique(network.src[leaving])
     rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
     if network.kind[node] != GPU:
-        return rate, len(ports), "PIX"
+        return rate, len(ports), "PIX", False
     nics = in_unit & (network.kind == NIC)
     plugs = in_unit[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports
     beside = network.dst[(network.src == node) & in_unit[network.dst]]
     shared = network.dst[np.isin(network.src, beside[network.kind[beside] == SWITCH])]
     near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
-    return min(rate, float(network.bandwidth[plugs].min(initial=rate))), int(nics.sum()), near
+    own = float(network.bandwidth[plugs].min(initial=rate))
+    return min(rate, own), int(nics.sum()), near, own < rate
 
 
 def through_host(network: Network, unit: NDArray[np.int64], node: int, near: str) -> float:

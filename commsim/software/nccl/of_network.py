@@ -108,11 +108,12 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         assumed.append(Assumption(f"ranks must be spread evenly; {spread}, and NCCL rounds down"))
     node = int(nodes[0])
     inside, path = links_inside(network, unit, nodes)
-    outside, n_nics, near = links_outside(network, unit, node)
+    outside, n_nics, near, is_own = links_outside(network, unit, node)
     if given.nic is not None:
         outside = given.nic
     elif len(machines) > 1:
-        assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the network", "--nic"))
+        whose = "machine's NIC and PCIe links; a higher bandwidth changes nothing" if is_own else "network"
+        assumed.append(Assumption(f"NCCL takes a NIC to have the {outside / 1e9:.4g} GB/s of the {whose}", "--nic"))
     many, net = len(machines) > 1, hardware.get("net", "")
     if many and (net == "sockets" or hardware.get("gpudirect") == "no"):
         near, staged = "PHB", through_host(network, unit, node, near)

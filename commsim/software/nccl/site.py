@@ -33,7 +33,7 @@ def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
     link, path = links_inside(network, unit, nodes)
     if setting.n_nodes == 1:
         return Site(setting, link, path != "NVL", version=setting.version)
-    rate, n_nics, _ = links_outside(network, unit, int(nodes[0]))
+    rate, n_nics, *_ = links_outside(network, unit, int(nodes[0]))
     facts = read_hardware(network.hardware)
     name = facts.get("net", "")
     if not name:

@@ -1,6 +1,7 @@
 """``workload step``, ``kv`` and ``weights`` on the command line; the same step from Python and in a sweep."""
 
 import csv
+import json
 import re
 
 import pytest
@@ -134,3 +135,21 @@ def test_what_is_assumed_of_many_groups_is_one_remark(commsim):
 
 def test_the_help_says_how_many_ranks_are_data_parallel(commsim):
     assert "ranks / (tp pp cp) are data parallel" in " ".join(commsim("workload", "step", "--help").out.split())
+
+
+def test_the_json_of_a_step_has_its_flags_and_diff_names_the_networks_and_compares_the_times(commsim, tmp_path):
+    files, steps = [tmp_path / "a.json", tmp_path / "b.json"], []
+    fail = ("--fail", "link:m0.nic0:switch0")
+    for file, fabric, more in zip(files, (FABRIC, f"{FABRIC},bandwidth=200Gbps"), ((), fail), strict=True):
+        assert commsim(*STEP, "--topology", fabric, *more, "--json", file).code == 0, commsim.err
+        assert ", ".join([fabric, " ".join(more)] if more else [fabric]) in commsim.out
+        tree = json.loads(file.read_text())
+        assert (tree["config"]["topology"], tree["config"]["tp"]) == (fabric, 2)
+        steps.append(tree["results"][0])
+    found = commsim.results("diff", *files)
+    assert found["differs"]["topology"] == {"a": FABRIC, "b": f"{FABRIC},bandwidth=200Gbps"}
+    assert not [name for name in found["differs"] if name.endswith("_s")]
+    assert found["results"][0]["time_ratio"] == steps[1]["step_s"] / steps[0]["step_s"] > 1
+    assert f"# topology: A {FABRIC}, B {FABRIC},bandwidth=200Gbps" in commsim.out
+    assert "exposed data" in commsim.out
+    assert "busiest" not in commsim.out

@@ -18,7 +18,7 @@ def row(size, time, n_ranks=8, operation="all_reduce", **more):
 
 def test_errors_are_relative_to_what_was_measured():
     pairs, alone = pair_up(
-        [row(10, 2.0), row(20, 4.0), row(30, 5.0), row(40, 0.0)], lambda m: {10: 1, 20: 5}.get(m.size)
+        [row(10, 2.0), row(20, 4.0), row(30, 5.0), row(40, 0.0)], lambda m: {10: row(10, 1), 20: row(20, 5)}.get(m.size)
     )
     assert [pair.error for pair in pairs] == [-0.5, 0.25]
     assert [m.size for m in alone] == [30, 40]
@@ -44,10 +44,10 @@ def test_out_of_place_counts_unless_in_place_is_asked_for_or_all_there_is():
 
 def test_predictions_are_looked_up_by_operation_ranks_and_nearly_the_size():
     look_up = predictions_of([row(1000, 1.0), row(1001, 2.0), row(4000, 3.0)], [row(1000, 5.0)])
-    assert look_up(row(1000.4, 9.0)) == 1.0  # programs round sizes to whole elements
-    assert look_up(row(1001, 9.0)) == 2.0
+    assert look_up(row(1000.4, 9.0)).time == 1.0  # programs round sizes to whole elements
+    assert look_up(row(1001, 9.0)).time == 2.0
     assert look_up(row(2000, 9.0)) is None
-    assert look_up(row(1000, 9.0, n_ranks=None)) == 1.0
+    assert look_up(row(1000, 9.0, n_ranks=None)).time == 1.0
     assert look_up(row(1000, 9.0, n_ranks=4)) is None
 
 
@@ -57,11 +57,13 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(InputError, match="all_reduce was predicted for 8 ranks and measured on 4 or 16"):
         predictions_of([row(10, 1.0)], [row(10, 1.0, n_ranks=4), row(10, 1.0, n_ranks=16)])
     with pytest.raises(InputError, match="no measurement has a time that is not 0"):
-        summarise(pair_up([row(10, 0.0)], lambda _: 1.0)[0])
+        summarise(pair_up([row(10, 0.0)], lambda _: row(10, 1.0))[0])
 
 
 def test_a_prediction_inside_the_spread_is_said():
-    pairs, _ = pair_up([row(10, 2.0, low=1.0, high=3.0), row(20, 2.0, low=1.0, high=1.5), row(30, 2.0)], lambda _: 2.0)
+    pairs, _ = pair_up(
+        [row(10, 2.0, low=1.0, high=3.0), row(20, 2.0, low=1.0, high=1.5), row(30, 2.0)], lambda m: row(m.size, 2.0)
+    )
     assert [pair.is_within for pair in pairs] == [True, False, None]
 
 
