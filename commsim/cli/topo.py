@@ -136,7 +136,7 @@ def show(config: ShowConfig) -> Answer:
     bisection = bisection_bandwidth(network)
     facts = {
         "name": network.name,
-        "nodes": ", ".join(f"{n} {_kind_of(n, kind)}" for kind, n in metrics.counts.items()),
+        "nodes": ", ".join(_counted(network, kind, n) for kind, n in metrics.counts.items()),
         "links": f"{network.n_links} directed",
         "routing": network.routing,
         "locality": ", ".join(counted(level.group.max() + 1, level.name) for level in locality_levels(network)),
@@ -181,11 +181,11 @@ def show(config: ShowConfig) -> Answer:
     parts = [*remarks(said), Facts(facts), rates]
     if not config.links:
         return Answer(parts, [row], {"topology": config.topology})
+    inside = (network.machine[network.src] >= 0) & (network.machine[network.src] == network.machine[network.dst])
+    names = link_names(network)
     links = [
-        {"link": name, "bandwidth_Bps": rate, "latency_s": latency}
-        for name, rate, latency in zip(
-            link_names(network), network.bandwidth.tolist(), network.latency.tolist(), strict=True
-        )
+        {"link": names[i], "bandwidth_Bps": float(network.bandwidth[i]), "latency_s": float(network.latency[i])}
+        for i in np.argsort(inside, kind="stable").tolist()  # those of the fabric first
     ]
     cells = [[one["link"], format_bandwidth(one["bandwidth_Bps"]), format_time(one["latency_s"])] for one in links]
     parts.append(Table(["link", "bandwidth", "latency"], cells, "every link, one way"))
@@ -236,6 +236,19 @@ def save_network(config: SaveConfig) -> Answer:
     save(network, config.output)
     size = f"{counted(network.n_nodes, 'node')}, {counted(network.n_links, 'link')}"
     return Answer([*remarks(notes), Lines([f"{config.output}: {size}"])])
+
+
+def _counted(network: Network, kind: str, n: int) -> str:
+    """Return the number of nodes of a kind; switches of the fabric and those inside machines apart, if there are both.
+
+    PCIe switches and NVSwitches are most of the switches of a cluster, and none of them is bought for the fabric.
+    """
+    from commsim.core.network import SWITCH
+
+    inside = int(np.count_nonzero((network.kind == SWITCH) & (network.machine >= 0))) if kind == "switch" else 0
+    if not 0 < inside < n:
+        return f"{n} {_kind_of(n, kind)}"
+    return f"{n - inside} {_kind_of(n - inside, kind)} of the fabric and {inside} inside machines"
 
 
 def _kind_of(n: int, kind: str) -> str:

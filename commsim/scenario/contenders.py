@@ -101,7 +101,7 @@ def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
     return [
         *said,
         f"{', '.join(priced)}: with the launch ({format_time(launch)}) and the costs of GPU primitives; the others "
-        "have those of links only, so that beside it they are ranked too high",
+        "have those of links only, and cannot be compared with it",
     ]
 
 

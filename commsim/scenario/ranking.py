@@ -28,6 +28,7 @@ from commsim.scenario.contenders import (
     with_assumed_overhead,
 )
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.fabric_remarks import of_packed_ranks
 from commsim.scenario.plans.unused_faults import of_unused_faults
 from commsim.scenario.solve import Solution, solve, without_effect
 
@@ -183,7 +184,8 @@ def rank(
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
-    remarks = (*sentences(found), *missed, *own, *said, *priced_apart(plans, sizes[0]))
+    packed = of_packed_ranks(scenario, plans, of_plans)
+    remarks = (*sentences(found), *missed, *packed, *own, *said, *priced_apart(plans, sizes[0]))
     return dataclasses.replace(found, left_out=left_out, plans=plans, derived=tuple(derived), remarks=remarks)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.machines.parts import NVLINK_METRIC
 from commsim.core.network import CPU, SWITCH, Network
@@ -309,6 +310,27 @@ def of_switches(schedule: Schedule, network: Network, results: Sequence[Result],
         return []
     why = "with aggregation in switches each byte is sent only once"
     return [f"{name}: {line}" for line in (*above_line_rate(network, results, why), *more)]
+
+
+def of_shared_machines(name: str, network: Network, ranks: NDArray[np.integer]) -> list[str]:
+    """Say that ranks of one machine send their arrays to switches one by one, without a sum in the machine first.
+
+    Parameters
+    ----------
+    name : str
+        Name of the collective.
+    network : Network
+        Network of the ranks.
+    ranks : int[n_ranks]
+        Nodes of the ranks.
+    """
+    machine = network.machine[ranks]
+    counts = np.unique(machine[machine >= 0], return_counts=True)[1]
+    if len(counts) < 2 or counts.max() < 2:
+        return []
+    told = "every rank is a worker and sends its whole array over its NIC, also where a machine has several ranks"
+    nccl = "; NCCL sums inside a machine first: `nccl` with MACHINE:sharp=on" if name.startswith("sharp") else ""
+    return [f"{told}{nccl}"]
 
 
 def above_line_rate(network: Network, results: Sequence[Result], why: str) -> list[str]:

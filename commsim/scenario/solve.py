@@ -15,6 +15,7 @@ from commsim.core.value import Shown
 from commsim.scenario.build import COLLECTIVE
 from commsim.scenario.kind import Kind, Outcome, WorkPlan
 from commsim.scenario.plans.compressed import COMPRESSED
+from commsim.scenario.plans.fabric_remarks import of_packed_ranks
 from commsim.scenario.plans.groups import GROUPS
 from commsim.scenario.plans.host_traffic import TRAFFIC
 from commsim.scenario.plans.several_jobs import JOBS
@@ -154,6 +155,7 @@ def solve(
         if scenario.slower or scenario.failed else ()
     )  # fmt: skip
     remarks |= dict.fromkeys(plan.remarks(results, has_framing=scenario.wish.framing is not None))
+    remarks |= dict.fromkeys(of_packed_ranks(scenario, {scenario.name: plan}, {scenario.name: results}))
     if scenario.wish.flaps is not None:
         remarks |= dict.fromkeys(of_detection(scenario.wish.flaps, plan.network, results))
     details = outcomes[-1].details if outcomes else None

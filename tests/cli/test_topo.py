@@ -15,6 +15,19 @@ def test_show_prints_counts_rates_bisection_diameter_and_oversubscription(commsi
     assert "2:1 at tier 1" in commsim.out
 
 
+def test_switches_and_links_of_the_fabric_are_told_from_those_inside_machines(commsim):
+    network = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=1"
+    found = commsim.results("topo", "show", network, "--links")
+    assert found["results"][0]["nodes"]["switch"] == 2 + 1 + 4 * 9
+    assert "3 switches of the fabric and 36 inside machines, " in commsim.out
+    ends = [[node.partition(".") for node in one["link"].split(":")] for one in found["links"]]
+    inside = [a[0] == b[0] and bool(a[1]) for a, b in ends]
+    assert inside == sorted(inside)
+    assert set(inside) == {False, True}
+    commsim("topo", "show", "star:n_hosts=4")
+    assert "1 switch\n" in commsim.out
+
+
 def test_list_names_every_topology(commsim):
     from topologies import TOPOLOGIES
 

@@ -189,8 +189,8 @@ def _free(solutions: Sequence[Solution]) -> list[str]:
         return []
     usual = format_time(ASSUMED_OVERHEAD)
     return [
-        f"compared without an overhead per message, and --operation {operations.pop()} ranks with {usual}: --overhead "
-        f"{usual.replace(' ', '')} gives both the same"
+        f"no time per message is assumed here; the ranking of --operation {operations.pop()} assumes {usual} per "
+        f"message: add --overhead {usual.replace(' ', '')} to get the same times"
     ]
 
 

@@ -17,7 +17,7 @@ from commsim.scenario.helper_placement import Seated, seat_aggregators
 from commsim.scenario.plans.aggregation import Aggregation, FlowView, describe_packets
 from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
-from commsim.scenario.result_remarks import of_switches
+from commsim.scenario.result_remarks import of_shared_machines, of_switches
 from commsim.scenario.scenario import Wish
 from commsim.scenario.systems import split_system, usual_system
 from switch_model.system import System
@@ -93,7 +93,8 @@ class AggregatedPlan(Plan):
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
         """Describe what packets of the system leave out; of other engines, when verbose, where these differ."""
-        lines = [NO_OVERHEAD] if self.had_overheads else []
+        lines = of_shared_machines(self.schedule.name, self.network, self.ranks)
+        lines += [NO_OVERHEAD] if self.had_overheads else []
         if results[0].engine == "packet":
             lines.append("packets, windows and retransmissions are those of the system; transport flags have no effect")
         elif verbose:

@@ -20,6 +20,7 @@ from commsim.scenario.bounds.floor import floor_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.plans.asked import Asked, Built, laid_out
 from commsim.scenario.plans.dense import Plan
+from commsim.scenario.plans.fabric_remarks import of_tables
 from commsim.scenario.plans.nccl_launch import MAX_NAMED, NcclLaunch, nccl_launch
 from commsim.scenario.scenario import Wish
 from commsim.software.nccl.choice import ranges
@@ -127,7 +128,8 @@ class NcclPlan(Plan):
         """Return what results leave out, assume or depend on."""
         sizes = [result.size for result in results]
         own = [*self._chosen(sizes), *self.remarks_of_sizes(sizes)]
-        return own + Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+        own += Plan.remarks(self, results, has_framing=has_framing, verbose=verbose)
+        return own + of_tables(self.network, self.ranks, results)
 
     def _chosen(self, sizes: Sequence[float]) -> list[str]:
         """Name what NCCL chooses at the sizes asked for, where the ranges of sizes are too many to be listed."""

@@ -125,7 +125,7 @@ def test_the_network_without_failures_is_predicted_only_where_it_can_be_slower(c
 
 def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
     """The same algorithms had other times, and another order, with --operation."""
-    told = "# compared without an overhead per message, and --operation all_reduce ranks with 1 us: --overhead 1us"
+    told = "# no time per message is assumed here; the ranking of --operation all_reduce assumes 1 us per message: add "
     small = ("-b", "1K", "-e", "1K")
     two = ("run", "ring_all_reduce", "halving_doubling_all_reduce", "--topology", "star:n_hosts=4", *small)
     assert commsim(*two).code == 0

@@ -1,0 +1,84 @@
+"""Remarks on an oversubscribed fabric, and on machines that published tables of NCCL do not cover well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.core.network_queries import locality_levels
+from commsim.core.result import Result
+from commsim.routing.network_metrics import fabric_oversubscription
+from commsim.scenario.kind import WorkPlan
+from commsim.scenario.plans.aggregated import AggregatedPlan
+from commsim.scenario.plans.dense import Plan
+from commsim.scenario.scenario import Scenario
+
+__all__ = ["of_packed_ranks", "of_tables"]
+# Machines of 8 H100 outside clouds, by the names of their presets.
+_H100 = re.compile(r"\b[dh]gx-h100\b")
+
+
+def of_packed_ranks(
+    scenario: Scenario, plans: Mapping[str, WorkPlan], results: Mapping[str, Sequence[Result]]
+) -> list[str]:
+    """Say that the default placement keeps most messages inside racks where the fabric between these is oversubscribed.
+
+    Nothing is said where the order of ranks changes little: of an all-to-all and of sums in switches.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Network, and placement.
+    plans, results : mapping of str to WorkPlan, and to sequence of Result
+        Plans and predictions, by name of the collective.
+    """
+    if scenario.placement is not None or not any(_keeps_to_racks(plans[name], some) for name, some in results.items()):
+        return []
+    network = scenario.network
+    # Faults make a fabric uneven, which is not what is meant.
+    worst = 1.0 if scenario.slower else fabric_oversubscription(scenario.whole or network)
+    if worst <= 1 + 1e-9:
+        return []
+    racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
+    if not racks.max() or (np.diff(racks) < 0).any():
+        return []
+    return [
+        f"ranks are packed, rack by rack, and the fabric is {worst:.3g}:1 oversubscribed: --placement spread shows a "
+        "fragmented job"
+    ]
+
+
+def _keeps_to_racks(plan: WorkPlan, results: Sequence[Result]) -> bool:
+    """Whether ranks on the first endpoints exchange messages over links, not all with all and not by switches."""
+    if not isinstance(plan, Plan) or isinstance(plan, AggregatedPlan):
+        return False
+    n = plan.schedule.n_ranks
+    is_packed = np.array_equal(plan.placement.nodes[:n], plan.network.endpoints[:n])
+    seen = [one for one in results if one.engine != "closed-form" and one.link_bytes.any()]
+    return n > 1 and is_packed and any(not one.operation.startswith("all_to_all") for one in seen)
+
+
+def of_tables(network: Network, ranks: NDArray[np.integer], results: Sequence[Result]) -> list[str]:
+    """Say which clusters the interval of the public tables of NCCL is not known to hold for.
+
+    Parameters
+    ----------
+    network : Network
+        Network of the ranks.
+    ranks : int[n_ranks]
+        Nodes of the ranks.
+    results : sequence of Result
+        Predictions of NCCL.
+    """
+    machines = np.unique(network.machine[ranks])
+    if not any(one.interval is not None for one in results) or len(machines) < 2 or machines[0] < 0:
+        return []
+    missed = "two public logs of several machines of 8 H100 outside clouds lie outside of it (docs/limits.md)"
+    told = [missed] if _H100.search(network.name) else []
+    if fabric_oversubscription(network) > 1 + 1e-9:
+        told.append("no public table is of an oversubscribed fabric")
+    return [f"low to high: {'; '.join(told)}"] if told else []
