@@ -106,3 +106,11 @@ def test_what_changed_is_summed_up_and_shown_in_detail(commsim, tmp_path, more):
     assert ("# equal: ring_all_reduce\n" in printed) == bool(more)
     assert "critical path, us: direct_all_to_all and direct_all_to_all, 4194304 B" in printed
     assert "# slower in B: direct_all_to_all" in commsim("diff", tmp_path / "b.json", tmp_path / "a.json").out
+
+
+def test_a_row_that_only_one_has_is_named_with_the_parameters_that_were_asked_for(commsim, tmp_path):
+    run = ("--topology", "star:n_hosts=8", "--ranks", 4, "--size", "1MB")
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    assert commsim("run", "byteps:n_servers=0", "byteps:n_servers=2", *run, "--json", a).code == 0
+    assert commsim("run", "byteps:n_servers=2", *run, "--json", b).code == 0
+    assert "only in A: collective=byteps asked=byteps:n_servers=0" in commsim("diff", a, b, "--no-detail").out
