@@ -134,7 +134,8 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
     files = [f"A: {a}", f"B: {b}"]
     files += [f"{name}: A {_flag(of[0])}, B {_flag(of[1])}" for name, of in found.differs.items()]
     keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
-    varying = [name for name in keys if name in TASK or len({str(one[name]) for one in found.pairs}) > 1]
+    every = dict.fromkeys(keys, found.pairs) | {"asked": (*found.pairs, *found.only_a, *found.only_b)}
+    varying = [name for name in keys if name in TASK or len({str(one[name]) for one in every[name]}) > 1]
     rows = []
     for one in found.pairs[:MAX_LISTED]:
         cells = [_word(one[name]) for name in varying]

@@ -168,11 +168,19 @@ class Result(Value):
         load = float(self.link_bytes[link])
         return BusiestLink(network.link_name(link), load, load / self.time if self.time else 0.0)
 
-    def row(self) -> dict[str, Any]:
-        """Return the JSON row of the command line's contract; a rate is null if undefined."""
+    def row(self, asked: str = "") -> dict[str, Any]:
+        """Return the JSON row of the command line's contract; a rate is null if undefined.
+
+        Parameters
+        ----------
+        asked : str
+            Collective as it was asked for: with its parameters, or its file. It is in the row where it is more than the
+            name.
+        """
         finite = np.isfinite(self.algbw)
         row: dict[str, Any] = {
             "collective": self.collective,
+            **({"asked": asked} if asked not in ("", self.collective) else {}),
             "operation": self.operation,
             "engine": self.engine,
             "n_ranks": self.n_ranks,
@@ -190,22 +198,6 @@ class Result(Value):
             row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
             row["n_samples"] = int(self.samples.size)
         return row | {"counters": dict(self.counters)}
-
-
-def row_as_asked(result: Result, asked: str) -> dict[str, Any]:
-    """Return the row of a result, with the collective as it was asked for where that is more than its name.
-
-    Parameters
-    ----------
-    result : Result
-        Result.
-    asked : str
-        Specification with parameters, name of a file, or nothing.
-    """
-    row = Result.row(result)
-    if asked in ("", result.collective):
-        return row
-    return {"collective": row.pop("collective"), "asked": asked} | row
 
 
 def mean_busbw(results: Iterable[Result]) -> float:

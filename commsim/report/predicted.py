@@ -8,7 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.result import Result, row_as_asked
+from commsim.core.result import Result
 from commsim.report.title_of_network import software_costs
 from commsim.scenario.solve import Solution
 
@@ -63,9 +63,9 @@ class Predicted(Result):
         """Return only the numbers."""
         return Result(**{one.name: getattr(self, one.name) for one in dataclasses.fields(Result)})
 
-    def row(self) -> dict[str, Any]:
+    def row(self, asked: str = "") -> dict[str, Any]:
         """Return the JSON row, with the collective as it was asked for where that is more than its name."""
-        return row_as_asked(self, "" if self.solution is None else self.solution.scenario.name)
+        return Result.row(self, asked or ("" if self.solution is None else self.solution.scenario.name))
 
     def timeline(self, library: str | None = None) -> Any:
         """Return when each transfer started, left its sender and was complete, as a data frame.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from commsim.core.operations import OPERATIONS, meaning_of_size
-from commsim.core.result import BusiestLink, mean_busbw, row_as_asked
+from commsim.core.result import BusiestLink, mean_busbw
 from commsim.core.units import counted, microseconds
 from commsim.report.answer import Lines, Part, Table, remarks
 from commsim.report.title_of_network import costs_in_title, software_costs
@@ -246,4 +246,4 @@ def json_row(row: Row) -> dict[str, Any]:
     busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
     values: dict[str, Any] = {"group": row.group} if row.group else {}
     how = {"method": row.result.method or None} | ({"costs": row.costs} if row.costs else {})
-    return values | row_as_asked(row.result, row.asked) | {"busiest_link": busiest} | how
+    return values | row.result.row(row.asked) | {"busiest_link": busiest} | how

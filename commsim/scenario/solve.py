@@ -9,7 +9,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
-from commsim.core.result import Result, row_as_asked
+from commsim.core.result import Result
 from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.build import COLLECTIVE
@@ -82,7 +82,7 @@ class Solution(Shown):
         """Return a row for each result, with its group or job, as a data frame of pandas or polars."""
         rows = zip(self.names, self.results, strict=True)
         asked = "" if self.scenario.jobs is not None else self.scenario.name
-        return frame_of((name | row_as_asked(result, asked) for name, result in rows), library)
+        return frame_of((name | result.row(asked) for name, result in rows), library)
 
 
 def kind_of(scenario: Scenario) -> Kind:
