@@ -157,7 +157,7 @@ def test_a_hash_that_decides_the_busiest_link_is_named():
 
 
 def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link():
-    """44 % of the time was collisions, and nothing was said."""
+    """It took 1.44 times as long as without collisions, and nothing was said."""
     fabric = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 
     def told(name, **given):
