@@ -68,7 +68,7 @@ def test_placements_of_ones_own_are_ranked_and_printed_in_a_line_each(files):
     ranking = cs.rank_placements(CLUSTER, {"far": files / "far.json", "near": near})
     assert [one.generator for one in ranking.candidates] == ["near", "far"]
     first = str(ranking).splitlines()[0]
-    assert first == "1: slowdown 1.0000x, score 1.0000 (least 1.0000), by near: a on h0 h1, b on h2 h3"
+    assert first == "1: slowdown 1.0000x, score 1.0000 (least 1.0000), by near: a on h0-1, b on h2-3"
     with pytest.raises(cs.CommsimError, match="placed must be a dict of jobs by name"):
         cs.rank_placements(CLUSTER, [near, far])
 
