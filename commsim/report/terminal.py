@@ -119,7 +119,7 @@ def _wrapped(text: str, room: int, indent: str = "") -> list[str]:
     return [line.replace(BREAK, "") for line in lines]
 
 
-def _fitting(columns: list[str], rows: list[list[str]], least: Sequence[str], width: int) -> list[int]:
+def _fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[str], width: int) -> list[int]:
     """Return the numbers of the columns that fit: without those of `least` as needed, then without the last."""
     widths = _widths(columns, rows)
     kept = list(range(len(columns)))
