@@ -26,7 +26,7 @@ from .row import Row
 
 # Two jobs that met on a link got 22 of 25 Gb/s each: CASSINI, figure 2.
 CONTENDED = 0.88
-PLACED: tuple[Placing, Placing] = ("random", "cassini")
+PLACED: tuple[Placing, Placing] = ("shuffled", "cassini")
 Times = NDArray[np.float64]
 VGG16_SENDS, VGG16_MB, VGG19_MB = 0.114, 528.0, 549.0
 Measured = functools.partial(Row, kind="published", operation="shared link", network="one link of 50 Gb/s",
