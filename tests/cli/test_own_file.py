@@ -202,7 +202,7 @@ def test_an_own_placement_strategy_makes_candidates_and_places_ranks(commsim, fi
     jobs = [{"job": "a", "gpus": 3, "iter_time_ms": 100, "phases": []}]
     (files / "jobs.json").write_text(json.dumps(jobs))
     tree = commsim.results("place", EXAMPLES / "cluster.toml", "jobs.json", "--generator", "packed,own.py")
-    assert [c["generator"] for c in tree["candidates"]][:2] == ["packed", "backwards"]
+    assert {c["generator"] for c in tree["candidates"]} == {"packed", "backwards"}
     row = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR, "--placement", "own.py")
     assert row["results"][0]["n_ranks"] == 4
 

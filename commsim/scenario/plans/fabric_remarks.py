@@ -39,16 +39,14 @@ def of_packed_ranks(
     if scenario.placement is not None or not any(_keeps_to_racks(plans[name], some) for name, some in results.items()):
         return []
     network = scenario.network
-    # Faults make a fabric uneven, which is not what is meant.
-    worst = 1.0 if scenario.slower else fabric_oversubscription(scenario.whole or network)
-    if worst <= 1 + 1e-9:
+    if fabric_oversubscription(network) <= 1 + 1e-9:
         return []
     racks = next((level.group for level in locality_levels(network) if level.name == "rack"), np.zeros(1, np.int64))
     if not racks.max() or (np.diff(racks) < 0).any():
         return []
     return [
-        f"ranks are packed, rack by rack, and the fabric is {worst:.3g}:1 oversubscribed: --placement spread shows a "
-        "fragmented job"
+        "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread shows "
+        "a fragmented job"
     ]
 
 
