@@ -45,8 +45,8 @@ def of_packed_ranks(
     if not racks.max() or (np.diff(racks) < 0).any():
         return []
     return [
-        "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread shows "
-        "a fragmented job"
+        "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread "
+        "shows a fragmented job"
     ]
 
 
