@@ -195,7 +195,7 @@ class Config(Faults, Placing, WithJson):
     """All flags of ``commsim nccl``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
-    nccl_version: str | None = flag(metavar="2.8..2.30", help="NCCL release whose rules are used (default: 2.30)")
+    nccl_version: str | None = flag(metavar="2.8..2.32", help="NCCL release whose rules are used (default: 2.32)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
