@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commsim.core.machines.hardware import guesses_of
 from commsim.core.network_queries import locality_levels
 from commsim.core.units import format_time
 from commsim.routing.cable_counts import kind_of
@@ -42,7 +43,7 @@ def remark_on_costs(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_costs: bool = False) -> str:
-    """Return what ends a title: the overhead of a message that times include, and the ratio of a fabric above 1:1.
+    """Return what ends a title: overhead per message, the ratio of a fabric above 1:1, and what is guessed of machines.
 
     Where no byte reaches an oversubscribed tier, this is said in place of the ratio.
 
@@ -57,9 +58,12 @@ def costs_in_title(network: Network, results: Sequence[Result] = (), *, has_own_
     """
     said = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
-    if ratio <= 1 + 1e-9:
+    if ratio > 1 + 1e-9:
+        said += f", {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed'}"
+    if "guessed=" not in network.hardware:
         return said
-    return f"{said}, {_met_by_nobody(network, results) or f'fabric {ratio:.3g}:1 oversubscribed'}"
+    guessed = guesses_of(network.hardware, has_fabric=bool(network.machine.max(initial=0) > 0))
+    return said + (f", {guessed}" if guessed else "")
 
 
 def _met_by_nobody(network: Network, results: Sequence[Result]) -> str:
