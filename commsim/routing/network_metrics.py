@@ -83,9 +83,9 @@ def most_oversubscribed(network: Network) -> float:
 
 def fabric_oversubscription(network: Network) -> float:
     """Return the largest oversubscription of switches outside machines; 1 where none has less upwards than below."""
-    if not ((network.kind == SWITCH) & (network.machine < 0)).any():
-        return 1.0
-    return max([1.0, *_oversubscription(network, tiers(network), network.machine < 0).values()])
+    below, above = _capacities(network, tiers(network))
+    rising = (network.kind == SWITCH) & (network.machine < 0) & (above > 0)
+    return max(1.0, float((below[rising] / above[rising]).max(initial=1.0)))
 
 
 def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
@@ -102,11 +102,9 @@ def oversubscribed_uplinks(network: Network) -> NDArray[np.bool_]:
     return uplinks
 
 
-def _oversubscription(
-    network: Network, tier: NDArray[np.int64], among: NDArray[np.bool_] | bool = True
-) -> dict[int, float]:
+def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
     below, above = _capacities(network, tier)
-    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0) & among)
+    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
     worst: dict[int, float] = {}
     for level in np.unique(tier[rising]).tolist():
         at = rising[tier[rising] == level]
