@@ -87,6 +87,8 @@ class Network(Value):
     family : str
         Topology that made it, such as ``leaf_spine``; empty for a network of a file, and for one with a part missing or
         slower. Two networks that differ in nothing else are equal.
+    left_out : str
+        Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
     message_engines : int32[n_nodes]
         Messages whose overheads the node can spend at once; by default 1. In a machine it is a NIC that a message
         leaves or comes in by which spends them, else the node itself. Sending and receiving do not hinder each other.
@@ -119,6 +121,7 @@ class Network(Value):
     curves: Curves | None = None
     software: str = ""
     family: str = dataclasses.field(default="", compare=False)
+    left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
@@ -147,6 +150,7 @@ class Network(Value):
             curves: Curves | None = ...,
             software: str = ...,
             family: str = ...,
+            left_out: str = ...,
             message_engines: ArrayLike = ...,
         ) -> None: ...
 
