@@ -103,7 +103,6 @@ def rank(
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
     synthesized: bool = False,
-    assume_overhead: bool = True,
     **options: Unpack[RankedOptions],
 ) -> Ranking:
     """Rank all algorithms of an operation on a network, by size.
@@ -123,9 +122,6 @@ def rank(
         alone.
     synthesized : bool
         Whether the schedules that :func:`commsim.synthesize` makes are ranked too.
-    assume_overhead : bool
-        Whether a message takes 1 us of its sender where neither the network, `overhead`, `recv_overhead` nor `software`
-        gives any, as in ``commsim run --operation``.
     **options
         Keywords of :class:`commsim.scenario.options.RankedOptions`.
 
@@ -147,10 +143,7 @@ def rank(
         raise unknown_option(min(unknown), RankedOptions)
     operation = checked("operation", operation)
     asked = scenario_of("", network, operation=operation, **options)
-    assume = assume_overhead and not any(
-        options.get(name) is not None for name in ("overhead", "recv_overhead", "software")
-    )
     return rank_scenario(
-        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized, assume_overhead=assume,
+        asked, operation, [int(s) for s in sizes_of(sizes)], synthesized=synthesized,
         **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from commsim.core.placement import place as place_ranks
 from commsim.core.schedule import Schedule
 from commsim.files.placement_file import read_placement as placement_in
 from commsim.scenario.build import prepare as prepare_plan
+from commsim.scenario.faults import with_faults as faulty
 from commsim.scenario.given import CollectiveLike, NetworkLike, PlacementLike, collective_of, network_of, placement_of
 from commsim.scenario.inputs import load_placement as placement_named
 from commsim.scenario.plans.dense import Plan
@@ -64,7 +65,7 @@ def with_faults(network: NetworkLike, *, fail: Sequence[str] = (), scale: Sequen
     for name, given in (("fail", fail), ("scale", scale)):
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise wrong_kind(name, "a list such as ['link:leaf0:spine0']", given)
-    return changed_network(network_of(network), fail=fail, scale=scale, seed=seed)[0]
+    return faulty(network_of(network), fail, scale, seed)[0]
 
 
 def place(network: NetworkLike, n_ranks: int, strategy: str = "packed", seed: int = 0) -> Placement:
@@ -91,9 +92,13 @@ def prepare(
     routing: str | None = None,
     seed: int = 0,
     assume_programmable: bool = True,
+    overhead: float | str | None = None,
 ) -> Plan:
-    """Build, place and lay out a collective, as :func:`commsim.scenario.build.prepare` does; any kind of each value."""
-    where = network_of(network)
+    """Build, place and lay out a collective, as :func:`commsim.scenario.build.prepare` does; any kind of each value.
+
+    Messages cost `overhead`, or what the network says, or else the usual, as in :func:`commsim.predict`.
+    """
+    where = changed_network(network_of(network), overhead=overhead)[0]
     placement, n_ranks = placement_of(placement, where, n_ranks)
     made: str | Schedule = collective_of(collective, len(where.endpoints) if n_ranks is None else n_ranks)
     return prepare_plan(

@@ -73,7 +73,6 @@ def over_bound(
     software: str | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
-    assume_overhead: bool = True,
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound, as ``commsim bound`` does.
 
@@ -87,8 +86,6 @@ def over_bound(
         Sizes, bytes or text such as ``64MiB``.
     algorithms, named
         Same as in :func:`commsim.rank`.
-    assume_overhead : bool
-        Whether a ranking of all algorithms assumes 1 us of overhead where none is given, as in :func:`commsim.rank`.
 
     Examples
     --------
@@ -107,7 +104,6 @@ def over_bound(
     whole = with_options(where, **costs)[0] if fail or scale else None
     return bounded(
         asked, operation, [int(size) for size in sizes_of(sizes)], whole=whole,
-        assume_overhead=assume_overhead and (overhead, recv_overhead, software) == (None, None, None),
         **checked_all({"algorithms": algorithms, "named": named}),
     )  # fmt: skip
 

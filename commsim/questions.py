@@ -52,7 +52,6 @@ def advise_for(
     overhead: float | str | None = None,
     reduce_rate: float | str | None = None,
     software: str | None = None,
-    assume_overhead: bool = True,
 ) -> Advice:
     """Rank all ways to sum a tensor on a network: dense, sparse, with servers, in switches.
 
@@ -72,9 +71,6 @@ def advise_for(
         File or folder of real gradients in place of drawn data.
     fail, scale, overhead, reduce_rate, software
         Faults and costs of messages, as in :func:`scenario_of`.
-    assume_overhead : bool
-        Whether a message takes 1 us of its sender where neither the network, `overhead` nor `software` gives any, as in
-        ``commsim advise``.
 
     Returns
     -------
@@ -91,13 +87,13 @@ def advise_for(
     """
     given = dict(locals())
     n_bytes, where = (None if size is None else size_of(size)), network_of(network)
-    own = {"size", "network", "density", "gradients", "lossy", "programmable", "assume_overhead"}
+    own = {"size", "network", "density", "gradients", "lossy", "programmable"}
     where_ranks = fspath(placement) if isinstance(placement, PathLike) else placement
     given["placement"] = text("packed")("placement", where_ranks)
     more = checked_all({name: value for name, value in given.items() if name not in own})
     return advise(
         where, n_bytes, densities=checked("density", density), lossy=lossy, programmable=programmable,
-        gradients=None if gradients is None else fspath(gradients), assume_overhead=assume_overhead, **more,
+        gradients=None if gradients is None else fspath(gradients), **more,
     )  # fmt: skip
 
 

@@ -39,7 +39,9 @@ def resharding(receivers: tuple[int, ...]) -> Iterator[Row]:
             network = star(a + 1, BANDWIDTH, 0.0)
             schedule = resharding_schedule(strategy, a, 32)
             check(schedule)
-            ours = predict(schedule, network, size, placement=Placement(network.endpoints[: a + 1])).time
+            ours = predict(
+                schedule, network, size, placement=Placement(network.endpoints[: a + 1]), overhead="0us"
+            ).time
             yield Form(id=f"closed_form/resharding/{strategy}/{a}", model=f"resharding, {strategy}", unit="s",
                        operation="broadcast", ranks=a + 1, size=size, ours=ours,
                        reference=resharding_time(strategy, size, BANDWIDTH, a, n_chunks=32),
@@ -71,7 +73,9 @@ def graphs_of_kungfu(ranks: tuple[int, ...]) -> Iterator[Row]:
         for strategy, form in busiest.items():
             schedule = kungfu_all_reduce(strategy, n)
             check(schedule)
-            carried = predict(schedule, network, 1e8, placement=Placement(network.endpoints[:n])).link_bytes
+            carried = predict(
+                schedule, network, 1e8, placement=Placement(network.endpoints[:n]), overhead="0us"
+            ).link_bytes
             yield Form(id=f"closed_form/kungfu/{strategy}/{n}", model=f"KungFu, {strategy}", unit="bytes",
                        operation="all_reduce", ranks=n, size=1e8, ours=float(carried.max()),
                        reference=1e8 * float(form(n)),

@@ -39,11 +39,6 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
         """Return what a message and a reduction cost, as a scenario takes it."""
         return {name: getattr(self, name) for name in COSTS}
 
-    @property
-    def assumes_overhead(self) -> bool:
-        """Whether no cost of messages is given, so that a ranking assumes one."""
-        return (self.overhead, self.recv_overhead, self.software) == (None, None, None)
-
     def scenario(self, network: Network) -> Scenario:
         """Return the scenario of all algorithms on a network, with the faults of the flags."""
         from commsim.scenario.read import scenario_of
@@ -77,7 +72,7 @@ def run(config: Config) -> Answer:
     has_faults = bool(config.fail or config.scale)
     found = over_bound(
         scenario, config.operation, sizes, whole=changed_network(whole, **config.costs())[0] if has_faults else None,
-        algorithms=named if config.algorithm != "all" else (), named=named, assume_overhead=config.assumes_overhead,
+        algorithms=named if config.algorithm != "all" else (), named=named,
     )  # fmt: skip
     parts, more = _parts_of_bounds(title, found.bounds, sizes)
     said = [*said, *found.derived, *skipped(found.left_out)]

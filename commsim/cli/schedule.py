@@ -287,7 +287,7 @@ def _checked(spec: str, n_ranks: int | None) -> tuple[str, dict[str, Any], list[
 
 
 def _about_cost(spec: str, n_ranks: int) -> tuple[list[str], bool]:
-    """Compare the closed form of a file's collective with LogGP, the alpha-beta engine, on a star; say if it is that."""
+    """Compare the closed form of a file's collective with LogGP on a star; say whether it is that."""
     from commsim.core.spec import is_own_file
     from commsim.scenario.collective_names import collective_entry, load_schedule
 

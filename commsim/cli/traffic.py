@@ -26,7 +26,7 @@ LOOKS = 200
 # Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
 USUAL = {"transport": "nscc"}
 # Flags that have the name of what they give to a scenario.
-SAME = ("engine", "routing", "seed", "fail", "scale", "flap", "detection", "rto", "payload", "header")
+SAME = ("engine", "overhead", "routing", "seed", "fail", "scale", "flap", "detection", "rto", "payload", "header")
 # Flags of some patterns, and the parameter that each is of one.
 OF_PATTERNS: Mapping[str, Mapping[str, str]] = {
     "peers": {"incast": "senders", "outcast": "receivers"}, "spread": {"incast": "spread"},
@@ -68,7 +68,7 @@ class Config(Outputs, Packets, FaultsInTime, Faults, Sent):
     RARE: ClassVar[Mapping[str, str | None]] = dict.fromkeys(
         {*PACKET_FLAGS} - {"shared_buffer", "buffer_alpha", "class_weights", "loss_burst", "ack_every"}
     )
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"seed": 1}
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender, o of LogP (default: 1us)")
     engine: str = flag(default="packet", metavar="NAME", help="packet, or flow")
 
     def scenario(self) -> Scenario:

@@ -64,7 +64,8 @@ class Network(Value):
         Whether a helper (an aggregator) may be placed on the node; by default all but switches and NICs.
     overhead, recv_overhead : float64[n_nodes], s
         ``o`` per message, occupying a message engine of the node, and the port that the message uses, when it sends,
-        and when it receives.
+        and when it receives. What is left out says nothing, and doors take the usual value
+        (:data:`commsim.scenario.read.DEFAULT_OVERHEAD`); 0 says that messages cost nothing.
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
     routing : str
@@ -89,6 +90,8 @@ class Network(Value):
         slower. Two networks that differ in nothing else are equal.
     left_out : str
         Switches that were asked for and would get no cable, such as ``2 of 4 spines``; by default empty. Not compared.
+    overhead_given : bool
+        Whether it is known what messages cost, also where that is nothing; by default whether an overhead is given.
     message_engines : int32[n_nodes]
         Messages whose overheads the node can spend at once; by default 1. In a machine it is a NIC that a message
         leaves or comes in by which spends them, else the node itself. Sending and receiving do not hinder each other.
@@ -110,8 +113,8 @@ class Network(Value):
     loss: NDArray[np.float64] = 0.0  # type: ignore[assignment]
     forwards: NDArray[np.bool_] = None  # type: ignore[assignment]
     aggregates: NDArray[np.bool_] = None  # type: ignore[assignment]
-    overhead: NDArray[np.float64] = 0.0  # type: ignore[assignment]
-    recv_overhead: NDArray[np.float64] = 0.0  # type: ignore[assignment]
+    overhead: NDArray[np.float64] = None  # type: ignore[assignment]
+    recv_overhead: NDArray[np.float64] = None  # type: ignore[assignment]
     gamma: NDArray[np.float64] = 0.0  # type: ignore[assignment]
     routing: str = "ecmp"
     machine: NDArray[np.int32] = -1  # type: ignore[assignment]
@@ -123,6 +126,7 @@ class Network(Value):
     family: str = dataclasses.field(default="", compare=False)
     left_out: str = dataclasses.field(default="", compare=False)
     message_engines: NDArray[np.int32] = 1  # type: ignore[assignment]
+    overhead_given: bool = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -139,8 +143,8 @@ class Network(Value):
             loss: ArrayLike = ...,
             forwards: ArrayLike | None = ...,
             aggregates: ArrayLike | None = ...,
-            overhead: ArrayLike = ...,
-            recv_overhead: ArrayLike = ...,
+            overhead: ArrayLike | None = ...,
+            recv_overhead: ArrayLike | None = ...,
             gamma: ArrayLike = ...,
             routing: str = ...,
             machine: ArrayLike = ...,
@@ -152,6 +156,7 @@ class Network(Value):
             family: str = ...,
             left_out: str = ...,
             message_engines: ArrayLike = ...,
+            overhead_given: bool | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -162,6 +167,11 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
             put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
+        given: bool | None = self.overhead_given
+        if given is None:
+            put(self, "overhead_given", self.overhead is not None or self.recv_overhead is not None)
+        for field in ("overhead", "recv_overhead"):
+            put(self, field, 0.0 if getattr(self, field) is None else getattr(self, field))
         for field in ("overhead", "recv_overhead", "gamma"):
             put(self, field, freeze(getattr(self, field), np.float64, (n,), f"{self.name}: {field}"))
         for field in ("machine", "message_engines"):

@@ -36,6 +36,7 @@ def write_arrays(network: Network, path: str | Path, more: Mapping[str, Any]) ->
         What else its header says: hardware, software and curves.
     """
     header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **more}
+    header |= {"overhead_given": True} if network.overhead_given else {}
     columns = {name: getattr(network, name) for name in (*_ARRAYS, "message_engines")}
     columns["coordinates"] = network.coordinates.ravel()
     write_archive(path, "network", header, columns)
@@ -51,8 +52,9 @@ def read_arrays(path: str | Path) -> Network:
     """
     archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
-    about = {name: archive.header.text(name, "") for name in ("hardware", "software")}
+    about: dict[str, Any] = {name: archive.header.text(name, "") for name in ("hardware", "software")}
     curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
+    about["overhead_given"] = archive.header.truth("overhead_given", False)
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
     if "message_engines" in archive:  # files of version 0.1 have none

@@ -179,6 +179,9 @@ def _build(
         {key: [node[key] for node in facts] for key in facts[0] if key != "index"} if facts else {"kind": []}
     )
     links: dict[str, Any] = dict(zip(names, columns, strict=True))
+    for key in _TIMES:  # left out by all nodes, it is not known
+        given = per_node.get(key, ())
+        per_node[key] = [value or 0.0 for value in given] if any(value is not None for value in given) else None
     return Network(name, tuple(nodes), routing=routing, **about, **links, **per_node)
 
 
@@ -203,7 +206,7 @@ def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
             "aggregates": fields.truth("aggregates", kind in AGGREGATING),
             "machine": fields.whole("machine", minimum=-1, default=-1),
             "coordinates": fields.wholes("coordinates"),
-            **{key: fields.quantity(key, parse_time, 0.0) for key in _TIMES},
+            **{key: fields.quantity(key, parse_time, 0.0) if key in fields else None for key in _TIMES},
             "message_engines": fields.whole("message_engines", minimum=1, default=1),
             "gamma": 1 / rate if rate else gamma,
         }
@@ -314,7 +317,9 @@ def _node(network: Network, i: int, name: str) -> dict[str, Any]:
         node["coordinates"] = network.coordinates[i].tolist()
     if network.message_engines[i] != 1:
         node["message_engines"] = int(network.message_engines[i])
-    return node | {key: write_time(float(getattr(network, key)[i])) for key in _TIMES if getattr(network, key)[i]}
+    said = {key: float(getattr(network, key)[i]) for key in _TIMES}
+    is_free = network.overhead_given and not (network.overhead.any() or network.recv_overhead.any())
+    return node | {key: write_time(o) for key, o in said.items() if o or (is_free and key == "overhead")}
 
 
 def _reduction(gamma: float) -> dict[str, str]:

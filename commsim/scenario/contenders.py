@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.network import SWITCH, Network
+from commsim.core.network import Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
-from commsim.core.units import format_size, format_time
+from commsim.core.units import format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
 from commsim.scenario.collective_names import OF_LIBRARY, why_not_here
@@ -23,14 +20,6 @@ from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.nccl import NcclPlan
 from commsim.software.presets import software
 
-# Bytes below which the overhead of messages decides which algorithm is best.
-SMALL = 65536
-
-
-# Overhead of a message in rankings where neither the network nor the user gives one, in s. NCCL takes 1 us for the
-# host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7), 2 us on AMD's CPUs;
-# LogGOPSim has 1.5 us, ATLAHS 0.2 us for GPUs. Without any, ways that send all messages at once are best at all sizes.
-ASSUMED_OVERHEAD = 1e-6
 # Reasons that many algorithms share, by a part of their text, and how they are summed up.
 SHARED_REASONS = {
     "has no aggregating switch; programmable": "no aggregating switch: {} (programmable assumes it)",
@@ -41,43 +30,15 @@ SHARED_REASONS = {
 }
 
 
-def with_assumed_overhead(network: Network) -> Network:
-    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same with overheads, curves or software."""
-    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None or network.software:
-        return network
-    return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
-
-
-def about_assumed(runnable: Mapping[str, Plan]) -> list[str]:
-    """Describe in a ranking that the overhead of messages is assumed, and for what it does not count."""
-    packets = _in_packets(runnable)
-    return [
-        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: an "
-        "overhead of 0us means none, as where one collective is predicted; commsim calibrate measures it"
-        + (f"; not for packets of {', '.join(packets)}" if packets else "")
-    ]
-
-
 def _in_packets(runnable: Mapping[str, Plan]) -> list[str]:
     return [name for name, prepared in runnable.items() if isinstance(prepared, AggregatedPlan)]
 
 
-def about_given(runnable: Mapping[str, Plan], network: Network, sizes: Sequence[float]) -> list[str]:
-    """Describe for what an overhead that is given does not count, and that small sizes are ranked without any."""
-    if network.overhead.any() or network.recv_overhead.any():
-        packets = _in_packets(runnable)
-        return [f"{', '.join(packets)}: {NO_OVERHEAD}"] if packets else []
-    return without_overhead(network, sizes)
-
-
-def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
-    """Describe that small sizes are ranked without overhead of messages, where the network has none."""
-    if network.overhead.any() or network.recv_overhead.any() or min(sizes, default=SMALL) >= SMALL:
-        return []
-    return [
-        f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours "
-        "algorithms with many messages; an overhead of 1us is usual, and commsim calibrate measures it"
-    ]
+def about_given(runnable: Mapping[str, Plan], network: Network) -> list[str]:
+    """Describe for what an overhead that is given does not count."""
+    packets = _in_packets(runnable) if network.overhead_given else []
+    costly = network.overhead.any() or network.recv_overhead.any()
+    return [f"{', '.join(packets)}: {NO_OVERHEAD}"] if packets and costly else []
 
 
 def priced_apart(runnable: Mapping[str, Plan], size: float) -> list[str]:
@@ -186,7 +147,6 @@ def prepare_all(
     n_ranks: int | None = None,
     probe: Callable[[str, Plan], object] = lambda _, __: None,
     named: Collection[str] | None = None,
-    assume_overhead: bool = False,
     none_is_error: bool = True,
     **options: Any,
 ) -> tuple[dict[str, Plan], dict[str, str]]:
@@ -204,8 +164,6 @@ def prepare_all(
         Function of each algorithm's name and plan; one for which it raises ``InputError`` is left out too.
     named : collection of str, optional
         Those that were asked for by name; by default all. For the others no switch is assumed to be programmable.
-    assume_overhead : bool
-        Whether messages cost ``ASSUMED_OVERHEAD`` where the network says nothing.
     none_is_error : bool
         Whether it is an error that none can run.
     **options
@@ -222,7 +180,6 @@ def prepare_all(
         If none can run.
     """
     n_ranks = len(network.endpoints) if n_ranks is None else n_ranks
-    costly = with_assumed_overhead(network) if assume_overhead else network
     runnable: dict[str, Plan] = {}
     left_out: dict[str, str] = {}
     every = list(specs)
@@ -230,7 +187,7 @@ def prepare_all(
         EXPECTED.begin(f"{spec} ({i} of {len(every)})")
         try:
             assume = named is None or spec in named
-            prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
+            prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(spec, prepared)
             runnable[spec] = prepared
         except InputError as error:

@@ -18,7 +18,7 @@ PER_LINK = ("bandwidth", "latency", "buffer", "loss")
 @dataclass(frozen=True, slots=True)
 class _Node:
     kind: int
-    overhead: float
+    overhead: float | None
     aggregates: bool
     forwards: bool = True
 
@@ -61,15 +61,15 @@ class NetworkBuilder:
     def __repr__(self) -> str:
         return f"NetworkBuilder({self.name!r}: {len(self._nodes)} nodes, {len(self._cables)} cables)"
 
-    def hosts(self, *names: str, overhead: float | str = 0.0, forwards: bool = False) -> NetworkBuilder:
+    def hosts(self, *names: str, overhead: float | str | None = None, forwards: bool = False) -> NetworkBuilder:
         """Add hosts, on which ranks sit.
 
         Parameters
         ----------
         *names : str
             One for each.
-        overhead : float, s, or str
-            Time per message at the sender's port.
+        overhead : float, s, or str, optional
+            Time per message at the sender. Default: not known, so that doors take the usual one.
         forwards : bool
             Whether they pass on what is for others, as hosts that are cabled to each other without a switch must.
 
@@ -79,7 +79,7 @@ class NetworkBuilder:
             If there is a node of that name already.
         """
         for name in names:
-            self._add(name, _Node(HOST, seconds_of(overhead, "overhead"), True, forwards))
+            self._add(name, _Node(HOST, None if overhead is None else seconds_of(overhead, "overhead"), True, forwards))
         return self
 
     def switch(self, *names: str, aggregates: bool = False) -> NetworkBuilder:
@@ -98,7 +98,7 @@ class NetworkBuilder:
             If there is a node of that name already.
         """
         for name in names:
-            self._add(name, _Node(SWITCH, 0.0, aggregates))
+            self._add(name, _Node(SWITCH, None, aggregates))
         return self
 
     def cable(
@@ -174,7 +174,7 @@ class NetworkBuilder:
             loss,
             forwards=np.array([node.forwards for node in nodes], np.bool_),
             aggregates=np.array([node.aggregates for node in nodes], np.bool_),
-            overhead=np.array([node.overhead for node in nodes]),
+            overhead=None if all(node.overhead is None for node in nodes) else [node.overhead or 0.0 for node in nodes],
         )
 
     def _add(self, name: str, node: _Node) -> None:

@@ -43,7 +43,7 @@ class NetworkOptions(TypedDict, total=False):
     detection, rto : float, s, or str
         Time until switches route around a cable that is down, and until senders repeat what it lost.
     overhead, recv_overhead : float, s, or str
-        Time per message at the sender's and at the receiver's port. Default: the network's own.
+        Time per message at the sender and at the receiver. Default: the network's own, else 1 us to send.
     reduce_rate : float, bytes/s, or str
         Rate at which a rank reduces. Default: the network's own.
     software : str

@@ -16,7 +16,6 @@ from commsim.core.units import counted, first_of, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario.build import SYNTHESIZED, plan_collective
 from commsim.scenario.contenders import (
-    about_assumed,
     about_given,
     algorithms_for,
     blaming,
@@ -25,7 +24,6 @@ from commsim.scenario.contenders import (
     prepare_all,
     priced_apart,
     skipped,
-    with_assumed_overhead,
 )
 from commsim.scenario.plans.dense import Plan
 from commsim.scenario.plans.fabric_remarks import of_packed_ranks
@@ -124,7 +122,6 @@ def rank(
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
     synthesized: bool = False,
-    assume_overhead: bool = True,
 ) -> Ranking:
     """Rank the algorithms of an operation in a scenario, whose collective is left aside.
 
@@ -142,8 +139,6 @@ def rank(
         Further algorithms that were asked for by name: they must run, on switches that are assumed to be programmable.
     synthesized : bool
         Whether the schedules that are synthesized for the network are ranked too.
-    assume_overhead : bool
-        Whether a message takes ``ASSUMED_OVERHEAD`` of its sender where the network gives none.
 
     Raises
     ------
@@ -166,10 +161,7 @@ def rank(
         for size in sizes:
             predict(spec, plan, size)
 
-    plans, left_out = contenders(
-        scenario, operation, algorithms, named, predict_all, synthesized=synthesized, assume_overhead=assume_overhead
-    )
-    costly = with_assumed_overhead(network) if assume_overhead else network
+    plans, left_out = contenders(scenario, operation, algorithms, named, predict_all, synthesized=synthesized)
     found = rank_algorithms(list(plans), sizes, lambda spec, size: predict(spec, plans[spec], size))
     derived = dict.fromkeys(
         (
@@ -180,7 +172,7 @@ def rank(
             *(n for plan in plans.values() for n in plan.notes),
         )
     )
-    said = about_assumed(plans) if costly is not network else about_given(plans, network, sizes)
+    said = about_given(plans, network)
     of_plans = {spec: [known[spec, size] for size in sizes] for spec in plans}
     missed = [f"{line}; commsim bound tells what faults cost" for line in of_unused_faults(scenario, plans, of_plans)]
     own = dict.fromkeys(line for plan in plans.values() for line in plan.remarks_of_sizes(sizes))
@@ -228,7 +220,6 @@ def contenders(
     probe: Callable[[str, Plan], object],
     *,
     synthesized: bool = False,
-    assume_overhead: bool = False,
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Prepare and probe the algorithms of an operation; the parameters are those of :func:`rank` and `prepare_all`."""
     algorithms, named = ([spelled_out(spec, operation) for spec in given] for given in (algorithms, named))
@@ -237,7 +228,7 @@ def contenders(
         require_operation(spec, operation)
     plans, left_out = prepare_all(
         dict.fromkeys((*every, *named)), scenario.network, n_ranks=scenario.n_ranks, named=named,
-        assume_overhead=assume_overhead, probe=probe, none_is_error=not synthesized, **scenario.placing,
+        probe=probe, none_is_error=not synthesized, **scenario.placing,
     )  # fmt: skip
     for spec in named:
         if spec in left_out:
@@ -247,9 +238,8 @@ def contenders(
         ranked = {spec.partition(":")[0] for spec in plans}
         left_out |= {name: why for name, why in others.items() if name not in ranked}
     if synthesized:
-        costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
         # synthesized schedules pin their routes
-        asked = dataclasses.replace(scenario, collective=f"{SYNTHESIZED}{operation}", network=costly, routing=None)
+        asked = dataclasses.replace(scenario, collective=f"{SYNTHESIZED}{operation}", routing=None)
         plans[NAME] = plan_collective(asked)
         probe(NAME, plans[NAME])
     return plans, left_out

@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
 # Options that set what messages cost.
 COSTS = ("overhead", "recv_overhead", "reduce_rate", "software")
+# Overhead of a message where neither the network nor the user says what one costs, in s: LogP's o of a library on RDMA
+# NICs. LogGOPSim (Hoefler, Schneider and Lumsdaine, HPDC 2010) takes 1.5 us, measured of MPI over InfiniBand; NCCL 1 us
+# for the host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7); ATLAHS 0.2 us, of
+# GPUs. Without any, algorithms that send all messages at once would be best at all sizes.
+DEFAULT_OVERHEAD = 1e-6
 JOBS_ONLY = "jobs describe the whole run; {} cannot be used with them"
-__all__ = ["JOBS_ONLY", "changed_network", "scenario_of", "with_costs"]
+__all__ = ["DEFAULT_OVERHEAD", "JOBS_ONLY", "changed_network", "scenario_of", "with_costs", "with_default_overhead"]
 
 
 def changed_network(
@@ -56,7 +61,8 @@ def changed_network(
     seed : int
         Seed of faults that are drawn.
     overhead, recv_overhead : float, s, or str, optional
-        Time per message at the sender's and at the receiver's port. Default: the network's own.
+        Time per message at the sender and at the receiver. Default: the network's own, and where it says nothing
+        ``DEFAULT_OVERHEAD`` to send.
     reduce_rate : float, bytes/s, or str, optional
         Rate at which a rank reduces. Default: the network's own.
     software : str, optional
@@ -75,7 +81,7 @@ def changed_network(
     if rate is not None and not rate > 0:
         raise InputError(f"reduce rate must be above 0, got {reduce_rate}")
     found = with_costs(
-        found,
+        with_default_overhead(found) if (overhead, recv_overhead, software) == (None, None, None) else found,
         overhead=_number(overhead, parse_time, "overhead"),
         recv_overhead=_number(recv_overhead, parse_time, "recv overhead"),
         gamma=None if rate is None else 1 / rate,
@@ -102,12 +108,25 @@ def with_costs(
     otherwise.
     """
     if software is not None:
-        network = software_named(software).on(network)
+        network = dataclasses.replace(software_named(software).on(network), overhead_given=True)
     given = {"overhead": overhead, "recv_overhead": recv_overhead}
     changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    if changes:
+        changes["overhead_given"] = True
     if gamma is not None:
         changes["gamma"] = np.where(network.kind == SWITCH, network.gamma, gamma)
     return dataclasses.replace(network, **changes) if changes else network
+
+
+def with_default_overhead(network: Network) -> Network:
+    """Return the network with ``DEFAULT_OVERHEAD`` at its hosts; the same where it is known what messages cost.
+
+    An overhead, measured curves or a library's name say so, and an overhead that is given as 0.
+    """
+    known = network.overhead_given or network.curves is not None or network.software
+    if known or network.overhead.any() or network.recv_overhead.any():
+        return network
+    return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, DEFAULT_OVERHEAD))
 
 
 @takes(ScenarioOptions)

@@ -16,12 +16,9 @@ from commsim.routing.routing import is_hashed
 from commsim.scenario import Plan
 from commsim.scenario.bounds.floor import uses_more_than_ranks
 from commsim.scenario.contenders import (
-    about_assumed,
     legal_sizes,
     prepare_all,
     require_blocks,
-    with_assumed_overhead,
-    without_overhead,
 )
 from commsim.scenario.inputs import placement_of_ranks
 from commsim.scenario.plans.unused_faults import of_unused_faults
@@ -162,12 +159,8 @@ def over_bound(
     whole: Network | None = None,
     algorithms: Sequence[str] = (),
     named: Sequence[str] = (),
-    assume_overhead: bool = True,
 ) -> OverBound:
     """Predict the algorithms of an operation, and compare their times with the lower bound.
-
-    All algorithms are ranked with the overhead that :func:`commsim.scenario.ranking.rank` assumes, so that both name
-    the same one as the fastest. The bounds are those of the network as it is given.
 
     Parameters
     ----------
@@ -177,9 +170,6 @@ def over_bound(
         Same as in :func:`commsim.scenario.ranking.solve_each`.
     whole : Network, optional
         Network without its faults, to say what these cost.
-    assume_overhead : bool
-        Whether a message takes ``ASSUMED_OVERHEAD`` of its sender where the network gives none, and all algorithms are
-        ranked.
 
     Raises
     ------
@@ -189,10 +179,6 @@ def over_bound(
     scenario.wish.require_engine("lower bounds")
     sizes, about_sizes = legal_sizes(operation, sizes)
     # For schedules that put the same kinds of nodes to use on the same data there is one bound.
-    assume_overhead = assume_overhead and not algorithms
-    costly = with_assumed_overhead(scenario.network) if assume_overhead else scenario.network
-    if whole is not None and assume_overhead:
-        whole = with_assumed_overhead(whole)
     known: dict[Any, LowerBound] = {}
     found: dict[str, tuple[LowerBound, Plan, Sequence[Result]]] = {}
 
@@ -204,7 +190,7 @@ def over_bound(
         known[key] = bound
         plan.paths.forget()  # tables of all algorithms together would take gigabytes
 
-    plans, left_out = contenders(scenario, operation, algorithms, named, predict, assume_overhead=assume_overhead)
+    plans, left_out = contenders(scenario, operation, algorithms, named, predict)
     before = {} if whole is None else _times_on(scenario, whole, list(plans), sizes, named)
     ratios = [
         Ratio(size, spec, result.time, bound.time(size), bound.anywhere, before.get(spec, {}).get(size))
@@ -216,10 +202,6 @@ def over_bound(
     of_plans = {spec: results for spec, (_, _, results) in found.items()}
     unused = of_unused_faults(scenario, {spec: plan for spec, (_, plan, _) in found.items()}, of_plans)
     remarks = [*unused, *of_hashes(plans, of_plans), *_of_faster(plans, ratios)]
-    if costly is scenario.network:
-        remarks += without_overhead(scenario.network, sizes)
-    else:
-        remarks += [f"{line}; the bounds have none" for line in about_assumed(plans)]
     return OverBound(
         tuple(bounds),
         tuple(ratios),
@@ -227,7 +209,7 @@ def over_bound(
         (*scenario.remarks, *about_sizes),
         tuple(remarks),
         has_faults=whole is not None,
-        network=costly,
+        network=scenario.network,
     )
 
 

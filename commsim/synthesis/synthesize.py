@@ -16,7 +16,6 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.units import first_of, format_size, format_time
 from commsim.core.value import Shown
-from commsim.scenario.contenders import ASSUMED_OVERHEAD, SMALL, without_overhead
 
 from .bound import ROUNDING, times_of
 from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
@@ -24,10 +23,6 @@ from .trees.forest import Certificate
 
 if TYPE_CHECKING:
     from .cost_of_faults import CostOfFaults
-
-
-# Part of the time of a schedule that the overhead of its messages has to take before it is told.
-_MUCH = 0.05
 
 
 @dataclass(slots=True, repr=False)
@@ -76,8 +71,7 @@ class Synthesis(Shown):
         sizes = list(self.candidates)
         how = [self._how(size) for size in sizes]
         proof = self.sentence if self.certificate is None else f"{self.sentence}; {self.certificate.sentence}"
-        costs = [said for size in sizes for said in self._without_overhead(size)]
-        return (proof, *how, *self.notes, *costs, *without_overhead(self.network, sizes))
+        return (proof, *how, *self.notes)
 
     @property
     def sentence(self) -> str:
@@ -100,20 +94,6 @@ class Synthesis(Shown):
         here = "these sizes" if len(gaps) > 1 else "this size"
         proven = f"proven optimal at {n_optimal} of {len(gaps)} sizes" if n_optimal else f"not proven optimal at {here}"
         return f"{self.operation}: within {within}; {proven}"
-
-    def _without_overhead(self, size: int) -> list[str]:
-        """Describe what the usual overhead would cost the best schedule, where there is none and that is much."""
-        best = self.best(size)
-        if self.network.overhead.any() or self.network.recv_overhead.any() or self.network.curves is not None:
-            return []
-        most = int(best.prepared.schedule.volumes()[2].max(initial=0))
-        if size < SMALL or most * ASSUMED_OVERHEAD < _MUCH * best.time:
-            return []
-        return [
-            f"{format_size(size)}: a rank sends {most} messages, which are free here: with an overhead of "
-            f"{format_time(ASSUMED_OVERHEAD)} they alone would take {format_time(most * ASSUMED_OVERHEAD)}, "
-            f"{most * ASSUMED_OVERHEAD / best.time:.2g} times the time above; --overhead 1us makes fewer, larger pieces"
-        ]
 
     def _how(self, size: int) -> str:
         """Describe how the best schedule of a size works, and what the best of another kind takes."""

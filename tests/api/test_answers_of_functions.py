@@ -16,12 +16,12 @@ from commsim.scenario.together.composition import read_composition
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 MEASURED = Path(__file__).parents[1] / "answers" / "inputs" / "osu_allreduce.txt"
 ANSWERS = {
-    "predict": lambda: cs.predict("switchml", STAR, "1MiB", seed=3),
-    "solve": lambda: cs.solve(cs.scenario_of("switchml", STAR, seed=3), ["1MiB", "2MiB"]),
+    "predict": lambda: cs.predict("switchml", STAR, "1MiB", seed=3, overhead="0us"),
+    "solve": lambda: cs.solve(cs.scenario_of("switchml", STAR, seed=3, overhead="0us"), ["1MiB", "2MiB"]),
     "rank": lambda: cs.rank("all_reduce", STAR, ["1KiB", "1MiB"]),
     "over_bound": lambda: cs.over_bound("all_reduce", STAR, ["1KiB", "1MiB"]),
     "lower_bound": lambda: cs.lower_bound("all_reduce", STAR, anywhere=True),
-    "synthesize": lambda: cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"]),
+    "synthesize": lambda: cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"], overhead="0us"),
     "advise_for": lambda: cs.advise_for("1MiB", STAR),
     "compare_with": lambda: cs.compare_with(MEASURED, STAR, n_ranks=4),
 }
@@ -65,11 +65,13 @@ def test_what_has_no_tables_becomes_a_data_frame_too(library, tmp_path):
     sizes = ["64KiB", "1MiB"]
     tables = {"topology": {"name": "star", "n_hosts": 4}, "collective": {"name": "ring_all_reduce", "size": sizes}}
     swept = cs.run_sweep(tables, tmp_path / "swept", "serial").to_frame(library)
-    known = {size: cs.predict("ring_all_reduce", "star:n_hosts=4", size).time for size in (2**16, 2**20)}
+    known = {
+        size: cs.predict("ring_all_reduce", "star:n_hosts=4", size, overhead="0us").time for size in (2**16, 2**20)
+    }
     assert dict(zip(swept["size_B"].to_list(), swept["time_s"].to_list(), strict=True)) == pytest.approx(known)
     one = cs.estimate("all_gather", "64MiB", 8, "dgx-h100")
     assert one.to_frame(library)["low_s"].to_list() == [one.low]
-    step = cs.training_step("llama3-8b", "h100", ranks=16, tp=8, global_batch=8)
+    step = cs.training_step("llama3-8b", "h100", ranks=16, tp=8, global_batch=8, overhead="0us")
     assert step.to_frame(library)["step_s"].to_list() == [step.time]
 
 
@@ -79,7 +81,7 @@ def printed_by(capsys, *words):
 
 
 def test_a_solution_shows_the_table_of_the_command_line(capsys):
-    solution = cs.solve(cs.scenario_of("switchml", STAR), "1MiB")
+    solution = cs.solve(cs.scenario_of("switchml", STAR, overhead="0us"), "1MiB")
     printed = printed_by(capsys, "run", "--topology", STAR, "switchml", "-b", "1M", "-e", "1M")
     shown = solution._repr_html_()
     for line in printed.splitlines():
@@ -88,7 +90,7 @@ def test_a_solution_shows_the_table_of_the_command_line(capsys):
 
 
 def test_a_synthesis_says_what_the_command_line_says(capsys):
-    found = cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"])
+    found = cs.synthesize("all_reduce", STAR, ["1KiB", "1MiB"], overhead="0us")
     printed = printed_by(capsys, "synthesize", "--topology", STAR, "--operation", "all_reduce", "-b", "1K", "-e", "1M",
                          "-f", "1024")  # fmt: skip
     assert len(found.remarks) >= 3
@@ -107,14 +109,16 @@ def test_a_comparison_says_what_the_command_line_says(capsys):
 
 
 def test_groups_and_jobs_keep_their_names(tmp_path):
-    groups = cs.solve(cs.scenario_of("ring_all_reduce", STAR, groups=[[0, 1], [2, 3]]), ["1MiB", "2MiB"])
+    groups = cs.solve(
+        cs.scenario_of("ring_all_reduce", STAR, groups=[[0, 1], [2, 3]], overhead="0us"), ["1MiB", "2MiB"]
+    )
     assert groups.to_frame()["group"].tolist() == ["0,1", "2,3"] * 2
     assert "<th>group</th>" in groups._repr_html_()
     assert "0,1: 1 MiB" in repr(groups)
     jobs = tmp_path / "jobs.toml"
     jobs.write_text("".join(f'[[job]]\nname = "{name}"\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "1MiB"\n'
                             for name in ("left", "right")))  # fmt: skip
-    shared = cs.solve(scenario_of("", STAR, jobs=read_composition(jobs)), 0)
+    shared = cs.solve(scenario_of("", STAR, jobs=read_composition(jobs), overhead="0us"), 0)
     assert shared.to_frame()["job"].tolist() == ["left", "right"]
     assert "<th>slowdown</th>" in shared._repr_html_()
     assert "left: 1 MiB" in repr(shared)
@@ -125,7 +129,7 @@ def test_groups_and_jobs_keep_their_names(tmp_path):
 
 
 def test_a_page_is_refused_as_on_the_command_line(tmp_path):
-    one = cs.predict("ring_all_reduce", STAR, "1MiB")
+    one = cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us")
     with pytest.raises(InputError, match=r"x\.txt: a report is a file that ends with \.html"):
         cs.write_report(one, tmp_path / "x.txt")
     with pytest.raises(InputError, match="needs at least one result, got none"):
@@ -134,7 +138,7 @@ def test_a_page_is_refused_as_on_the_command_line(tmp_path):
 
 
 def test_a_page_says_why_a_pickled_result_has_no_timeline(tmp_path):
-    one = pickle.loads(pickle.dumps(cs.predict("ring_all_reduce", STAR, "1MiB")))
+    one = pickle.loads(pickle.dumps(cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us")))
     left_out = cs.write_report(one, tmp_path / "x.html")
     (why,) = (reason for names, reason in left_out.items() if "timeline" in names)
     assert why == "ring_all_reduce: a result that was read or pickled has no timeline; predict it again"
@@ -181,4 +185,4 @@ def test_a_bound_that_is_met_but_for_rounding_is_met():
 )
 def test_a_wrong_option_is_named_as_in_python(options, message):
     with pytest.raises(InputError, match=message):
-        cs.scenario_of("ring_all_reduce", STAR, **options)
+        cs.scenario_of("ring_all_reduce", STAR, **({"overhead": "0us"} | options))

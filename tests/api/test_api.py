@@ -70,8 +70,8 @@ def test_an_example_of_a_step_is_true():
 
 
 def test_a_prediction_is_equal_to_the_plain_result_also_after_a_pickle():
-    one = cs.predict("ring_all_reduce", STAR, 2**20)
-    plain = cs.prepare("ring_all_reduce", STAR).predict(2**20)
+    one = cs.predict("ring_all_reduce", STAR, 2**20, overhead="0us")
+    plain = cs.prepare("ring_all_reduce", STAR, overhead="0us").predict(2**20)
     assert one == plain
     assert plain == one
     assert hash(one) == hash(plain)
@@ -79,22 +79,22 @@ def test_a_prediction_is_equal_to_the_plain_result_also_after_a_pickle():
 
 
 def test_placements_are_lists_of_numbers_or_names():
-    by_number = cs.predict("ring_all_reduce", "star:n_hosts=8", "1MiB", placement=[0, 4, 7])
-    by_name = cs.predict("ring_all_reduce", "star:n_hosts=8", "1MiB", placement=["h0", "h4", "h7"])
+    by_number = cs.predict("ring_all_reduce", "star:n_hosts=8", "1MiB", placement=[0, 4, 7], overhead="0us")
+    by_name = cs.predict("ring_all_reduce", "star:n_hosts=8", "1MiB", placement=["h0", "h4", "h7"], overhead="0us")
     assert by_number == by_name
     assert by_number.prepared.placement.nodes.tolist() == [0, 4, 7]
     with pytest.raises(InputError, match=r"a node for each of n_ranks=4, got 3 nodes"):
-        cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=4, placement=[0, 1, 2])
+        cs.predict("ring_all_reduce", STAR, "1MiB", n_ranks=4, placement=[0, 1, 2], overhead="0us")
     with pytest.raises(InputError, match=r"has no node 'x'; its first is 'h0'"):
-        cs.predict("ring_all_reduce", STAR, "1MiB", placement=["h0", "x"])
+        cs.predict("ring_all_reduce", STAR, "1MiB", placement=["h0", "x"], overhead="0us")
     with pytest.raises(InputError, match=r"share node h0"):
-        cs.predict("ring_all_reduce", STAR, "1MiB", placement=[0, 0])
+        cs.predict("ring_all_reduce", STAR, "1MiB", placement=[0, 0], overhead="0us")
 
 
 @pytest.mark.parametrize("sizes", [["1MiB", "2MiB"], None])
 def test_what_is_no_size_is_refused_with_what_takes_several(sizes):
     with pytest.raises(InputError, match=r"size is one number of bytes, or text .* cs\.rank or cs\.run_sweep"):
-        cs.predict("ring_all_reduce", "star:n_hosts=4", sizes)
+        cs.predict("ring_all_reduce", "star:n_hosts=4", sizes, overhead="0us")
 
 
 def test_a_function_is_a_collective_and_is_proved():
@@ -103,9 +103,12 @@ def test_a_function_is_a_collective_and_is_proved():
     def mine(n_ranks):
         return ring_all_reduce(n_ranks)
 
-    assert cs.predict(mine, STAR, "1MiB").time == cs.predict("ring_all_reduce", STAR, "1MiB").time
+    assert (
+        cs.predict(mine, STAR, "1MiB", overhead="0us").time
+        == cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us").time
+    )
     with pytest.raises(InputError, match=r"nothing\(4\) must return a Schedule, got NoneType"):
-        cs.predict(nothing, STAR, "1MiB")
+        cs.predict(nothing, STAR, "1MiB", overhead="0us")
 
 
 def nothing(n_ranks):
@@ -113,13 +116,13 @@ def nothing(n_ranks):
 
 
 def test_the_usual_engine_is_that_of_the_command_line():
-    assert cs.predict("ring_all_reduce", STAR, "1MiB").engine == "flow"
+    assert cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us").engine == "flow"
     assert cs.predict("nccl_all_reduce", "dgx-a100", "1MiB").engine == "flow"
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_answers_become_data_frames(library):
-    one = cs.predict("ring_all_reduce", STAR, "1MiB")
+    one = cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us")
     assert one.to_frame(library)["time_s"][0] == one.time
     timeline = one.timeline(library)
     assert timeline["done_s"].max() == pytest.approx(one.time, rel=1e-12)
@@ -137,10 +140,10 @@ def test_values_print_short_and_show_themselves():
     assert "1024 hosts, 320 switches" in repr(network)
     assert len(repr(network)) < 200
     assert "<svg" in network._repr_html_()
-    schedule = cs.prepare("ring_all_reduce", STAR).schedule
+    schedule = cs.prepare("ring_all_reduce", STAR, overhead="0us").schedule
     assert repr(schedule) == "Schedule(ring_all_reduce: all_reduce, 4 ranks, 24 transfers)"
     assert "<svg" in schedule._repr_html_()
-    assert "<td" in cs.predict("ring_all_reduce", STAR, "1MiB")._repr_html_()
+    assert "<td" in cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us")._repr_html_()
 
 
 def test_answers_show_themselves_as_the_command_line_does():
@@ -163,10 +166,10 @@ def test_answers_show_themselves_as_the_command_line_does():
 
 
 def test_a_plot_shows_a_bar_for_each_message():
-    axes = cs.predict("ring_all_reduce", STAR, "1MiB").plot()
+    axes = cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us").plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == [f"rank {i}" for i in range(4)]
     assert sum(len(bars.get_paths()) for bars in axes.collections) == 24
-    many = cs.predict("ring_all_reduce", "star:n_hosts=65", "1MiB").plot()
+    many = cs.predict("ring_all_reduce", "star:n_hosts=65", "1MiB", overhead="0us").plot()
     assert len(many.get_yticklabels()) == 3
     assert "fastest, median and slowest of 65 ranks" in many.get_title()
 
@@ -178,7 +181,10 @@ def test_a_network_is_built_of_names():
     built, star = lab.build(), cs.load_network(STAR)
     for field in ("kind", "src", "dst", "bandwidth", "latency"):
         np.testing.assert_array_equal(getattr(built, field), getattr(star, field))
-    assert cs.predict("ring_all_reduce", lab, "1MiB").time == cs.predict("ring_all_reduce", star, "1MiB").time
+    assert (
+        cs.predict("ring_all_reduce", lab, "1MiB", overhead="0us").time
+        == cs.predict("ring_all_reduce", star, "1MiB", overhead="0us").time
+    )
 
 
 def test_a_builder_says_what_is_wrong():
@@ -201,13 +207,13 @@ def test_hosts_without_a_switch_have_to_forward():
         return built.cable("a", "b", bandwidth="100Gbps").cable("b", "c", bandwidth="100Gbps")
 
     with pytest.raises(RoutingError, match=r"no path from \w to \w but through b, which does not forward; forwards="):
-        cs.predict("ring_all_reduce", line(), "1MiB")
-    hops = cs.predict("ring_all_reduce", line(forwards=True), "1MiB").link_bytes
+        cs.predict("ring_all_reduce", line(), "1MiB", overhead="0us")
+    hops = cs.predict("ring_all_reduce", line(forwards=True), "1MiB", overhead="0us").link_bytes
     assert hops.min() == hops.max() == pytest.approx(4 / 3 * 2**20)  # c sends to a through b, with all that it sends
     apart = cs.NetworkBuilder("two").hosts("a", "b", "c", "d")
     apart.cable("a", "b", bandwidth=1e9).cable("c", "d", bandwidth=1e9)
     with pytest.raises(RoutingError, match=r"no path from \w to \w$"):
-        cs.predict("ring_all_reduce", apart, "1MiB")
+        cs.predict("ring_all_reduce", apart, "1MiB", overhead="0us")
 
 
 def test_graphs_of_networkx_there_and_back():
@@ -218,7 +224,7 @@ def test_graphs_of_networkx_there_and_back():
 
 def test_measurements_are_compared_with_what_runs_there(tmp_path):
     file = tmp_path / "measured.json"
-    row = cs.predict("ring_all_reduce", STAR, "1MiB").row()
+    row = cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us").row()
     file.write_text(json.dumps({"schema": 1, "results": [row | {"time_s": 2 * row["time_s"]}]}))
     found = cs.compare_with(file, STAR)
     assert [pair.error for pair in found.pairs] == [pytest.approx(-0.5)]
@@ -227,7 +233,7 @@ def test_measurements_are_compared_with_what_runs_there(tmp_path):
 
 @pytest.mark.slow
 def test_a_page_of_results_in_memory(tmp_path):
-    results = [cs.predict("ring_all_reduce", STAR, size) for size in ("1MiB", "4MiB")]
+    results = [cs.predict("ring_all_reduce", STAR, size, overhead="0us") for size in ("1MiB", "4MiB")]
     cs.write_report(results, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert text.lower().startswith("<!doctype html>")
@@ -251,8 +257,14 @@ def test_the_code_of_the_page_runs():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: cs.predict("ring_all_reduce", STAR, "1MiB", overheed="1us"), "'overheed'; did you mean overhead"),
-        (lambda: cs.scenario_of("ring_all_reduce", STAR, ranks=4), "no option is called 'ranks'; did you mean n_ranks"),
+        (
+            lambda: cs.predict("ring_all_reduce", STAR, "1MiB", overheed="1us", overhead="0us"),
+            "'overheed'; did you mean overhead",
+        ),
+        (
+            lambda: cs.scenario_of("ring_all_reduce", STAR, ranks=4, overhead="0us"),
+            "no option is called 'ranks'; did you mean n_ranks",
+        ),
         (lambda: cs.rank("all_reduce", STAR, "1MiB", compressor="sign"), "no option is called 'compressor'; known"),
     ],
 )
@@ -270,13 +282,13 @@ def test_a_keyword_that_is_no_option_is_named(ask, message):
 )
 def test_groups_that_predict_cannot_answer_are_refused(keywords, message):
     with pytest.raises(cs.InputError, match=message):
-        cs.predict("ring_all_reduce", STAR, "1MiB", **keywords)
+        cs.predict("ring_all_reduce", STAR, "1MiB", **({"overhead": "0us"} | keywords))
 
 
 def test_solve_needs_a_size_where_the_work_has_none():
-    assert cs.solve(cs.scenario_of("dissemination_barrier", STAR)).said == ()
+    assert cs.solve(cs.scenario_of("dissemination_barrier", STAR, overhead="0us")).said == ()
     with pytest.raises(cs.InputError, match="sizes must name at least one size"):
-        cs.solve(cs.scenario_of("ring_all_reduce", STAR))
+        cs.solve(cs.scenario_of("ring_all_reduce", STAR, overhead="0us"))
 
 
 @pytest.mark.parametrize("function", [cs.predict, cs.scenario_of, cs.rank])

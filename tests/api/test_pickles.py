@@ -22,14 +22,14 @@ WAYS = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": c
 
 
 def solved(collective, **options):
-    return cs.solve(cs.scenario_of(collective, STAR, **options), "64KiB")
+    return cs.solve(cs.scenario_of(collective, STAR, **({"overhead": "0us"} | options)), "64KiB")
 
 
 ANSWERS = {
     "rank": lambda: cs.rank("all_reduce", STAR, ["1KiB", "64KiB"], synthesized=True),
     "advise_for": lambda: cs.advise_for("64KiB", STAR, density=0.01, programmable=True),
     "over_bound": lambda: cs.over_bound("all_gather", STAR, "64KiB"),
-    "synthesize": lambda: cs.synthesize("all_gather", STAR, "64KiB"),
+    "synthesize": lambda: cs.synthesize("all_gather", STAR, "64KiB", overhead="0us"),
     "switch system": lambda: solved("switchml"),
     "tree of a system": lambda: solved("sharp"),
     "pieces": lambda: solved("double_tree_all_reduce"),
@@ -62,13 +62,13 @@ def test_jobs_with_a_switch_system_come_out_of_a_pickle(way, tmp_path):
 
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "switchml", "sharp", "double_tree_all_reduce"])
 def test_a_plan_out_of_a_pickle_predicts_the_same(collective):
-    plan = cs.predict(collective, STAR, "64KiB").prepared
+    plan = cs.predict(collective, STAR, "64KiB", overhead="0us").prepared
     assert pickle.loads(pickle.dumps(plan)).predict(2**20) == plan.predict(2**20)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_prediction_keeps_its_class_and_says_what_it_lacks(way):
-    one = cs.predict("switchml", STAR, "64KiB")
+    one = cs.predict("switchml", STAR, "64KiB", overhead="0us")
     other = WAYS[way](one)
     assert type(other) is cs.Predicted
     assert other == one

@@ -49,10 +49,10 @@ OPTIONS = [
 ]
 SIZES = [1048576.7, 0.5, float("nan"), 10**400, b"1MiB", b"", -1, None, True, "1.5B", 2**63]
 QUESTIONS = {
-    "predict": lambda network, size: cs.predict("ring_all_reduce", network, size),
+    "predict": lambda network, size: cs.predict("ring_all_reduce", network, size, overhead="0us"),
     "rank": lambda network, size: cs.rank("all_reduce", network, size),
     "over_bound": lambda network, size: cs.over_bound("all_reduce", network, size),
-    "synthesize": lambda network, size: cs.synthesize("all_reduce", network, size),
+    "synthesize": lambda network, size: cs.synthesize("all_reduce", network, size, overhead="0us"),
     "advise_for": lambda network, size: cs.advise_for(size, network),
     "lower_bound": lambda network, size: cs.lower_bound("all_reduce", network).time(size),
 }
@@ -65,7 +65,7 @@ def test_every_keyword_has_a_check():
 @pytest.mark.parametrize(("options", "message"), OPTIONS)
 def test_a_wrong_value_is_refused_by_the_name_of_its_option(options, message):
     with pytest.raises(cs.InputError, match=message):
-        cs.predict("ring_all_reduce", STAR, "1MiB", **options)
+        cs.predict("ring_all_reduce", STAR, "1MiB", **({"overhead": "0us"} | options))
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_option(options, message):
         (lambda: cs.rank("all_reduce", STAR, "1MiB", algorithms=[3]), "algorithms must be a list such as"),
         (lambda: cs.over_bound("all_reduce", STAR, "1MiB", named="nccl"), "named must be a list such as"),
         (lambda: cs.lower_bound("broadcast", STAR, root=1.5), "root must be a whole number, 0 or more, got 1.5"),
-        (lambda: cs.synthesize("broadcast", STAR, "1MiB", root=1.5), "root must be a whole number"),
+        (lambda: cs.synthesize("broadcast", STAR, "1MiB", root=1.5, overhead="0us"), "root must be a whole number"),
         (lambda: cs.advise_for("1MiB", STAR, seed=1.5), "seed must be a whole number, 0 or more, got 1.5"),
         (lambda: cs.advise_for("1MiB", STAR, density="x"), "density must be a number or a list such as"),
         (lambda: cs.compare_with(MEASURED, STAR, 3, n_ranks=4), "collective must be text such as"),
         (lambda: cs.solve("ring_all_reduce", "1MiB"), "solve takes what cs.scenario_of returns, got 'ring_all_reduce'"),
         (lambda: cs.place_jobs("cluster.toml", 3), "cluster.toml: No such file"),
         (lambda: cs.advise_for(1e18, STAR, density=0.01), "of drawn data"),
-        (lambda: cs.predict("ring_all_reduce", STAR, 0, engine="closed-form"), "size must be positive"),
-        (lambda: cs.predict("ring_all_reduce", STAR, 0), "size must be positive"),
+        (lambda: cs.predict("ring_all_reduce", STAR, 0, engine="closed-form", overhead="0us"), "size must be positive"),
+        (lambda: cs.predict("ring_all_reduce", STAR, 0, overhead="0us"), "size must be positive"),
     ],
 )
 def test_a_question_refuses_a_wrong_value_in_one_line(ask, message):
@@ -119,24 +119,24 @@ def test_a_network_is_a_path_too(question, tmp_path):
 @pytest.mark.parametrize("collective", [[], 3, cs.COLLECTIVES["ring_all_reduce"]])
 def test_what_is_no_collective_is_refused(collective):
     with pytest.raises(cs.InputError, match="collective must be text such as"):
-        cs.predict(collective, STAR, "1MiB")
+        cs.predict(collective, STAR, "1MiB", overhead="0us")
 
 
 def test_collectives_and_placements_are_paths_too(tmp_path):
-    plan = cs.prepare("ring_all_reduce", STAR)
+    plan = cs.prepare("ring_all_reduce", STAR, overhead="0us")
     cs.save(plan.schedule, tmp_path / "ring.npz")
     cs.save(plan.placement, tmp_path / "placed.toml", network=plan.network)
-    found = cs.predict(tmp_path / "ring.npz", STAR, "1MiB", placement=tmp_path / "placed.toml")
-    assert found.time == cs.predict("ring_all_reduce", STAR, "1MiB").time
+    found = cs.predict(tmp_path / "ring.npz", STAR, "1MiB", placement=tmp_path / "placed.toml", overhead="0us")
+    assert found.time == cs.predict("ring_all_reduce", STAR, "1MiB", overhead="0us").time
 
 
 @pytest.mark.parametrize("seed", [np.int64(1), np.uint8(1)])
 def test_seeds_are_whole_numbers_of_numpy_too(seed):
     options = {"placement": "random", "engine": "packet", "n_ranks": np.int32(3)}
-    assert cs.predict("ring_all_reduce", STAR, "1MiB", seed=seed, **options) == cs.predict(
-        "ring_all_reduce", STAR, "1MiB", seed=1, **options
+    assert cs.predict("ring_all_reduce", STAR, "1MiB", seed=seed, **({"overhead": "0us"} | options)) == cs.predict(
+        "ring_all_reduce", STAR, "1MiB", seed=1, **({"overhead": "0us"} | options)
     )
-    asked = cs.scenario_of("ring_all_reduce", STAR, groups=[[0, 1], [2, 3]], seed=seed)
+    asked = cs.scenario_of("ring_all_reduce", STAR, groups=[[0, 1], [2, 3]], seed=seed, overhead="0us")
     assert len(cs.solve(asked, "1MiB").results) == 2
     assert cs.advise_for("1MiB", STAR, seed=seed).ranked
     assert cs.compare_with(MEASURED, STAR, n_ranks=4, seed=seed).pairs
@@ -151,17 +151,21 @@ def test_a_density_of_numpy_is_a_density(density):
 
 
 def test_parts_are_text_as_on_the_command_line():
-    by_text = cs.scenario_of("ring_all_reduce", STAR, engine="auto", tolerance="10%")
+    by_text = cs.scenario_of("ring_all_reduce", STAR, engine="auto", tolerance="10%", overhead="0us")
     assert by_text.wish.tolerance == 0.1
-    lossy = cs.predict("ring_all_reduce", STAR, "1MiB", engine="packet", transport="dctcp", packets={"loss": "0.1%"})
+    lossy = cs.predict(
+        "ring_all_reduce", STAR, "1MiB", engine="packet", transport="dctcp", packets={"loss": "0.1%"}, overhead="0us"
+    )
     assert lossy == cs.predict(
-        "ring_all_reduce", STAR, "1MiB", engine="packet", transport="dctcp", packets={"loss": 0.001}
+        "ring_all_reduce", STAR, "1MiB", engine="packet", transport="dctcp", packets={"loss": 0.001}, overhead="0us"
     )
 
 
 def test_what_is_none_is_not_given():
     none = dict.fromkeys(("groups", "fail", "scale", "flap", "trace", "method"))
-    assert cs.predict("ring_all_reduce", STAR, "1MiB", **none) == cs.predict("ring_all_reduce", STAR, "1MiB")
+    assert cs.predict("ring_all_reduce", STAR, "1MiB", **({"overhead": "0us"} | none)) == cs.predict(
+        "ring_all_reduce", STAR, "1MiB", overhead="0us"
+    )
     assert cs.rank("all_reduce", STAR, "1MiB", algorithms=None).plans
 
 

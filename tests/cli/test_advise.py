@@ -39,7 +39,19 @@ def test_a_row_is_what_run_says_of_the_same_text(commsim):
     tree = commsim.results(*ASKED, *data, "--overhead", "0us")
     for row in tree["results"]:
         (alone,) = commsim.results(
-            "run", "--topology", STAR, "--ranks", "8", "--collective", row["spec"], "-b", "4M", "-e", "4M"
+            "run",
+            "--overhead",
+            "0us",
+            "--topology",
+            STAR,
+            "--ranks",
+            "8",
+            "--collective",
+            row["spec"],
+            "-b",
+            "4M",
+            "-e",
+            "4M",
         )["results"]
         of_the_run = {"busiest_link", "method", "costs", "asked"}
         assert {key: row[key] for key in alone if key not in of_the_run} == {

@@ -65,13 +65,15 @@ def test_a_barrier_has_no_bytes(commsim):
 
 
 def test_run_says_how_far_a_collective_is_from_it(commsim):
-    assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
+    assert (
+        commsim("run", "--overhead", "0us", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
+    )
     bound = "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together)"
     assert f"{bound}; the time is 1.000 times the bound" in commsim.out
     star = ("run", "byteps:n_servers=2", "--topology", "star:n_hosts=10,bandwidth=100Gbps", "--ranks", "8")
     assert commsim(*star, "--size", "100MB", "--bound").code == 0
     assert "at least 11.79 ms (the capacity out of and into all 8 ranks and 2 others together)" in commsim.out
-    assert commsim("run", "switchml", *star[2:], "--size", "100MB", "--bound").code == 0
+    assert commsim("run", "--overhead", "0us", "switchml", *star[2:], "--size", "100MB", "--bound").code == 0
     assert "at least 8.001 ms (the capacity out of rank h0), where any switch and host may add" in commsim.out
 
 
@@ -180,9 +182,9 @@ def test_the_title_says_what_a_size_is_of(commsim):
     assert commsim.out.count("size of all ranks together (64 KiB a rank)") == 1
     commsim("run", *asked, "--operation", "reduce_scatter")
     assert commsim.out.count("size of the whole array (64 KiB to each rank)") == 1
-    commsim("run", *asked[:2], "-b", "1M", "-e", "2M", "--collective", "direct_all_to_all")
+    commsim("run", "--overhead", "0us", *asked[:2], "-b", "1M", "-e", "2M", "--collective", "direct_all_to_all")
     assert commsim.out.count("size of a rank's array (1/16 to each rank)") == 1
-    commsim("run", *asked, "--collective", "ring_all_reduce")
+    commsim("run", "--overhead", "0us", *asked, "--collective", "ring_all_reduce")
     assert "size of" not in commsim.out
 
 
@@ -200,7 +202,9 @@ def test_a_bound_takes_the_costs_of_messages_and_says_them(commsim):
 def test_bound_and_run_rank_alike(commsim, costs):
     """`bound` had parameter servers first at every size, without overhead; `run` had halving-doubling, with 1 us."""
     asked = ("--topology", "star:n_hosts=8", "--operation", "all_reduce", "-b", "4K", "-e", "4M", "-f", "1024", *costs)
-    ranked = {one["size_B"]: one["algorithms"] for one in commsim.results("run", *asked)["ranking"]}
+    ranked = {
+        one["size_B"]: one["algorithms"] for one in commsim.results("run", "--overhead", "0us", *asked)["ranking"]
+    }
     rows = commsim.results("bound", *asked)["results"]
     for size, order in ranked.items():
         beside = {row["algorithm"]: row["time_s"] for row in rows if row["size_B"] == size}

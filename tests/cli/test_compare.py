@@ -25,7 +25,10 @@ def table(path, times, program="all_reduce_perf", ranks=4):
 @pytest.fixture
 def predicted(commsim, tmp_path):
     path = tmp_path / "predicted.json"
-    assert commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", "--json", path).code == 0
+    assert (
+        commsim("run", "--overhead", "0us", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", "--json", path).code
+        == 0
+    )
     (tmp_path / "predicted.txt").write_text(commsim.out)
     return path
 
@@ -64,7 +67,12 @@ def test_flags_of_run_predict_at_the_sizes_that_were_measured(commsim, predicted
 def test_of_a_file_with_several_algorithms_one_is_chosen(commsim, predicted, tmp_path):
     both = tmp_path / "both.json"
     names = ("--collective", "ring_all_reduce", "--collective", "double_tree_all_reduce")
-    assert commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", *names, "--json", both).code == 0
+    assert (
+        commsim(
+            "run", "--overhead", "0us", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", *names, "--json", both
+        ).code
+        == 0
+    )
     assert "choose one, such as double_tree_all_reduce" in commsim.refuses("compare", both, predicted)
     tree = commsim.results("compare", both, predicted, "--collective", "ring_all_reduce")
     assert [row["error"] for row in tree["results"]] == [0.0, 0.0, 0.0]

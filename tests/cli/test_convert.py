@@ -23,7 +23,7 @@ def test_the_list_names_every_format(commsim):
 
 def run(commsim, collective, size):
     where = ("--collective", str(collective), "--topology", "star:n_hosts=4")
-    return commsim.results("run", *where, "-b", size, "-e", size)["results"][0]["time_s"]
+    return commsim.results("run", "--overhead", "0us", *where, "-b", size, "-e", size)["results"][0]["time_s"]
 
 
 @pytest.mark.parametrize("suffix", ["xml", "goal", "bin", "et"])

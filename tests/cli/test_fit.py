@@ -16,7 +16,9 @@ SIZES = [2**k for k in range(8, 27, 2)]
 def test_a_fit_of_collectives_prints_a_network_that_gives_the_times_again(commsim, tmp_path):
     star = "star:n_hosts=8,bandwidth=25GB/s,latency=2us"
     times = {}
-    for row in commsim.results("run", "--topology", star, "-b", "1K", "-e", "256M", "-f", "8")["results"]:
+    for row in commsim.results("run", "--overhead", "0us", "--topology", star, "-b", "1K", "-e", "256M", "-f", "8")[
+        "results"
+    ]:
         times[int(row["size_B"])] = row["time_s"] * 1e6
     path = osu(tmp_path / "osu.txt", "Allreduce Latency", "Avg Latency(us)", times)
     tree = commsim.results("fit", path, "--ranks", "8", "--collective", "ring_all_reduce", "--line-rate", "25GB/s")
@@ -24,8 +26,10 @@ def test_a_fit_of_collectives_prints_a_network_that_gives_the_times_again(commsi
     assert tree["network"]["bandwidth_Bps"] == pytest.approx(25e9, rel=0.01)
     assert tree["results"][0]["efficiency"] == pytest.approx(1.0, rel=0.01)
     command = re.search(r"^commsim run (.*) --topology '(.*)'$", commsim.out, re.MULTILINE)
-    again = commsim.results("run", *command[1].split(), "--topology", command[2], "-b", "1M", "-e", "1M")
-    direct = commsim.results("run", "--topology", star, "-b", "1M", "-e", "1M")
+    again = commsim.results(
+        "run", "--overhead", "0us", *command[1].split(), "--topology", command[2], "-b", "1M", "-e", "1M"
+    )
+    direct = commsim.results("run", "--overhead", "0us", "--topology", star, "-b", "1M", "-e", "1M")
     assert again["results"][0]["time_s"] == pytest.approx(direct["results"][0]["time_s"], rel=0.01)
 
 

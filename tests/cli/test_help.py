@@ -80,8 +80,11 @@ def inner_parser(parser, words):
 
 
 def test_rare_flags_are_shown_on_request_or_with_their_engine(commsim):
-    some, every = commsim("run", "--help").out, commsim("run", "--help", "all").out
-    packets = commsim("run", "--engine", "packet", "--help").out
+    some, every = (
+        commsim("run", "--overhead", "0us", "--help").out,
+        commsim("run", "--overhead", "0us", "--help", "all").out,
+    )
+    packets = commsim("run", "--overhead", "0us", "--engine", "packet", "--help").out
     assert "--fail" in some
     assert "--fail" in every
     assert [flag in some for flag in ("--osu", "--class-weights")] == [False, False]

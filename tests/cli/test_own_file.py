@@ -39,8 +39,10 @@ def files(tmp_path, monkeypatch):
 def test_an_own_collective_is_checked_and_run_like_ours(commsim, files, spec):
     row = commsim.results("schedule", "check", spec, "--ranks", 9)["results"][0]
     assert (row["collective"], row["method"]) == ("my_ring", "exact")
-    own = commsim.results("run", "--collective", spec, "--topology", STAR)["results"][0]
-    ours = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR)["results"][0]
+    own = commsim.results("run", "--overhead", "0us", "--collective", spec, "--topology", STAR)["results"][0]
+    ours = commsim.results("run", "--overhead", "0us", "--collective", "ring_all_reduce", "--topology", STAR)[
+        "results"
+    ][0]
     assert own == ours | {"collective": "my_ring", "asked": spec}
 
 
@@ -48,8 +50,16 @@ def test_an_own_collective_is_checked_and_run_like_ours(commsim, files, spec):
     ("wrong", "right", "said"),
     [
         ("", "", "cost= is the time of LogGP (the alpha-beta engine) on star:n_hosts=5,"),
-        ("2 * (n_ranks - 1) * (link.o", "(n_ranks - 1) * (link.o", "cost= DIFFERS from LogGP (the alpha-beta engine): 0.5, 0.5, "),
-        (" + (n_ranks - 1) * size / n_ranks * link.gamma", "", "cost= DIFFERS from LogGP (the alpha-beta engine): 1, 1, "),
+        (
+            "2 * (n_ranks - 1) * (link.o",
+            "(n_ranks - 1) * (link.o",
+            "cost= DIFFERS from LogGP (the alpha-beta engine): 0.5, 0.5, ",
+        ),
+        (
+            " + (n_ranks - 1) * size / n_ranks * link.gamma",
+            "",
+            "cost= DIFFERS from LogGP (the alpha-beta engine): 1, 1, ",
+        ),
     ],
 )
 def test_an_own_closed_form_is_compared_with_loggp_and_one_that_differs_fails(commsim, files, wrong, right, said):
@@ -74,7 +84,9 @@ def test_an_own_topology_is_shown_and_run_on(commsim, files):
     row = commsim.results("topo", "show", "./line.py:n_hosts=8,bandwidth=400Gbps")["results"][0]
     assert (row["nodes"], row["diameter"]) == ({"host": 8, "switch": 8}, 9)
     assert row["link_rates"] == [{"bandwidth_Bps": 50e9, "n_links": 2 * (8 + 7)}]
-    rows = commsim.results("run", "--topology", "./line.py:line:n_hosts=4", "--collective", "./my_ring.py")["results"]
+    rows = commsim.results(
+        "run", "--overhead", "0us", "--topology", "./line.py:line:n_hosts=4", "--collective", "./my_ring.py"
+    )["results"]
     assert rows[0]["n_ranks"] == 4
     assert commsim("topo", "show", "pcie_host:n_gpus=2,n_nics=1@./line.py:n_hosts=3").code == 0
 
@@ -203,7 +215,9 @@ def test_an_own_placement_strategy_makes_candidates_and_places_ranks(commsim, fi
     (files / "jobs.json").write_text(json.dumps(jobs))
     tree = commsim.results("place", EXAMPLES / "cluster.toml", "jobs.json", "--generator", "packed,own.py")
     assert {c["generator"] for c in tree["candidates"]} == {"packed", "backwards"}
-    row = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR, "--placement", "own.py")
+    row = commsim.results(
+        "run", "--overhead", "0us", "--collective", "ring_all_reduce", "--topology", STAR, "--placement", "own.py"
+    )
     assert row["results"][0]["n_ranks"] == 4
 
 

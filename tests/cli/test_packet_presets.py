@@ -12,7 +12,7 @@ NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps"
 def test_a_preset_is_its_options_with_a_source_each(name):
     assert all(len(choice.source) > 10 for choice in PRESETS[name].values())
     by_name, by_options = (
-        cs.predict("ring_all_reduce", NETWORK, "1MB", engine="packet", packets=packets).time
+        cs.predict("ring_all_reduce", NETWORK, "1MB", engine="packet", packets=packets, overhead="0us").time
         for packets in ({"preset": name}, preset_options(name))
     )
     assert by_name == by_options
@@ -57,9 +57,9 @@ def test_spraying_goes_by_the_name_that_routing_has_for_it(commsim):
 
 def test_queues_of_a_fabric_that_pauses_have_no_limit(commsim):
     fabric = ("--topology", "star:n_hosts=4", "--size", "64KiB")
-    assert commsim("traffic", *fabric, "--preset", "roce").code == 0
+    assert commsim("traffic", "--overhead", "0us", *fabric, "--preset", "roce").code == 0
     assert "no window, queues without limit, round trip" in commsim.out
-    assert commsim("traffic", *fabric, "--queue", "1MiB").code == 0
+    assert commsim("traffic", "--overhead", "0us", *fabric, "--queue", "1MiB").code == 0
     assert "queue 1 MiB, marks from" in commsim.out
 
 

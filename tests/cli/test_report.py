@@ -38,7 +38,10 @@ def test_a_page_lists_the_links_that_failed(commsim, tmp_path):
     fault = ("--fail", "link:leaf0:spine1")
     assert commsim(*RUN, *fault, "--json", result, "--report", a).code == 0
     assert commsim("report", result, "-o", b).code == 0
-    assert commsim("traffic", "--topology", NETWORK, *fault, "--size", "64KiB", "--report", c).code == 0
+    assert (
+        commsim("traffic", "--overhead", "0us", "--topology", NETWORK, *fault, "--size", "64KiB", "--report", c).code
+        == 0
+    )
     for page in (a, b, c):
         assert "failed links: leaf0:spine1" in page.read_text()
 
@@ -324,7 +327,7 @@ def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(c
     path, saved = tmp_path / "page.html", tmp_path / "r.json"
     star = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
     asked = ("--collective", "pairwise_all_to_all", "--engine", "packet", "-b", "1M", "-e", "1M")
-    commsim("run", "--topology", star, *asked, "--report", path, "--json", saved)
+    commsim("run", "--overhead", "0us", "--topology", star, *asked, "--report", path, "--json", saved)
     text = path.read_text()
     assert f"<title>pairwise_all_to_all on {star}</title>" in text
     for title in ("Slowdown of messages", "Queue depth over time"):
@@ -353,7 +356,9 @@ def test_ranks_of_timelines_are_those_of_the_run(commsim, tmp_path, ranks, said)
 def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
     result, page = tmp_path / "t.json", tmp_path / "t.html"
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
-    assert commsim("traffic", "--topology", network, "--size", "100kB", "--json", result).code == 0, commsim.err
+    assert (
+        commsim("traffic", "--overhead", "0us", "--topology", network, "--size", "100kB", "--json", result).code == 0
+    ), commsim.err
     assert commsim("report", result, "-o", page).code == 0, commsim.err
     assert names(page) == ["times", "slowdown"]
     assert "use commsim traffic --report" in commsim.out
@@ -375,7 +380,22 @@ def test_a_run_with_a_flap_is_reported_in_detail(commsim, tmp_path, engine):
     result, page = tmp_path / "r.json", tmp_path / "r.html"
     flap = ("--flap", "link:h0:leaf0@50us+100us", "--collective", "ring_all_reduce", *engine)
     assert (
-        commsim("run", "--topology", NETWORK, "-b", "4M", "-e", "4M", *flap, "--json", result, "--report", page).code
+        commsim(
+            "run",
+            "--overhead",
+            "0us",
+            "--topology",
+            NETWORK,
+            "-b",
+            "4M",
+            "-e",
+            "4M",
+            *flap,
+            "--json",
+            result,
+            "--report",
+            page,
+        ).code
         == 0
     )
     assert "in detail" not in commsim.out

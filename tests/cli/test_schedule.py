@@ -103,7 +103,12 @@ def test_trees_are_drawn_on_the_network(commsim, tmp_path):
     made, picture = tmp_path / "made.npz", tmp_path / "trees.svg"
     ring = "ring:n_hosts=4"
     argv = ("--operation", "all_gather", "-b", "64M", "-e", "64M", "--max-messages", "200", "--no-textbook")
-    assert commsim("synthesize", "--topology", ring, *argv, "--scale", "link:h0:h1=0.5", "-o", made).code == 0
+    assert (
+        commsim(
+            "synthesize", "--overhead", "0us", "--topology", ring, *argv, "--scale", "link:h0:h1=0.5", "-o", made
+        ).code
+        == 0
+    )
     assert commsim("schedule", "show", made, "--draw", picture, "--topology", ring, "--rank", "2").code == 0
     assert "trees of rank 2" in commsim.out
     titles = re.findall(r"tree \d+: copy from rank (\d) to rank (\d)", picture.read_text(encoding="utf-8"))

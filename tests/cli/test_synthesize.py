@@ -42,7 +42,7 @@ def test_a_bound_names_one_cut_only_where_one_proves_it(commsim):
 
 def test_a_slow_link_is_repaired_around(commsim):
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.5")
-    (row,) = commsim.results("synthesize", *argv)["results"]
+    (row,) = commsim.results("synthesize", "--overhead", "0us", *argv)["results"]
     assert row["chosen"] == "trees"
     assert row["certificate"]["fraction"] == "2"  # the slow host's own bytes
     ring = next(one for one in row["tried"] if one["method"] == "ring_all_reduce")
@@ -53,7 +53,7 @@ def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim
     """A ring sends 2 (p-1)/p of the data over every link, twice as long over the slow one; the bound is one times."""
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.5")
     argv += ("--max-messages", "3000")
-    tree = commsim.results("synthesize", *argv, "--running", "ring_all_reduce")
+    tree = commsim.results("synthesize", "--overhead", "0us", *argv, "--running", "ring_all_reduce")
     (cost,) = tree["cost_of_faults"]
     assert cost["whole_s"] == pytest.approx(1.5 * 2**26 / 1e9, rel=1e-3)
     assert cost["faults_cost"] == pytest.approx(2, rel=1e-3)
@@ -63,11 +63,13 @@ def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim
     path = tmp_path / "made.npz"
     ring = ("--topology", "ring:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M")
     ring += ("--max-messages", "500")
-    assert commsim("synthesize", *ring, "-o", path).code == 0
-    (failed,) = commsim.results("synthesize", *ring, "--fail", "link:h1:h2", "--running", path)["cost_of_faults"]
+    assert commsim("synthesize", "--overhead", "0us", *ring, "-o", path).code == 0
+    (failed,) = commsim.results("synthesize", "--overhead", "0us", *ring, "--fail", "link:h1:h2", "--running", path)[
+        "cost_of_faults"
+    ]
     assert failed["faults_cost"] is None  # its routes go over the cable that failed
     assert failed["repaired_cost"] > 1
-    (unnamed,) = commsim.results("synthesize", *ring, "--fail", "link:h1:h2")["cost_of_faults"]
+    (unnamed,) = commsim.results("synthesize", "--overhead", "0us", *ring, "--fail", "link:h1:h2")["cost_of_faults"]
     assert unnamed["running"].endswith("all_gather")  # the fastest registered one
 
 
@@ -75,7 +77,7 @@ def test_a_schedule_in_use_that_is_not_the_best_is_said_beside_the_cost_of_the_f
     """Against a slow schedule in use the repaired one "gained" by the fault."""
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3:*=0.9")
     running = "recursive_doubling_all_reduce"
-    tree = commsim.results("synthesize", *argv, "--running", running, "--max-messages", "3000")
+    tree = commsim.results("synthesize", "--overhead", "0us", *argv, "--running", running, "--max-messages", "3000")
     (cost,) = tree["cost_of_faults"]
     assert cost["repaired_cost"] < 1  # as if the fault had helped
     assert cost["whole_bound_s"] == pytest.approx(1.5 * 2**26 / 1e9, rel=1e-3)  # what a ring takes
@@ -98,7 +100,9 @@ def test_too_many_messages_for_msccl_are_refused_with_a_number_that_fits(commsim
 
 def test_trees_that_are_written_in_one_piece_are_said_to_take_longer_here(commsim, tmp_path):
     folder = tmp_path / "msccl"
-    assert commsim("synthesize", *SLOW_LINK, "--max-messages", "20000", "--msccl", folder).code == 0
+    assert (
+        commsim("synthesize", "--overhead", "0us", *SLOW_LINK, "--max-messages", "20000", "--msccl", folder).code == 0
+    )
     (times,) = re.findall(r"runtime repeats; imported here it runs once, and takes ([\d.]+) times as long", commsim.out)
     assert float(times) > 1.5
     (file,) = folder.glob("*.xml")
@@ -111,7 +115,7 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
     argv = ("--topology", STAR, "--scale", "link:h3:*=0.5", "-b", "1M", "-e", "1M")
     (made,) = commsim.results("synthesize", *argv, "--operation", "all_reduce", "-o", path)["results"]
     assert "routes and weights" in commsim.out
-    (run,) = commsim.results("run", *argv, "--collective", path)["results"]
+    (run,) = commsim.results("run", "--overhead", "0us", *argv, "--collective", path)["results"]
     assert run["time_s"] == pytest.approx(made["time_s"], rel=1e-9)
     assert commsim("schedule", "check", path).code == 0
 
@@ -144,7 +148,7 @@ def test_every_range_of_sizes_gets_a_file_of_msccl_and_nccl_its_own_rules(commsi
     """Ranges join without a gap, and each file holds a proved schedule for its sizes alone."""
     folder, rules = tmp_path / "msccl", tmp_path / "rules.csv"
     argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "1K", "-e", "4M", "-f", "64", "--overhead", "1us")
-    tree = commsim.results("synthesize", *argv, "--msccl", folder, "--tuner-csv", rules)
+    tree = commsim.results("synthesize", "--overhead", "0us", *argv, "--msccl", folder, "--tuner-csv", rules)
     ranges = tree["ranges"]
     assert (ranges[0]["low_B"], ranges[-1]["high_B"]) == (1 << 10, 4 << 20)
     assert all(a["high_B"] + 1 == b["low_B"] and a["chosen"] != b["chosen"] for a, b in itertools.pairwise(ranges))
@@ -158,7 +162,7 @@ def test_every_range_of_sizes_gets_a_file_of_msccl_and_nccl_its_own_rules(commsi
 
 def test_what_is_made_is_ranked_beside_registered_algorithms(commsim):
     torus = ("--topology", "torus:dims=3x3,bandwidth=100Gbps", "--operation", "all_gather", "-b", "1K", "-e", "1M")
-    ranking = commsim.results("run", *torus, "-f", "1024", "--synthesized")["ranking"]
+    ranking = commsim.results("run", "--overhead", "0us", *torus, "-f", "1024", "--synthesized")["ranking"]
     for row in ranking:
         (first, *others) = row["algorithms"]
         assert first["algorithm"] == "synthesized"
@@ -212,7 +216,7 @@ def test_small_sizes_without_overheads_are_said_to_be(commsim):
 )
 def test_one_sentence_says_whether_the_schedule_is_optimal(commsim, operation, sizes, said):
     line = ("--topology", STAR, "--operation", operation, "-b", sizes[0], "-e", sizes[1], "-f", "4")
-    rows = commsim.results("synthesize", *line)["results"]
+    rows = commsim.results("synthesize", "--overhead", "0us", *line)["results"]
     worst = max(row["times_bound"] for row in rows)
     assert said.format(f"{math.ceil((worst - 1) * 1000) / 10:g}") in commsim.out
     assert (worst == 1) == ("proven" not in commsim.out)

@@ -10,7 +10,7 @@ NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
 
 
 def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
-    saved = commsim.results("traffic", "--topology", NETWORK, "--size", "1MB")
+    saved = commsim.results("traffic", "--overhead", "0us", "--topology", NETWORK, "--size", "1MB")
     times = [row["finished_s"] for row in saved["results"]]
     assert len(times) == 8
     assert saved["bound_s"] < min(times) <= max(times) < 2 * saved["bound_s"]
@@ -54,6 +54,8 @@ def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):
     path = tmp_path / "queues.json"
     saved = commsim.results(
         "traffic",
+        "--overhead",
+        "0us",
         "--topology",
         NETWORK,
         "--pattern",
@@ -81,7 +83,7 @@ def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):
 
 def test_a_report_has_the_times_and_the_queues_of_the_run(commsim, tmp_path):
     path = tmp_path / "page.html"
-    saved = commsim.results("traffic", "--topology", NETWORK, "--size", "300kB", "--report", path)
+    saved = commsim.results("traffic", "--overhead", "0us", "--topology", NETWORK, "--size", "300kB", "--report", path)
     text = path.read_text()
     for title in ("Message completion times (FCT)", "Slowdown of messages", "Queue depth over time", "Path choice"):
         assert title in text
@@ -118,7 +120,9 @@ def test_a_file_of_impossible_messages_is_refused_with_its_line(commsim, tmp_pat
 
 
 def test_flows_share_the_receivers_link_of_an_incast_to_the_last_byte(commsim):
-    saved = commsim.results("traffic", "--topology", NETWORK, "--pattern", "incast:senders=4", "--engine", "flow")
+    saved = commsim.results(
+        "traffic", "--overhead", "0us", "--topology", NETWORK, "--pattern", "incast:senders=4", "--engine", "flow"
+    )
     # 4 MB over 12.5 GB/s, and a way of 2 or 4 links of 500 ns
     assert {round(row["received_s"] * 1e9) for row in saved["results"]} <= {321_000, 322_000}
     assert {round(row["slowdown"], 1) for row in saved["results"]} <= {3.9, 4.0}
@@ -144,13 +148,15 @@ def test_what_a_run_of_a_collective_takes_a_pattern_takes_too(commsim, flags):
 
 def test_a_pattern_has_no_number_of_ranks():
     with pytest.raises(InputError, match="ranks is not modelled for traffic"):
-        cs.solve(cs.scenario_of(None, NETWORK, traffic="incast", n_ranks=4, engine="packet"), ["1MB"])
+        cs.solve(cs.scenario_of(None, NETWORK, traffic="incast", n_ranks=4, engine="packet", overhead="0us"), ["1MB"])
 
 
 def test_python_has_what_the_command_line_prints(commsim):
-    saved = commsim.results("traffic", "--topology", NETWORK, "--pattern", "incast", "--peers", "3", "--preset", "uec")
+    saved = commsim.results(
+        "traffic", "--overhead", "0us", "--topology", NETWORK, "--pattern", "incast", "--peers", "3", "--preset", "uec"
+    )
     asked = cs.scenario_of(
-        None, NETWORK, traffic="incast:senders=3", engine="packet", packets={"preset": "uec"}, seed=1
+        None, NETWORK, traffic="incast:senders=3", engine="packet", packets={"preset": "uec"}, seed=1, overhead="0us"
     )
     solution = cs.solve(asked, ["1MB"])
     assert [row["finished_s"] for row in saved["results"]] == solution.details.finished.tolist()
@@ -160,7 +166,7 @@ def test_python_has_what_the_command_line_prints(commsim):
 def test_pauses_are_counted_as_run_counts_them(commsim):
     """`traffic --preset roce` showed no pauses, whatever happened."""
     flags = ["--pattern", "incast:senders=4", "--size", "1MB", "--preset", "roce", "--pause", "100kB:50kB"]
-    saved = commsim.results("traffic", "--topology", "star:n_hosts=8", *flags)
+    saved = commsim.results("traffic", "--overhead", "0us", "--topology", "star:n_hosts=8", *flags)
     lines = [line.split() for line in commsim.out.splitlines()]
     at = next(i for i, words in enumerate(lines) if "last(us)" in words)
     pauses = saved["counters"]["n_pauses"]
@@ -216,9 +222,11 @@ def test_flows_and_paths_carry_patterns_anywhere(commsim, topology):
 
 
 def test_python_and_the_command_line_agree_on_machines(commsim):
-    saved = commsim.results("traffic", "--topology", MACHINES, "--pattern", "incast", "--size", "300kB")
+    saved = commsim.results(
+        "traffic", "--overhead", "0us", "--topology", MACHINES, "--pattern", "incast", "--size", "300kB"
+    )
     packets = {"transport": "nscc", "balancing": "mixed"}
-    asked = cs.scenario_of(None, MACHINES, traffic="incast", engine="packet", packets=packets, seed=1)
+    asked = cs.scenario_of(None, MACHINES, traffic="incast", engine="packet", packets=packets, seed=1, overhead="0us")
     carried = cs.solve(asked, ["300kB"]).details
     assert [row["received_s"] for row in saved["results"]] == carried.received.tolist()
     assert saved["bound_s"] == carried.bound
@@ -228,7 +236,9 @@ def test_a_pattern_without_its_flag_and_the_short_name_of_a_size(commsim):
     star = ("--topology", "star:n_hosts=4")
     assert "a pattern is given as --pattern incast" in commsim.refuses("traffic", "incast", *star)
     assert "--pattern" not in commsim.refuses("traffic", *star, "--bogus", "1")
-    short, long = (commsim.results("traffic", *star, size, "64KiB")["results"] for size in ("-b", "--size"))
+    short, long = (
+        commsim.results("traffic", "--overhead", "0us", *star, size, "64KiB")["results"] for size in ("-b", "--size")
+    )
     assert short == long
 
 
@@ -245,8 +255,10 @@ def test_a_pattern_without_its_flag_and_the_short_name_of_a_size(commsim):
 def test_an_incast_takes_what_a_gather_of_the_same_messages_takes(commsim, flags):
     """`traffic` sprayed and trimmed packets of DCQCN and DCTCP, which `run` sends over one path."""
     star = ("--topology", "star:n_hosts=9", "--seed", "1", *flags)
-    sent = commsim.results("traffic", *star, "--pattern", "incast:senders=8", "--size", "256KiB")
-    (run,) = commsim.results("run", "direct_gather", *star, "--engine", "packet", "--size", "2304KiB")["results"]
+    sent = commsim.results("traffic", "--overhead", "0us", *star, "--pattern", "incast:senders=8", "--size", "256KiB")
+    (run,) = commsim.results(
+        "run", "--overhead", "0us", "direct_gather", *star, "--engine", "packet", "--size", "2304KiB"
+    )["results"]
     assert max(row["received_s"] for row in sent["results"]) == pytest.approx(run["time_s"], rel=1e-9)
     assert (sent["counters"]["n_trimmed"] > 0) == ("nscc" in flags)
     assert sent["counters"]["peak_queue_bytes"] == run["counters"]["peak_queue_bytes"]

@@ -26,18 +26,21 @@ def test_a_ring_that_waits_goes_at_the_pace_of_its_slowest_link():
     """Without waiting the steps follow each other at the mean latency of the ring's hops, by max-plus algebra."""
     size, n_ranks = 2**20, 16
     free, waiting = (
-        predict(f"ring_all_reduce:blocking={blocking}", FAT_TREE, size).time for blocking in ("false", "true")
+        predict(f"ring_all_reduce:blocking={blocking}", FAT_TREE, size, overhead="0us").time
+        for blocking in ("false", "true")
     )
     slowest = 6e-6  # from one pod to the next
     assert waiting == pytest.approx(2 * (n_ranks - 1) * (slowest + size / n_ranks / 12.5e9), rel=1e-9)
     assert free < waiting
-    assert predict("ring_all_reduce", FAT_TREE, size).time == free
+    assert predict("ring_all_reduce", FAT_TREE, size, overhead="0us").time == free
 
 
 def test_a_pipeline_that_waits_is_none():
     chain = "chain_broadcast:n_chunks=8,blocking={}"
     star = "star:n_hosts=4,bandwidth=100Gbps,latency=0s"
-    free, waiting = (predict(chain.format(blocking), star, 2**20).time for blocking in ("false", "true"))
+    free, waiting = (
+        predict(chain.format(blocking), star, 2**20, overhead="0us").time for blocking in ("false", "true")
+    )
     step = 2**20 / 8 / 12.5e9
     assert free == pytest.approx((3 + 7) * step)
     assert waiting == pytest.approx(3 * 8 * step)  # a hop is all 8 messages

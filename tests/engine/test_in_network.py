@@ -95,7 +95,7 @@ def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: lis
 @pytest.mark.parametrize("name", ["switchml", "sharp"])
 def test_no_link_between_switches_carries_more_than_one_stream_whatever_is_below_it(name: str, spec: str) -> None:
     network, size = load_network(spec), 2.0**24
-    carried = predict(f"{name}:system=none", network, size).link_bytes
+    carried = predict(f"{name}:system=none", network, size, overhead="0us").link_bytes
     inner = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
     assert {0.0, size} >= set(np.round(carried[inner], 3).tolist())
     assert (carried[inner] > 0).any()
@@ -105,8 +105,8 @@ def test_no_link_between_switches_carries_more_than_one_stream_whatever_is_below
 def test_a_ring_needs_nearly_twice_as_long_as_switches_that_add() -> None:
     size, n = 2.0**30, 16
     network = star(n, 12.5e9, 0.0)
-    ours = predict("switchml:system=none,n_chunks=4096", network, size).time
-    ring = predict("ring_all_reduce", network, size).time
+    ours = predict("switchml:system=none,n_chunks=4096", network, size, overhead="0us").time
+    ring = predict("ring_all_reduce", network, size, overhead="0us").time
     assert ring == pytest.approx(ring_cost(n, size, LogGP(B=12.5e9)))
     assert ring / ours == pytest.approx(2 * (n - 1) / n * 4096 / 4097)
 
@@ -128,7 +128,9 @@ def test_below_a_round_trip_the_pool_decides_and_above_it_the_link() -> None:
     knee = round_trip * bandwidth / chunk
     network = star(4, bandwidth, latency)
     for pool in (8, 32, 64, 256, 1024):
-        time = predict(f"switchml:system=none,n_chunks={n_chunks},pool={pool}", network, n_chunks * chunk).time
+        time = predict(
+            f"switchml:system=none,n_chunks={n_chunks},pool={pool}", network, n_chunks * chunk, overhead="0us"
+        ).time
         rate = n_chunks * chunk / time
         bound = min(pool * chunk / round_trip, bandwidth)
         assert rate == pytest.approx(bound, rel=0.01), (pool, knee)
@@ -155,9 +157,9 @@ def test_all_chunks_that_collide_make_a_parameter_server() -> None:
     into, adding, out = link.o + n * chunk / link.B, n * link.gamma * chunk, link.message(chunk)
     # up over two links, then back over one link and a switch that sends copies on
     expected = into + 2 * link.L + adding + 2 * out + (k - 1) * max(into, adding)
-    assert predict(f"atp:system=none,collision=1,n_chunks={k}", network, size, n_ranks=n).time == pytest.approx(
-        expected, rel=1e-9
-    )
+    assert predict(
+        f"atp:system=none,collision=1,n_chunks={k}", network, size, n_ranks=n, overhead="0us"
+    ).time == pytest.approx(expected, rel=1e-9)
 
 
 def test_atp_adds_in_the_racks_and_again_beside_the_server() -> None:
@@ -212,9 +214,12 @@ def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(spec: str, lat
 
 def test_what_only_the_schedule_of_the_flow_engine_has_is_refused_for_packets():
     network = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")
-    assert predict("atp:collision=0.5", network, 65536).time > predict("atp", network, 65536).time
+    assert (
+        predict("atp:collision=0.5", network, 65536, overhead="0us").time
+        > predict("atp", network, 65536, overhead="0us").time
+    )
     with pytest.raises(InputError, match=r"collision=0\.5 is a parameter of the flow engine's schedule"):
-        predict("atp:collision=0.5", network, 65536, engine="packet")
+        predict("atp:collision=0.5", network, 65536, engine="packet", overhead="0us")
 
 
 @pytest.mark.parametrize("messages", [1, 2, 8])
@@ -222,5 +227,5 @@ def test_what_only_the_schedule_of_the_flow_engine_has_is_refused_for_packets():
 def test_small_windows_of_whole_messages_take_what_packets_take(messages, per_message):
     spec = f"switchml:window={messages * per_message},packets_per_message={per_message}"
     network = load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us")
-    flow, packets = (predict(spec, network, 2**20, engine=engine).time for engine in ("flow", "packet"))
+    flow, packets = (predict(spec, network, 2**20, engine=engine, overhead="0us").time for engine in ("flow", "packet"))
     assert flow == pytest.approx(packets, rel=0.01)

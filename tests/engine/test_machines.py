@@ -14,17 +14,17 @@ from commsim.synthesis import lower_bound
 
 @pytest.mark.parametrize(("name", "nvlink"), [("dgx-a100", 240e9), ("dgx-h100", 370.8e9), ("gb200-nvl72", 721.8e9)])
 def test_a_ring_inside_one_machine_has_the_bus_bandwidth_of_nvlink(name, nvlink):
-    assert predict("ring_all_reduce", name, "64GiB").busbw == pytest.approx(nvlink, rel=2e-3)
+    assert predict("ring_all_reduce", name, "64GiB", overhead="0us").busbw == pytest.approx(nvlink, rel=2e-3)
 
 
 def test_a_ring_by_pcie_is_limited_by_the_sockets():
-    busbw = predict("ring_all_reduce", "pcie_host:inter_cpu=10GB/s,pcie=24GB/s", "16GiB").busbw
+    busbw = predict("ring_all_reduce", "pcie_host:inter_cpu=10GB/s,pcie=24GB/s", "16GiB", overhead="0us").busbw
     assert busbw == pytest.approx(10e9, rel=1e-3)
 
 
 def test_a_ring_over_machines_is_limited_by_one_nic():
     network = load_network("rail_optimized:n_hosts=4,preset=dgx-h100")  # the ring changes rails between machines
-    busbw = predict("ring_all_reduce", network, "16GiB", routing="spray").busbw
+    busbw = predict("ring_all_reduce", network, "16GiB", routing="spray", overhead="0us").busbw
     assert busbw == pytest.approx(48e9, rel=5e-3)
 
 
@@ -50,7 +50,9 @@ def test_two_gpus_that_share_a_nic_share_its_rate():
     p = Program(4, 1)
     p.copy(0, src=[0, 1], dst=[2, 3])
     p4d = [network.nodes.index(name) for name in ("m0.gpu0", "m0.gpu1", "m1.gpu0", "m1.gpu2")]
-    assert predict(p.build(), network, 1e9, placement=Placement(p4d)).time == pytest.approx(2e9 / 12.5e9, rel=1e-4)
+    assert predict(p.build(), network, 1e9, placement=Placement(p4d), overhead="0us").time == pytest.approx(
+        2e9 / 12.5e9, rel=1e-4
+    )
 
 
 def test_a_server_on_host_memory_takes_no_gpu_from_the_ranks():
@@ -73,7 +75,7 @@ def test_a_helper_on_an_nvswitch_that_reduces_halves_what_a_gpu_sends():
     p.reduce(0, src=range(8), dst=8)
     p.copy(0, src=8, dst=range(8))
     placement = Placement([*range(8), network.nodes.index("nvswitch0")])
-    result = predict(p.build(), network, 370.8e9, placement=placement)
+    result = predict(p.build(), network, 370.8e9, placement=placement, overhead="0us")
     assert result.time == pytest.approx(2.0, rel=1e-4)
     sent = result.link_bytes[network.dst == network.nodes.index("nvswitch0")]
     assert sent == pytest.approx([370.8e9] * 8)
@@ -88,4 +90,4 @@ def test_unequal_machines_make_unequal_groups():
 
 
 def test_a_schedule_without_groups_is_placed_on_gpus_too():
-    assert predict(ring_all_reduce(4), "dgx-a100", "1GiB").busbw == pytest.approx(240e9, rel=0.01)
+    assert predict(ring_all_reduce(4), "dgx-a100", "1GiB", overhead="0us").busbw == pytest.approx(240e9, rel=0.01)

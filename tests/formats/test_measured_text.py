@@ -19,7 +19,7 @@ COLLECTIVES = {
 @pytest.mark.parametrize("operation", COLLECTIVES)
 @pytest.mark.parametrize("write", [osu_text, nccl_tests_text], ids=["osu", "nccl-tests"])
 def test_a_table_is_read_back_as_what_was_predicted(operation, write, tmp_path):
-    results = [cs.predict(COLLECTIVES[operation], STAR, size) for size in SIZES]
+    results = [cs.predict(COLLECTIVES[operation], STAR, size, overhead="0us") for size in SIZES]
     (tmp_path / "t.txt").write_text(write(results))
     rows = [row for row in read_measured(tmp_path / "t.txt", n_ranks=4) if not row.in_place]
     assert [(row.operation, row.size, row.n_ranks) for row in rows] == [(operation, size, 4) for size in SIZES]
@@ -40,15 +40,15 @@ def test_noise_has_the_deviation_that_is_asked_for(tmp_path):
     sizes = [2**24] * 200
     (tmp_path / "t.txt").write_text(cs.fake_osu(STAR, "ring_all_reduce", sizes=sizes, noise=0.1))
     times = np.array([row.time for row in read_measured(tmp_path / "t.txt", n_ranks=4)])
-    expected = cs.predict("ring_all_reduce", STAR, 2**24).time
+    expected = cs.predict("ring_all_reduce", STAR, 2**24, overhead="0us").time
     deviation = float(np.std(np.log(times / expected)))
     assert abs(deviation - 0.1) < 4 * 0.1 / np.sqrt(2 * 200)  # four times the error of a deviation of 200 draws
 
 
 def test_what_has_no_table_is_refused():
-    one = cs.predict("ring_all_reduce", STAR, 4096)
+    one = cs.predict("ring_all_reduce", STAR, 4096, overhead="0us")
     with pytest.raises(InputError, match="of one operation"):
-        osu_text([one, cs.predict("ring_all_gather", STAR, 4096)])
+        osu_text([one, cs.predict("ring_all_gather", STAR, 4096, overhead="0us")])
     with pytest.raises(InputError, match="no result"):
         osu_text([])
 

@@ -18,7 +18,7 @@ GATHERED = ["top_k:density=0.01", "random_k:k=100", "dgc", "sign", "one_bit:colu
 @pytest.mark.parametrize("compressor", GATHERED)
 def test_gathered_messages_take_the_time_of_an_all_gather_of_their_bytes(compressor):
     n_bytes = compressor_of(compressor).message_bytes(SIZE // 4)
-    plain = predict("ring_all_gather", STAR, 8.0 * n_bytes)
+    plain = predict("ring_all_gather", STAR, 8.0 * n_bytes, overhead="0us")
     got = compressed(prepare("ring_all_gather", STAR), compressor).predict(SIZE)
     assert (got.time, got.bytes_on_wire) == (plain.time, plain.bytes_on_wire)
     assert (got.size, got.operation) == (SIZE, "all_reduce")
@@ -37,7 +37,7 @@ def test_a_message_has_the_bytes_that_are_predicted():
     ("compressor", "sizes"), [("random_k:k=8000", [32_000]), ("power_sgd:rank=4", [16_000, 16_000])]
 )
 def test_summed_messages_take_the_time_of_one_all_reduce_after_the_other(compressor, sizes):
-    runs = [predict("ring_all_reduce", STAR, size) for size in sizes]
+    runs = [predict("ring_all_reduce", STAR, size, overhead="0us") for size in sizes]
     got = compressed(prepare("ring_all_reduce", STAR), compressor).predict(SIZE)
     assert got.time == got.time_from_last_start == sum(r.time for r in runs)
     assert got.bytes_on_wire == sum(r.bytes_on_wire for r in runs) == 14 * sum(sizes)

@@ -15,7 +15,7 @@ def test_rings_are_as_many_as_rails_and_use_them_all():
     ready = prepare("multi_ring_all_reduce", DGX)
     assert ready.parameters["n_channels"] == 8
     assert "multi_ring_all_reduce: n_channels=8, a ring for each rail of a machine" in ready.notes
-    two = predict("multi_ring_all_reduce:n_channels=2", DGX, size)
+    two = predict("multi_ring_all_reduce:n_channels=2", DGX, size, overhead="0us")
     assert ready.predict(size).busbw == pytest.approx(8 / 2 * two.busbw, rel=0.01)
     assert ready.predict(size).busbw < 8 * 48.5e9  # the rails' rate
 
@@ -34,7 +34,7 @@ PCIE = "pcie_host:n_gpus=4,n_nics={},n_cpus={},nic=100Gbps@star:machines=6"
 @pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
 def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time(name):
     size = 2**26
-    one, two = (predict(name, PCIE.format(n, 1), size) for n in (1, 2))
+    one, two = (predict(name, PCIE.format(n, 1), size, overhead="0us") for n in (1, 2))
     assert two.time == pytest.approx(one.time / 2, rel=0.06)
     network = load_network(PCIE.format(2, 1))
     (switch,) = [node for node, name in enumerate(network.nodes) if name == "switch0"]
@@ -46,8 +46,8 @@ def test_two_nics_of_four_gpus_carry_half_each_and_take_half_the_time(name):
 @pytest.mark.parametrize("name", ["multi_ring_all_reduce", "nccl_all_reduce:algorithm=ring"])
 def test_rings_leave_by_the_gpu_that_is_nearest_to_the_nic(name):
     """The NIC is below the second CPU: a ring that left below the first would cross between them twice each way."""
-    time = predict(name, PCIE.format(1, 2), 2**26).time
-    assert time == pytest.approx(predict("ring_all_reduce", PCIE.format(1, 2), 2**26).time, rel=0.01)
+    time = predict(name, PCIE.format(1, 2), 2**26, overhead="0us").time
+    assert time == pytest.approx(predict("ring_all_reduce", PCIE.format(1, 2), 2**26, overhead="0us").time, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_servers_sit_on_all_hosts_that_are_free(name, key):
 
 def test_sparse_data_through_eight_aggregators_is_no_longer_slower_than_dense_data():
     times = {
-        spec: predict(spec, STAR, 2**24, n_ranks=8).time
+        spec: predict(spec, STAR, 2**24, n_ranks=8, overhead="0us").time
         for spec in ("omnireduce:density=0.1,block=256", "omnireduce:density=0.1,block=256,n_aggregators=1")
     }
     few, many = sorted(times.values())
-    assert few < predict("ring_all_reduce", STAR, 2**24, n_ranks=8).time < many
+    assert few < predict("ring_all_reduce", STAR, 2**24, n_ranks=8, overhead="0us").time < many
     assert many > 6 * few  # one aggregator's port carries what eight share
 
 
@@ -92,7 +92,10 @@ def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_n
 
 def test_with_a_usual_overhead_servers_are_not_best_at_every_size():
     network = with_costs(load_network(STAR), overhead=1e-6)
-    small = {name: predict(name, network, 4096, n_ranks=8).time for name in ("byteps", "recursive_doubling_all_reduce")}
+    small = {
+        name: predict(name, network, 4096, n_ranks=8, overhead="0us").time
+        for name in ("byteps", "recursive_doubling_all_reduce")
+    }
     assert small["recursive_doubling_all_reduce"] < small["byteps"]
 
 
@@ -100,7 +103,10 @@ def test_with_a_usual_overhead_servers_are_not_best_at_every_size():
 def test_servers_get_the_partitions_that_are_fastest_at_a_size(size):
     network = with_costs(load_network(STAR), overhead=1e-6)
     fitted = with_partitions_that_fit(prepare("parameter_server", network, n_ranks=8))
-    every = [predict(f"parameter_server:n_partitions={k}", network, size, n_ranks=8).time for k in range(1, 65)]
+    every = [
+        predict(f"parameter_server:n_partitions={k}", network, size, n_ranks=8, overhead="0us").time
+        for k in range(1, 65)
+    ]
     assert fitted.predict(size).time <= 1.02 * min(every)
     given = prepare("parameter_server:n_partitions=64", network, n_ranks=8)
     assert with_partitions_that_fit(given) is given

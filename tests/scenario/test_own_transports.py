@@ -21,7 +21,7 @@ def played(tmp_path):
         path = tmp_path / "jobs.toml"
         path.write_text("".join(entries))
         options = {"engine": "packet", "seed": 3, **options}
-        return solve(scenario_of(None, TOPOLOGY, jobs=read_composition(path), **options), [0.0])
+        return solve(scenario_of(None, TOPOLOGY, jobs=read_composition(path), **({"overhead": "0us"} | options)), [0.0])
 
     return play
 

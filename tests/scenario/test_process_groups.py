@@ -10,7 +10,7 @@ STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 
 
 def test_groups_on_ports_of_their_own_do_not_disturb_each_other():
-    alone = predict("ring_all_reduce", STAR, 1e6, n_ranks=4).time
+    alone = predict("ring_all_reduce", STAR, 1e6, n_ranks=4, overhead="0us").time
     found = prepare_groups("ring_all_reduce", STAR, [[0, 2, 4, 6], [1, 3, 5, 7]]).predict(1e6)
     np.testing.assert_allclose([r.time for r in found], alone, rtol=1e-9)
     assert [r.n_ranks for r in found] == [4, 4]
@@ -23,7 +23,7 @@ DGX = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2,oversubscription=8"
 @pytest.mark.parametrize("engine", ["flow", "packet", "alpha-beta"])
 @pytest.mark.parametrize("collective", ["nccl_all_reduce", "switchml", "chain_broadcast"])
 def test_groups_that_share_no_link_take_what_one_collective_takes(collective, engine):
-    alone = predict(collective, DGX, 1e6, n_ranks=16, engine=engine).time
+    alone = predict(collective, DGX, 1e6, n_ranks=16, engine=engine, overhead="0us").time
     groups = [list(range(16)), list(range(16, 32))]
     (one,) = prepare_groups(collective, DGX, groups[:1]).predict(1e6, engine=engine)
     both = prepare_groups(collective, DGX, groups).predict(1e6, engine=engine)
@@ -86,7 +86,9 @@ def mine(n_ranks):
 
 def test_a_function_is_called_for_the_ranks_of_a_group():
     groups = [[0, 1, 2], [3, 4, 5]]
-    own, named = (solve(scenario_of(what, STAR, groups=groups), ["1MiB"]) for what in (mine, "ring_all_reduce"))
+    own, named = (
+        solve(scenario_of(what, STAR, groups=groups, overhead="0us"), ["1MiB"]) for what in (mine, "ring_all_reduce")
+    )
     assert [r.time for r in own.results] == [r.time for r in named.results]
     with pytest.raises(InputError, match="these groups have 2 and 3 ranks; give groups of one size"):
-        scenario_of(mine, STAR, groups=[[0, 1], [2, 3, 4]])
+        scenario_of(mine, STAR, groups=[[0, 1], [2, 3, 4]], overhead="0us")

@@ -154,7 +154,7 @@ def failing(monkeypatch, error):
 
 def test_what_an_engine_cannot_do_at_some_size_is_left_out_and_does_not_end_the_ranking(monkeypatch):
     failing(monkeypatch, InputError("not so large"))
-    scenario = scenario_of("", "star:n_hosts=4")
+    scenario = scenario_of("", "star:n_hosts=4", overhead="0us")
     ranking = rank(scenario, "all_reduce", [2**20, 2**21])
     assert ranking.left_out["ring_all_reduce"] == "not so large"
     assert "ring_all_reduce" not in dict(ranking.by_size[2**20])
@@ -168,7 +168,7 @@ def test_what_an_engine_cannot_do_at_some_size_is_left_out_and_does_not_end_the_
 def test_a_bug_of_one_algorithm_ends_the_ranking_and_is_named(monkeypatch):
     failing(monkeypatch, PhysicsError("deadlock"))
     with pytest.raises(PhysicsError, match="ring_all_reduce: deadlock"):
-        rank(scenario_of("", "star:n_hosts=4"), "all_reduce", [2**21])
+        rank(scenario_of("", "star:n_hosts=4", overhead="0us"), "all_reduce", [2**21])
 
 
 def test_each_algorithm_is_prepared_and_predicted_once(monkeypatch):
@@ -180,7 +180,7 @@ def test_each_algorithm_is_prepared_and_predicted_once(monkeypatch):
 
     monkeypatch.setattr(contenders, "prepare", once)
     runs = failing(monkeypatch, InputError("-"))
-    scenario = scenario_of("", "star:n_hosts=4")
+    scenario = scenario_of("", "star:n_hosts=4", overhead="0us")
     for ask in (solve_each, rank):
         prepared.clear(), runs.clear()
         ask(scenario, "all_reduce", [2**10], named=["sharp"])

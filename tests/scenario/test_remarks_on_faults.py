@@ -14,7 +14,7 @@ LEAF = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4,bandwidth=400Gbps"
 
 
 def remarks(network, **given):
-    return " ".join(cs.scenario_of("ring_all_reduce", network, **given).remarks)
+    return " ".join(cs.scenario_of("ring_all_reduce", network, **({"overhead": "0us"} | given)).remarks)
 
 
 def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
@@ -25,7 +25,7 @@ def test_paths_by_hash_do_not_know_slower_links_or_fewer_cables():
 
 def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
     def told(**given):
-        asked = cs.scenario_of("ring_all_reduce", LEAF, engine="packet", packets=given)
+        asked = cs.scenario_of("ring_all_reduce", LEAF, engine="packet", packets=given, overhead="0us")
         return " ".join(told_queues(asked.wish.transport, asked.network))
 
     said = told(preset="roce")
@@ -39,7 +39,7 @@ def test_where_queues_mark_and_pause_is_said_whoever_chose_it():
 def test_only_constants_that_nobody_gave_are_called_the_papers():
     def told(transport, rate):
         asked = cs.scenario_of("ring_all_reduce", f"star:n_hosts=4,bandwidth={rate}", engine="packet",
-                               packets={"transport": transport})  # fmt: skip
+                               packets={"transport": transport}, overhead="0us")  # fmt: skip
         return told_queues(asked.wish.transport, asked.network)[-1]
 
     usual = told("dcqcn", "100Gbps")
@@ -56,7 +56,7 @@ def test_what_meets_no_slower_link_is_named():
     """The hash of seed 0 leads the ring around the slow cable, and that of seed 3 over it."""
     spine = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=8"
     slower = {"scale": ["link:leaf0:spine0=0.25"]}
-    said = {seed: cs.solve(cs.scenario_of("ring_all_reduce", spine, seed=seed, **slower), ["1MB"]).said
+    said = {seed: cs.solve(cs.scenario_of("ring_all_reduce", spine, seed=seed, **({"overhead": "0us"} | slower)), ["1MB"]).said
             for seed in (0, 3)}  # fmt: skip
     assert "with the hash of this --seed, no message crosses a slower link: ring_all_reduce" in said[0]
     assert not any("crosses a slower link" in line for line in said[3])
@@ -100,7 +100,9 @@ def refuses_flaps(collective, given):
 )
 def test_every_engine_says_that_no_message_crosses_what_a_fault_touches(collective, network, given, what):
     ranks = {} if "groups" in given else {"n_ranks": 4}
-    said = cs.solve(cs.scenario_of(collective, network, **{**ranks, **given, **UNUSED[what]}), ["1MB"]).remarks
+    said = cs.solve(
+        cs.scenario_of(collective, network, **({"overhead": "0us"} | {**ranks, **given, **UNUSED[what]})), ["1MB"]
+    ).remarks
     assert [line for line in said if f"no message {what}" in line]
     assert len([line for line in said if "no message" in line]) == 1
     if network == LEAF:
@@ -108,7 +110,9 @@ def test_every_engine_says_that_no_message_crosses_what_a_fault_touches(collecti
         used = UNUSED[what]
         used = {key: [text.replace("leaf2:spine0", "leaf*:spine*") for text in used[key]] for key in used}
         if what.startswith("crosses a slower"):
-            said = cs.solve(cs.scenario_of(collective, network, **{**given, **crossing, **used}), ["1MB"]).remarks
+            said = cs.solve(
+                cs.scenario_of(collective, network, **({"overhead": "0us"} | {**given, **crossing, **used})), ["1MB"]
+            ).remarks
             assert not [line for line in said if "no message" in line]
 
 
@@ -116,7 +120,7 @@ def test_a_failure_that_messages_would_meet_is_not_called_unused():
     """All cables of a leaf but one: whatever the hash, messages would have crossed one of them."""
     failed = {"fail": [f"link:leaf0:spine{i}" for i in (0, 1, 2)], "placement": "spread"}
     for collective, more in (("direct_all_to_all", {}), ("switchml", {}), ("direct_all_to_all", {"engine": "packet"})):
-        solution = cs.solve(cs.scenario_of(collective, LEAF, **failed, **more), ["64KiB"])
+        solution = cs.solve(cs.scenario_of(collective, LEAF, **failed, **({"overhead": "0us"} | more)), ["64KiB"])
         assert not any("no message" in line for line in solution.remarks)
     ranked = cs.rank("all_to_all", LEAF, ["64KiB"], **failed)
     assert not any("no message" in line for line in ranked.remarks)
@@ -128,13 +132,15 @@ def test_a_failure_that_messages_would_meet_is_not_called_unused():
 
 def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
     spread = {"placement": "spread", "flap": ["link:leaf0:spine0@100us+1ms"]}
-    missed = cs.solve(cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **spread), ["4MB"]).remarks
+    missed = cs.solve(
+        cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), **({"overhead": "0us"} | spread)), ["4MB"]
+    ).remarks
     late = "switches route around a cable 1 ms after it goes down (--detection)"
     (line,) = [line for line in missed if line.startswith("no message met a cable that was down (the busiest: leaf")]
     assert line.endswith(f"); {late}")
     met = cs.solve(
         cs.scenario_of("ring_all_reduce", LEAF.replace("400", "100"), engine="packet", packets={"preset": "uec"},
-                       **spread), ["1MB"],
+                       **({"overhead": "0us"} | spread)), ["1MB"],
     ).remarks  # fmt: skip
     assert late in met
     assert any("timeouts (--rto): " in line for line in met)
@@ -142,12 +148,12 @@ def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
 
 def test_a_hash_that_decides_the_busiest_link_is_named():
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
-    solution = cs.solve(cs.scenario_of("direct_all_to_all", two), ["1MB"])
+    solution = cs.solve(cs.scenario_of("direct_all_to_all", two, overhead="0us"), ["1MB"])
     (line,) = [line for line in solution.remarks if "hash of ECMP" in line]
     assert line.endswith("the routing spray gives the time without collisions")
-    even = cs.predict("direct_all_to_all", two, "1MB", routing="spray")
+    even = cs.predict("direct_all_to_all", two, "1MB", routing="spray", overhead="0us")
     assert even.time < solution.results[0].time
-    star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
+    star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4", overhead="0us"), ["1MB"])
     assert not any("hash of ECMP" in line for line in star.remarks)
 
 
@@ -156,7 +162,7 @@ def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link
     fabric = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 
     def told(name, **given):
-        solution = cs.solve(cs.scenario_of(name, fabric, **given), ["16MB"])
+        solution = cs.solve(cs.scenario_of(name, fabric, **({"overhead": "0us"} | given)), ["16MB"])
         return solution, [line for line in solution.remarks if "hash of ECMP" in line]
 
     solution, (line,) = told("halving_doubling_all_reduce")
@@ -174,7 +180,8 @@ def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link
 def test_rails_without_pxn_are_said_to_cross_the_spines():
     rails = "rail_optimized:machines=4,preset=dgx-h100"
     plain, with_pxn = (
-        cs.solve(cs.scenario_of("direct_all_to_all", f"{rails}:pxn={pxn}"), ["16MiB"]) for pxn in ("false", "true")
+        cs.solve(cs.scenario_of("direct_all_to_all", f"{rails}:pxn={pxn}", overhead="0us"), ["16MiB"])
+        for pxn in ("false", "true")
     )
     assert any("pxn=true" in line for line in plain.remarks)
     assert not any("pxn" in line or "hash of ECMP" in line for line in with_pxn.remarks)
@@ -191,7 +198,7 @@ def test_the_link_between_cpu_sockets_is_named_where_it_is_the_busiest(engine):
     """The default of its rate limits `pcie_host`, and nothing said so."""
     told = "cpu0:cpu1, between two CPU sockets, is the busiest link, at 80 Gb/s (10 GB/s): inter_cpu= of a machine"
     slow, fast = (
-        cs.predict("ring_all_reduce", f"pcie_host{given}", "64MiB", engine=engine)
+        cs.predict("ring_all_reduce", f"pcie_host{given}", "64MiB", engine=engine, overhead="0us")
         for given in ("", ":inter_cpu=800Gbps")
     )
     assert any(line.startswith(told) for line in slow.remarks)
@@ -210,7 +217,7 @@ def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
 
 def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed():
     def said(network, **given):
-        solution = cs.solve(cs.scenario_of("ring_all_reduce", network, **given), ["1MB"])
+        solution = cs.solve(cs.scenario_of("ring_all_reduce", network, **({"overhead": "0us"} | given)), ["1MB"])
         return any("does not see links between switches" in line for line in solution.remarks)
 
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"
@@ -223,7 +230,9 @@ def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed
 
 def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
     slow = LEAF.replace("400", "100")
-    one = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread")
+    one = cs.scenario_of(
+        "ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", overhead="0us"
+    )
     assert one.wish.flaps is not None
     (flap,) = one.wish.flaps.flaps
     named = {one.network.link_name(link) for link in flap.links}
@@ -231,14 +240,18 @@ def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
     solution = cs.solve(one, ["4MB"])
     assert solution.results[0].counters["stalled"] > 0
     assert any("retransmission timers are left out" in line and "--rto" in line for line in solution.remarks)
-    timed = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", rto="4ms")
+    timed = cs.scenario_of(
+        "ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", rto="4ms", overhead="0us"
+    )
     assert not any("timers are left out" in line for line in cs.solve(timed, ["4MB"]).remarks)
     with pytest.raises(cs.InputError, match=r"has no link like 'leaf9:\*'"):
-        cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf9:*@10us+5ms"])
+        cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf9:*@10us+5ms"], overhead="0us")
 
 
 def test_the_busiest_cable_is_named_where_nothing_crosses_what_flaps():
-    said = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, n_ranks=8, flap=[f"{CABLE}@1us+1ms"]), ["1MB"]).remarks
+    said = cs.solve(
+        cs.scenario_of("ring_all_reduce", LEAF, n_ranks=8, flap=[f"{CABLE}@1us+1ms"], overhead="0us"), ["1MB"]
+    ).remarks
     (line,) = [line for line in said if "crosses a cable that flaps" in line]
     assert "(the busiest: leaf" in line or "(the busiest: spine" in line
 
@@ -247,7 +260,7 @@ def test_what_a_flap_moves_to_other_links_is_no_uneven_hash():
     """Each uplink carries one connection as the links of hosts do, so that none is busier by the hash."""
     size = ["256MiB"]
     whole, flapped = (
-        cs.solve(cs.scenario_of("ring_all_reduce", LEAF, flap=flap), size)
+        cs.solve(cs.scenario_of("ring_all_reduce", LEAF, flap=flap, overhead="0us"), size)
         for flap in ((), ["link:leaf0:spine0@5ms+2ms"])
     )
     assert flapped.results[0].counters["rerouted"] > 0

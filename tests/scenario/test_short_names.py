@@ -15,7 +15,7 @@ def test_a_library_by_itself_is_its_all_reduce_in_files_of_jobs_and_sweeps(tmp_p
     alone = cs.predict("nccl", MACHINES, "1MB").time
     jobs, sweep = tmp_path / "jobs.json", tmp_path / "sweep.json"
     jobs.write_text(json.dumps({"job": [{"collective": "nccl", "ranks": "0-15", "size": "1MB"}]}))
-    assert cs.solve(cs.scenario_of(None, MACHINES, jobs=jobs)).results[0].time == alone
+    assert cs.solve(cs.scenario_of(None, MACHINES, jobs=jobs, overhead="0us")).results[0].time == alone
     table = {"name": "dgx-h100@star", "machines": 2}
     sweep.write_text(json.dumps({"topology": table, "collective": {"name": "nccl", "size": "1MB"}}))
     cs.run_sweep(sweep, tmp_path / "out", "serial")
@@ -34,7 +34,7 @@ def test_a_table_of_a_topology_is_a_network(tmp_path):
 
 
 def test_machines_without_named_gpus_say_that_a_plain_ring_runs():
-    plain = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2@star:machines=2")
+    plain = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2@star:machines=2", overhead="0us")
     assert "--collective nccl" in " ".join(plain.remarks)
-    named = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2,gpu=ampere@star:machines=2")
+    named = cs.scenario_of(None, "mesh_host:n_gpus=4,n_nics=2,gpu=ampere@star:machines=2", overhead="0us")
     assert named.collective == "nccl_all_reduce"

@@ -9,14 +9,14 @@ ON_MESSAGES = ("flow", "alpha-beta", "closed-form")
 
 
 def took(collective, engine, size="1MB", network=STAR, **costs):
-    return cs.predict(collective, network, size, n_ranks=16, engine=engine, **costs).time
+    return cs.predict(collective, network, size, n_ranks=16, engine=engine, **({"overhead": "0us"} | costs)).time
 
 
 @pytest.mark.parametrize("cost", ["overhead", "recv_overhead"])
 @pytest.mark.parametrize("engine", [*ON_MESSAGES, "packet"])
 @pytest.mark.parametrize("collective", ["netreduce", "switchml", "sharp", "atp"])
 def test_packets_of_switch_systems_have_no_overheads_of_messages(collective, engine, cost):
-    asked = cs.scenario_of(collective, STAR, n_ranks=16, engine=engine, **{cost: "10us"})
+    asked = cs.scenario_of(collective, STAR, n_ranks=16, engine=engine, **({"overhead": "0us"} | {cost: "10us"}))
     solution = cs.solve(asked, ["1MB"])
     assert solution.results[0].time == took(collective, engine)
     assert any("overheads of messages do not count for packets" in line for line in solution.remarks)
@@ -31,7 +31,12 @@ def test_packets_of_switch_systems_have_none_beside_messages_that_have(tmp_path)
     )
     for engine in ("flow", "packet"):
         without, given = (
-            [r.time for r in cs.solve(cs.scenario_of(None, STAR, jobs=jobs, engine=engine, **costs)).results]
+            [
+                r.time
+                for r in cs.solve(
+                    cs.scenario_of(None, STAR, jobs=jobs, engine=engine, **({"overhead": "0us"} | costs))
+                ).results
+            ]
             for costs in ({}, {"overhead": "10us"})
         )
         assert given[0] == without[0]

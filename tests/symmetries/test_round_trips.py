@@ -35,7 +35,7 @@ def test_goal_and_chakra_keep_every_byte(tmp_path_factory, suffix, data):
     size = data.draw(st.integers(1000, 20_000))
     path, own = there_and_back(tmp_path_factory.mktemp("trip"), collective, n, size, suffix)
     star = f"star:n_hosts={n},bandwidth=100Gbps,latency=1us"
-    ours, back = cs.predict(collective, star, size), cs.predict(path, star, own)
+    ours, back = cs.predict(collective, star, size, overhead="0us"), cs.predict(path, star, own, overhead="0us")
     assert back.bytes_on_wire == pytest.approx(ours.bytes_on_wire, abs=0.5)
     assert back.time == pytest.approx(ours.time, rel=2e-3)
 
@@ -44,13 +44,15 @@ def test_goal_and_chakra_keep_every_byte(tmp_path_factory, suffix, data):
 def test_a_rank_gathers_as_many_bytes_as_were_asked_for(tmp_path, suffix):
     """Three messages of 4096/3 bytes were 1365 each."""
     path, own = there_and_back(tmp_path, "ring_all_gather", 3, 4096, suffix)
-    assert cs.predict(path, "star:n_hosts=3", own).bytes_on_wire == 2 * 4096
+    assert cs.predict(path, "star:n_hosts=3", own, overhead="0us").bytes_on_wire == 2 * 4096
 
 
 def test_an_imported_schedule_says_when_it_runs_at_another_size(tmp_path, capsys):
     path, own = there_and_back(tmp_path, "ring_all_reduce", 7, 4096, "goal")
     told = f"only with -b {own:.0f} -e {own:.0f}"
-    remarks = [" ".join(solve(scenario_of(path, "star:n_hosts=7"), [size]).remarks) for size in (own, 2 * own)]
+    remarks = [
+        " ".join(solve(scenario_of(path, "star:n_hosts=7", overhead="0us"), [size]).remarks) for size in (own, 2 * own)
+    ]
     assert [told in remark for remark in remarks] == [False, True]
     jobs = tmp_path / "jobs.toml"
     for size in (own, 2 * own):

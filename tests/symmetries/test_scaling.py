@@ -92,7 +92,7 @@ def test_everything_twice_as_fast_takes_half_the_time(engine, faster_switches):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_only_named_switches_have_constants(engine, faster_switches):
     """Without their constants scaled, times of these alone do not halve."""
-    network = cs.scenario_of("ring_all_reduce", STAR).network
+    network = cs.scenario_of("ring_all_reduce", STAR, overhead="0us").network
     names = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["systems"]]
     asked = [Question(name, network, 8192, 8, engine) for name in names]
     assert {one.collective for one in asked} > WITH_UNITS
@@ -112,9 +112,13 @@ def test_only_named_switches_have_constants(engine, faster_switches):
 @pytest.mark.parametrize("network", ["dgx-h100", MACHINES])
 def test_nccl_with_its_choices_pinned_takes_half_the_time(collective, network, faster_gpus):
     """Which algorithm, protocol and channels NCCL takes follows from constants of its own; these are given here."""
-    slow = cs.scenario_of(collective, network).network
+    slow = cs.scenario_of(collective, network, overhead="0us").network
     sizes, engines = ("16KiB", "4MiB"), ("flow", "alpha-beta")
-    before = [cs.predict(collective, slow, size, engine=e).time for size in sizes for e in engines]
+    before = [cs.predict(collective, slow, size, engine=e, overhead="0us").time for size in sizes for e in engines]
     faster_gpus()
-    after = [cs.predict(collective, twice_as_fast(slow), size, engine=e).time for size in sizes for e in engines]
+    after = [
+        cs.predict(collective, twice_as_fast(slow), size, engine=e, overhead="0us").time
+        for size in sizes
+        for e in engines
+    ]
     assert after == [half(time) for time in before]

@@ -79,7 +79,9 @@ def test_the_network_costs_are_those_of_a_run_of_the_group_alone():
     cost = network_costs(
         "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", algorithms={"all_reduce": "double_tree_all_reduce"}
     )
-    alone = predict("double_tree_all_reduce", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", 4e6).time
+    alone = predict(
+        "double_tree_all_reduce", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", 4e6, overhead="0us"
+    ).time
     assert cost(task("all_reduce")) == alone
     assert cost(task("all_reduce")) == alone
     assert 0 < cost(task("all_reduce", (0, 1), 0.0)) < alone
@@ -130,7 +132,7 @@ def test_a_density_is_said_once():
 def test_an_exchange_is_by_default_what_run_takes_for_it(network, operation):
     size = 0.0 if operation == "barrier" else 4e6
     cost = network_costs(network)
-    asked = scenario_of(None, network, operation=operation)
+    asked = scenario_of(None, network, operation=operation, overhead="0us")
     (found,) = solve(asked, [size]).results
     assert cost(task(operation, tuple(range(found.n_ranks)), size)) == found.time
     assert {said for said in asked.remarks if "NCCL" in said} <= set(cost.notes())

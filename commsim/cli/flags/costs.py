@@ -30,8 +30,8 @@ class Costs(Flags):
 
     TITLE: ClassVar[str] = "costs of messages"
     RARE: ClassVar[Mapping[str, str | None]] = {"recv_overhead": "", "reduce_rate": ""}
-    overhead: str | None = flag(metavar="TIME", help="time per message at the sender's port (o of LogP)")
-    recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver's port")
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender, o of LogP (default: 1us)")
+    recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver")
     reduce_rate: str | None = flag(metavar="RATE", help="rate at which a rank reduces, such as 10GB/s (1/gamma)")
 
     software: str | None = flag(

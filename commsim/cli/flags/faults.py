@@ -28,7 +28,7 @@ class Faults(Flags):
         metavar="WHAT=FACTOR",
         help="multiply the rate of cables: link:PATTERN=0.5 or links:10%%=0.5; repeatable",
     )
-    seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0; in commsim traffic: 1)")
+    seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 
 
 class FaultsInTime(Flags):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from commsim.core.errors import InputError, NoClosedFormError
-from commsim.core.units import format_size, format_time, microseconds
+from commsim.core.units import format_size, microseconds
 from commsim.report.answer import Answer, Part, remarks
 from commsim.report.terminal import progress
 from commsim.scenario.read import JOBS_ONLY
@@ -147,7 +147,7 @@ def _collectives(config: Config, sizes: Sequence[int]) -> Answered:
     if not solutions:
         raise next(iter(left_out.values()))
     skipped = [f"skipped: {name}: {error}" for name, error in left_out.items()]
-    answered = answered_by(config, solutions, remarks([*skipped, *(_free(solutions) if len(solutions) > 1 else ())]))
+    answered = answered_by(config, solutions, remarks(skipped))
     if len(solutions) > 1:
         ranked = [*_ranked(config, solutions), *remarks(_unlike(solutions))]
         answered = dataclasses.replace(answered, parts=[*answered.parts, *ranked])
@@ -175,22 +175,6 @@ def _unlike(solutions: Sequence[Solution]) -> list[str]:
         f"compared with different numbers of ranks, {', '.join(map(str, dict.fromkeys(n_ranks)))}: --ranks "
         f"{min(n_ranks)} gives all the same"
         + (f", and {' and '.join(beside)} puts the helpers beside ranks" if beside else "")
-    ]
-
-
-def _free(solutions: Sequence[Solution]) -> list[str]:
-    """Describe that collectives of one operation are compared without an overhead, which a ranking of them assumes."""
-    from commsim.scenario.contenders import ASSUMED_OVERHEAD, with_assumed_overhead
-
-    network, operations = solutions[0].scenario.network, {one.results[0].operation for one in solutions}
-    if len(operations) > 1 or any(one.plan.has_own_costs for one in solutions):
-        return []
-    if with_assumed_overhead(network) is network:
-        return []
-    usual = format_time(ASSUMED_OVERHEAD)
-    return [
-        f"no time per message is assumed here; the ranking of --operation {operations.pop()} assumes {usual} per "
-        f"message: add --overhead {usual.replace(' ', '')} to get the same times"
     ]
 
 

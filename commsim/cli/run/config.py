@@ -136,11 +136,6 @@ class Config(Outputs, Questions, FaultsInTime, PlayConfig):
         """Whether algorithms are compared with each other, and not shown one by one."""
         return self.is_ranking and self.algorithm in (None, "best")
 
-    @property
-    def assumes_overhead(self) -> bool:
-        """Whether a ranking is asked for, and no cost of messages is given."""
-        return self.compares and (self.overhead, self.recv_overhead, self.software) == (None, None, None)
-
     def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
         """Return the scenario of one collective, or of groups that run it at once."""
         more |= {

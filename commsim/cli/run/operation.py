@@ -41,7 +41,6 @@ def answer_ranking(config: Config, sizes: Sequence[int]) -> Answered:
     scenario = config.scenario("")
     ranking = rank(
         scenario, config.operation or "", sizes, named=config.collective, synthesized=config.synthesized,
-        assume_overhead=config.assumes_overhead,
     )  # fmt: skip
     plans = ranking.plans
     first = next(iter(plans.values()))

@@ -66,16 +66,14 @@ def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapp
 
 
 def scenario_and_plan(config: Any, spec: str) -> tuple[Scenario, Plan]:
-    """Return the scenario of one collective of a run, and its plan; of a ranking with the overhead that it assumes."""
+    """Return the scenario of one collective of a run, and its plan."""
     from commsim.scenario.build import plan_collective
     from commsim.scenario.contenders import prepare_all
 
     scenario: Scenario = config.scenario(spec)
     if not getattr(config, "compares", False):
         return scenario, plan_collective(scenario)
-    plans, _ = prepare_all(
-        [spec], scenario.network, n_ranks=config.ranks, assume_overhead=config.assumes_overhead, **scenario.placing
-    )
+    plans, _ = prepare_all([spec], scenario.network, n_ranks=config.ranks, **scenario.placing)
     return scenario, plans[spec]
 
 

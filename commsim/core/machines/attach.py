@@ -92,7 +92,7 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
     return Network(
         f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
-        **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
+        **nodes, **links, machine=owner, coordinates=at, overhead_given=machine.overhead_given, routing=fabric.routing,
         hardware=machine.hardware, left_out=fabric.left_out,
     )  # fmt: skip
 

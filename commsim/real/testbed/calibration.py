@@ -58,6 +58,7 @@ class Costs:
             bandwidth=network.bandwidth * self.efficiency,
             latency=network.latency + self.L * seats[network.src],
             overhead=np.where(seats, self.o, 0.0),
+            overhead_given=True,
         )
 
 

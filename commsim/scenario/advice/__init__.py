@@ -14,13 +14,11 @@ from commsim.core.units import counted, format_size, format_time
 from commsim.core.value import Shown
 from commsim.scenario import Plan
 from commsim.scenario.contenders import (
-    about_assumed,
     about_given,
     blaming,
     prepare_all,
     priced_apart,
     skipped,
-    with_assumed_overhead,
 )
 from commsim.scenario.options import Quantity
 from commsim.scenario.plans.sparse import links_only
@@ -158,7 +156,6 @@ def advise_for(
     overhead: Quantity = None,
     reduce_rate: Quantity = None,
     software: str | None = None,
-    assume_overhead: bool = True,
     seed: int = 0,
     **asked: Any,
 ) -> Advice:
@@ -172,8 +169,6 @@ def advise_for(
         Size of each worker's tensor. Default: that of the gradients.
     fail, scale, overhead, reduce_rate, software
         Same as in :func:`commsim.scenario.read.changed_network`.
-    assume_overhead : bool
-        Whether messages have an assumed overhead where neither network, `overhead` nor `software` gives one.
     seed : int
         Seed of data, faults and placement.
     **asked
@@ -187,16 +182,15 @@ def advise_for(
     costs: dict[str, Any] = {"overhead": overhead, "reduce_rate": reduce_rate, "software": software}
     faulty, drawn = changed_network(network, fail=fail, scale=scale, seed=seed, **costs)
     question = question_of(faulty, size, seed=seed, **asked).on(faulty)
-    assume = assume_overhead and overhead is None and software is None
-    advice = advise(question, faulty, assume_overhead=assume)
+    advice = advise(question, faulty)
     whole = None
     if fail or scale:
-        whole = advise(question, changed_network(network, **costs)[0], assume_overhead=assume).times
+        whole = advise(question, changed_network(network, **costs)[0]).times
     notes = tuple(dict.fromkeys((*drawn, *about_data(question, advice), *advice.notes)))
     return dataclasses.replace(advice, notes=notes, whole=whole)
 
 
-def advise(question: Question, network: Network, *, assume_overhead: bool = False) -> Advice:
+def advise(question: Question, network: Network) -> Advice:
     """Predict every way on the flow engine, and rank them.
 
     Parameters
@@ -205,17 +199,13 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
         Question, as :meth:`.question.Question.on` returns it.
     network : Network
         Network that the workers are on.
-    assume_overhead : bool
-        Whether messages cost what :func:`commsim.scenario.contenders.with_assumed_overhead` says, as in ``run
-        --operation``.
 
     Raises
     ------
     InputError
         If nothing can run.
     """
-    costly = with_assumed_overhead(network) if assume_overhead else network
-    ways, left_out = candidates(question, costly)
+    ways, left_out = candidates(question, network)
     by_spec = {candidate.spec: candidate for candidate in ways}
     size, known, fastest = int(question.size), dict[str, Result](), dict[tuple[str, str], str]()
 
@@ -236,7 +226,6 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
         placement=question.placement,
         routing=question.routing,
         seed=question.seed,
-        assume_overhead=assume_overhead,
     )
     order = rank_algorithms(list(ready), [size], lambda spec, _: known[spec]).by_size[size]
     best: dict[tuple[str, str], Ranked] = {}
@@ -253,16 +242,16 @@ def advise(question: Question, network: Network, *, assume_overhead: bool = Fals
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
     ranked = {row.candidate.label: ready[row.candidate.spec] for row in best.values()}
-    assumed = about_assumed(ranked) if costly is not network else about_given(ranked, network, [question.size])
+    assumed = about_given(ranked, network)
     if any(reason.endswith(ASSUME) for reason in left_out.values()):
         assumed = [*assumed, NOT_PROGRAMMABLE]
     assumed += priced_apart(ranked, question.size)
     names = dict.fromkeys(plan.schedule.name for plan in ranked.values() if plan.data is not None)
-    assumed += [f"{name}: {line}" for name in names for line in links_only(name, costly)]
+    assumed += [f"{name}: {line}" for name in names for line in links_only(name, network)]
     if question.densities and question.gradients is None and question.block is None:
         assumed.append(IN_RUNS.format(question.run))
     return Advice(
-        tuple(best.values()), ready, left_out | refused, notes, tried, question, costly, assumed=tuple(assumed)
+        tuple(best.values()), ready, left_out | refused, notes, tried, question, network, assumed=tuple(assumed)
     )
 
 

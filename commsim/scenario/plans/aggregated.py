@@ -142,7 +142,7 @@ def plan_aggregated(asked: Asked) -> Plan:
     if spec is None or where is None:
         return plan
     system = Aggregation(entry.build, given, spec, where)
-    return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network)
+    return plan.as_kind(AggregatedPlan, system=system, had_overheads=free is not network and network.overhead_given)
 
 
 def _beyond_a_pipe(name: str, system: System, where: AggregatorPlacement, seated: Seated) -> tuple[str, ...]:

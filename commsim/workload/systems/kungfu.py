@@ -68,7 +68,7 @@ def kungfu(
         raise InputError(f"ranks_per_host must be at least 1, got {ranks_per_host}")
     schedule = kungfu_all_reduce(strategy, n_ranks, [rank // ranks_per_host for rank in range(n_ranks)])
     network = star(max(n_ranks, 2), bandwidth, latency)
-    (result,) = solve(scenario_of(schedule, network, placement=place(network, n_ranks)), [size]).results
+    (result,) = solve(scenario_of(schedule, network, placement=place(network, n_ranks), overhead=0.0), [size]).results
     answer: Answer = {"time_s": result.time, "messages": schedule.n_transfers}
     answer["max_link_bytes"] = float(result.link_bytes.max())
     if n_ranks > 1:

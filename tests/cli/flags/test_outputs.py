@@ -35,10 +35,15 @@ def test_hosts_are_one_box_when_asked_or_when_there_are_many(commsim, tmp_path):
 @pytest.mark.parametrize("suffix", ["json", "npz"])
 def test_a_saved_result_colours_the_links(commsim, tmp_path, suffix):
     saved = tmp_path / f"result.{suffix}"
-    save(predict("ring_all_reduce", load_network(NETWORK), 2**20), saved)
+    save(predict("ring_all_reduce", load_network(NETWORK), 2**20, overhead="0us"), saved)
     assert commsim("topo", "show", NETWORK, "--draw", tmp_path / "net.svg", "--load", saved).code == 0
     assert any("of capacity" in title for title in titles(tmp_path / "net.svg"))
-    assert commsim("run", "--topology", NETWORK, "-b", "1M", "-e", "1M", "--draw", tmp_path / "run.svg").code == 0
+    assert (
+        commsim(
+            "run", "--overhead", "0us", "--topology", NETWORK, "-b", "1M", "-e", "1M", "--draw", tmp_path / "run.svg"
+        ).code
+        == 0
+    )
     assert (tmp_path / "run.svg").read_text() == (tmp_path / "net.svg").read_text()
 
 
@@ -83,6 +88,6 @@ def test_bad_input_gives_one_clear_line_and_no_file(commsim, tmp_path, monkeypat
 
 
 def test_loads_of_another_network_are_refused(commsim, tmp_path):
-    save(predict("ring_all_reduce", load_network("star:n_hosts=3"), 2**20), tmp_path / "result.json")
+    save(predict("ring_all_reduce", load_network("star:n_hosts=3"), 2**20, overhead="0us"), tmp_path / "result.json")
     message = commsim.refuses("topo", "show", NETWORK, "--draw", tmp_path / "x.svg", "--load", tmp_path / "result.json")
     assert "the result has loads of 6 links, but leaf_spine" in message

@@ -14,7 +14,7 @@ STAR = "star:n_hosts=8"
 
 
 def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
-    out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE).out
+    out = commsim("run", "--overhead", "0us", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE).out
     said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same, and omnireduce:colocated=true"
     table = out[out.index("the fastest first") :].splitlines()
     ranks = {line.split()[2]: line.split()[table[1].split().index("ranks")] for line in table[2:4]}
@@ -22,7 +22,9 @@ def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
     assert said in table[4]
     assert (
         "different numbers"
-        not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7).out
+        not in commsim(
+            "run", "--overhead", "0us", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7
+        ).out
     )
 
 
@@ -35,16 +37,29 @@ def test_rows_say_with_which_parameters_a_collective_was_asked_for(commsim, tmp_
     table = list(csv.DictReader((tmp_path / "r.csv").read_text().splitlines()))
     assert [row["asked"] for row in table] == [*specs, ""]
     assert {row["size_B"] for row in table} == {"1000000"}  # of every way of the engine
-    one = cs.predict(specs[1], "star:n_hosts=16", "1MB", n_ranks=8)
+    one = cs.predict(specs[1], "star:n_hosts=16", "1MB", n_ranks=8, overhead="0us")
     frame = one.to_frame()
     assert (frame["collective"][0], frame["asked"][0]) == ("byteps", specs[1])
-    assert "asked" not in cs.predict("ring_all_reduce", "star:n_hosts=16", "1MB", n_ranks=8).to_frame()
+    assert "asked" not in cs.predict("ring_all_reduce", "star:n_hosts=16", "1MB", n_ranks=8, overhead="0us").to_frame()
 
 
 def test_collectives_of_one_size_are_drawn_against_the_one_parameter_that_varies(commsim, tmp_path):
     specs = [f"byteps:n_servers={n}" for n in (0, 2, 4)]
     result = tmp_path / "r.json"
-    rows = commsim("run", *specs, "--topology", "star:n_hosts=16", "--ranks", 8, "--size", "1MB", "--json", result)
+    rows = commsim(
+        "run",
+        "--overhead",
+        "0us",
+        *specs,
+        "--topology",
+        "star:n_hosts=16",
+        "--ranks",
+        8,
+        "--size",
+        "1MB",
+        "--json",
+        result,
+    )
     assert rows.code == 0
     for kind, column in (("time", "time_s"), ("busbw", "busbw_Bps")):
         assert commsim("plot", kind, result, "-o", tmp_path / f"{kind}.svg").code == 0, commsim.err
@@ -78,13 +93,19 @@ def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
     times = {row["collective"]: row["time_s"] for row in tree["results"]}
     table = commsim.out[commsim.out.index("# all_reduce: 3 collectives, the fastest first") :].splitlines()[2:5]
     assert [line.split()[2] for line in table] == sorted(times, key=times.get)
-    assert "the fastest first" not in commsim("run", "--topology", STAR, named[0], "pairwise_all_to_all", *ONE).out
+    assert (
+        "the fastest first"
+        not in commsim("run", "--overhead", "0us", "--topology", STAR, named[0], "pairwise_all_to_all", *ONE).out
+    )
 
 
 def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_none(commsim):
     said = commsim.refuses("run", "--topology", STAR, "omnireduce", *ONE, "--ranks", 8)
     assert said.strip().endswith("omnireduce:colocated=true puts them on the ranks' own")
-    assert commsim("run", "--topology", STAR, "omnireduce:colocated=true", *ONE, "--ranks", 8).code == 0
+    assert (
+        commsim("run", "--overhead", "0us", "--topology", STAR, "omnireduce:colocated=true", *ONE, "--ranks", 8).code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -136,5 +157,5 @@ def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
     assert times.items() <= {row["collective"]: row["time_s"] for row in ranked}.items()
     assert commsim(*two[:2], *two[3:]).code == 0
     assert told not in commsim.out
-    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:]).code == 0
+    assert commsim("run", "--overhead", "0us", "ring_all_reduce", "ring_all_gather", *two[3:]).code == 0
     assert told not in commsim.out

@@ -59,7 +59,7 @@ def test_all_prints_the_usual_table_of_each(commsim):
 def test_one_algorithm_may_be_named_with_its_parameters(commsim):
     spec = "chain_broadcast:n_chunks=4"
     tree = commsim.results("run", "--operation", "broadcast", "--algorithm", spec, "--topology", STAR)
-    plain = commsim.results("run", "--collective", spec, "--topology", STAR)
+    plain = commsim.results("run", "--overhead", "0us", "--collective", spec, "--topology", STAR)
     assert tree["results"] == plain["results"]
 
 
@@ -179,13 +179,15 @@ def test_nccl_is_ranked_on_the_machines_that_it_runs_on_and_its_alias_stands_for
 
 
 def test_without_a_collective_nvidia_s_machines_run_nccl(commsim):
-    usual = commsim.results("run", "--topology", "dgx-h100", "-b", "512M", "-e", "512M")
+    usual = commsim.results("run", "--overhead", "0us", "--topology", "dgx-h100", "-b", "512M", "-e", "512M")
     assert [(row["collective"], row["engine"]) for row in usual["results"]] == [("nccl_all_reduce", "flow")]
     assert "# nccl_all_reduce: what NCCL runs on these GPUs; another algorithm can be named" in commsim.out
     assert "80 % of the public tables" in commsim.out
     assert usual["results"][0]["low_s"] < usual["results"][0]["time_s"] < usual["results"][0]["high_s"]
-    flow = commsim.results("run", "--topology", "dgx-h100", "--engine", "flow", "-b", "512M", "-e", "512M")
+    flow = commsim.results(
+        "run", "--overhead", "0us", "--topology", "dgx-h100", "--engine", "flow", "-b", "512M", "-e", "512M"
+    )
     assert [(row["collective"], row["engine"]) for row in flow["results"]] == [("nccl_all_reduce", "flow")]
-    amd = commsim.results("run", "--topology", "mi300x")
+    amd = commsim.results("run", "--overhead", "0us", "--topology", "mi300x")
     assert "# rccl_all_reduce: what RCCL runs on these GPUs" in commsim.out
     assert amd["results"][0]["collective"] == "rccl_all_reduce"

@@ -16,7 +16,7 @@ STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
 
 def test_the_contract_of_json(commsim):
-    tree = commsim.results("run", "--topology", STAR, "-b", "1M", "-e", "4M", "-f", "2")
+    tree = commsim.results("run", "--overhead", "0us", "--topology", STAR, "-b", "1M", "-e", "4M", "-f", "2")
     assert tree["schema"] == 1
     assert tree["config"]["topology"] == STAR
     assert [r["size_B"] for r in tree["results"]] == [2**20, 2**21, 2**22]
@@ -29,7 +29,7 @@ def test_the_contract_of_json(commsim):
 
 
 def test_the_table_has_the_columns_of_nccl_tests_and_our_own(commsim):
-    commsim("run", "--topology", STAR, "-b", "1M", "-e", "1M")
+    commsim("run", "--overhead", "0us", "--topology", STAR, "-b", "1M", "-e", "1M")
     header = next(line for line in commsim.out.splitlines() if "size(B)" in line).split()
     assert header[:5] == ["size(B)", "count", "type", "redop", "root"]
     assert "busiest_link" in header
@@ -80,13 +80,13 @@ def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(comms
 )
 def test_v_says_which_way_the_flow_engine_computed(commsim, collective, words):
     network = "dgx-h100" if collective.startswith("nccl") else STAR
-    answer = commsim("run", "--topology", network, "--collective", collective, "-v")
+    answer = commsim("run", "--overhead", "0us", "--topology", network, "--collective", collective, "-v")
     assert f"# flow engine: {words}" in answer.out.splitlines()
 
 
 def test_the_busiest_link_is_the_slow_one_and_another_has_the_most_bytes(commsim):
     words = ("--topology", STAR, "--collective", "binomial_broadcast", "-b", "1M", "-e", "1M")
-    tree = commsim.results("run", *words, "--scale", "link:switch0:h3=0.01")
+    tree = commsim.results("run", "--overhead", "0us", *words, "--scale", "link:switch0:h3=0.01")
     (row,) = tree["results"]
     assert row["max_link_bytes"] == 2 * row["busiest_link"]["bytes"] == 2**21
     (at,) = (i for i, line in enumerate(commsim.out.splitlines()) if "size(B)" in line)
@@ -96,10 +96,10 @@ def test_the_busiest_link_is_the_slow_one_and_another_has_the_most_bytes(commsim
 
 
 def test_json_on_standard_output_is_alone_there(commsim):
-    assert commsim("run", "--topology", STAR, "-n", "3", "--json", "-").code == 0
+    assert commsim("run", "--overhead", "0us", "--topology", STAR, "-n", "3", "--json", "-").code == 0
     tree = json.loads(commsim.out)
     assert tree["results"][0]["collective"] == "ring_all_reduce"
-    other = json.loads(commsim("run", "--topology", STAR, "--json", "-").out)
+    other = json.loads(commsim("run", "--overhead", "0us", "--topology", STAR, "--json", "-").out)
     assert not any("-n: no effect" in remark for remark in other["remarks"])  # remarks are those of one command
 
 
@@ -122,35 +122,51 @@ def test_the_other_flags_of_nccl_tests(commsim):
     assert {r["n_ranks"] for r in tree["results"]} == {3}
     rows = [line.split() for line in commsim.out.splitlines() if line.split()[1:3] == ["1024", "half"]]
     assert [row[0] for row in rows] == ["2048"]  # 1,024 elements of two bytes
-    assert commsim("run", "--topology", STAR, "-J", commsim.folder / "j.json").code == 0
+    assert commsim("run", "--overhead", "0us", "--topology", STAR, "-J", commsim.folder / "j.json").code == 0
     assert json.loads((commsim.folder / "j.json").read_text())["results"]
     assert "-i must be at least 1 byte" in commsim.refuses("run", "--topology", STAR, "-b", "1", "-e", "1G", "-i", "1")
     assert "invalid choice: 'int4'" in commsim.refuses("run", "--topology", STAR, "-d", "int4")
 
 
 def test_flags_of_the_packet_engine_are_in_the_help_of_all_flags(commsim):
-    plain = commsim("run", "--help").out
+    plain = commsim("run", "--overhead", "0us", "--help").out
     assert "--ecn" not in plain
     assert "more flags: commsim run --help all" in plain
-    assert "--ecn" in commsim("run", "--help", "all").out
+    assert "--ecn" in commsim("run", "--overhead", "0us", "--help", "all").out
 
 
 def test_collective_repeats_and_takes_parameters(commsim):
     tree = commsim.results(
-        "run", "--topology", STAR, "--collective", "ring_all_gather", "--collective", "chain_broadcast:n_chunks=4"
+        "run",
+        "--overhead",
+        "0us",
+        "--topology",
+        STAR,
+        "--collective",
+        "ring_all_gather",
+        "--collective",
+        "chain_broadcast:n_chunks=4",
     )
     assert [r["collective"] for r in tree["results"]] == ["ring_all_gather", "chain_broadcast"]
     np.testing.assert_allclose(tree["results"][1]["time_s"], 3 * 2e-6 + 6 * 2**25 / 4 / 12.5e9, rtol=1e-9)
 
 
 def test_flags_without_effect_are_said_so(commsim):
-    assert "-n and -w: no effect" in commsim("run", "--topology", STAR, "-n", "20", "-w", "5").out
-    assert "seed: no effect" in commsim("run", "--topology", STAR, "--routing", "spray", "--seed", "3").out
-    assert "no effect" not in commsim("run", "--topology", STAR, "-n", "3", "--start-jitter", "1ms").out
+    assert "-n and -w: no effect" in commsim("run", "--overhead", "0us", "--topology", STAR, "-n", "20", "-w", "5").out
+    assert (
+        "seed: no effect"
+        in commsim("run", "--overhead", "0us", "--topology", STAR, "--routing", "spray", "--seed", "3").out
+    )
+    assert (
+        "no effect"
+        not in commsim("run", "--overhead", "0us", "--topology", STAR, "-n", "3", "--start-jitter", "1ms").out
+    )
 
 
 def test_a_barrier_carries_no_bytes_whatever_the_sizes(commsim):
-    tree = commsim.results("run", "--topology", STAR, "--collective", "dissemination_barrier", "-b", "1M", "-e", "4M")
+    tree = commsim.results(
+        "run", "--overhead", "0us", "--topology", STAR, "--collective", "dissemination_barrier", "-b", "1M", "-e", "4M"
+    )
     (row,) = tree["results"]
     assert "no effect, a barrier carries no bytes" in commsim.out
     assert row["size_B"] == row["bytes_on_wire"] == 0
@@ -166,7 +182,9 @@ def test_late_starters_are_seeded_and_reported_both_ways(commsim):
 
 
 def test_iterations_with_jitter_give_a_median_and_percentiles(commsim):
-    row = commsim.results("run", "--topology", STAR, "--start-jitter", "1ms", "-n", "21")["results"][0]
+    row = commsim.results("run", "--overhead", "0us", "--topology", STAR, "--start-jitter", "1ms", "-n", "21")[
+        "results"
+    ][0]
     assert row["n_samples"] == 21
     assert row["p5_s"] <= row["time_s"] <= row["p95_s"]
 
@@ -184,20 +202,20 @@ def test_overheads_of_messages_and_packets_are_paid(commsim):
 
 def test_alpha_beta_warns_where_contention_decides(commsim):
     network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=4"
-    commsim("run", "--topology", network, "--placement", "spread", "--engine", "alpha-beta")
+    commsim("run", "--overhead", "0us", "--topology", network, "--placement", "spread", "--engine", "alpha-beta")
     assert "contention is not modelled" in commsim.out
 
 
 def test_derived_groups_are_printed(commsim):
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
-    commsim("run", "--topology", network, "--collective", "hierarchical_all_reduce")
+    commsim("run", "--overhead", "0us", "--topology", network, "--collective", "hierarchical_all_reduce")
     assert "groups are the 2 racks, of 4 ranks each" in commsim.out
 
 
 def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
     commsim("topo", "save", STAR, "-o", tmp_path / "net.toml")
     (tmp_path / "where.json").write_text('{"placement": ["h3", "h1"]}')
-    row = commsim.results("run", "--topology", tmp_path / "net.toml", "--placement", tmp_path / "where.json",
+    row = commsim.results("run", "--overhead", "0us", "--topology", tmp_path / "net.toml", "--placement", tmp_path / "where.json",
                           "--ranks", 2)["results"][0]  # fmt: skip
     assert row["n_ranks"] == 2
 
@@ -305,21 +323,23 @@ def test_a_flag_of_one_letter_leads_to_operation_and_collective(commsim):
 
 
 def test_in_network_aggregation_just_runs_and_says_where(commsim):
-    (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M")["results"]
+    (row,) = commsim.results(
+        "run", "--overhead", "0us", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M"
+    )["results"]
     assert row["max_link_bytes"] == 2**26 * 1111 / 1024
     assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
     assert "# switchml: busbw is above the" in commsim.out
     assert "# switchml: as switchml_rdma (packets of 1024 + 87 bytes of headers, 512 under way)" in commsim.out
     plain = ("--collective", "switchml:system=none", "--topology", STAR, "-b", "64M", "-e", "64M")
-    assert commsim.results("run", *plain)["results"][0]["max_link_bytes"] == 2**26
+    assert commsim.results("run", "--overhead", "0us", *plain)["results"][0]["max_link_bytes"] == 2**26
     assert "# switchml: headers are not counted" in commsim.out
-    (more,) = commsim.results("run", *plain, "--payload", "1024B", "--header", "76B")["results"]
+    (more,) = commsim.results("run", "--overhead", "0us", *plain, "--payload", "1024B", "--header", "76B")["results"]
     assert more["max_link_bytes"] == 2**26 * 1100 / 1024
     assert "headers are not counted" not in commsim.out
 
 
 def test_a_busbw_below_the_rate_of_the_links_needs_no_remark(commsim):
-    commsim("run", "--collective", "switchml", "--topology", STAR, "-b", "1K", "-e", "1K")
+    commsim("run", "--overhead", "0us", "--collective", "switchml", "--topology", STAR, "-b", "1K", "-e", "1K")
     assert "busbw is above" not in commsim.out
 
 
@@ -347,14 +367,28 @@ PLAIN_8 = "star:n_hosts=8"
 
 def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
     rows = commsim.results(
-        "run", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M"
+        "run",
+        "--overhead",
+        "0us",
+        "--topology",
+        PLAIN_8,
+        "--engine",
+        "auto",
+        "--tolerance",
+        "10%",
+        "-b",
+        "1M",
+        "-e",
+        "1M",
     )
     assert [row["engine"] for row in rows["results"]] == ["closed-form"]
     assert "# 1 MiB: engine closed-form" in commsim.out
     assert "1 comparison with the packet engine" in commsim.out
     assert "which is a model, not a measurement" in commsim.out
     chosen = rows["results"][0]["time_s"]
-    flow = commsim.results("run", "--topology", PLAIN_8, "-b", "1M", "-e", "1M")["results"][0]["time_s"]
+    flow = commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "-b", "1M", "-e", "1M")["results"][0][
+        "time_s"
+    ]
     assert chosen == pytest.approx(flow, rel=1e-9)
 
 
@@ -390,14 +424,16 @@ def test_what_is_not_known_is_refused(commsim, flags, message):
 def test_the_transport_that_it_is_compared_with_is_the_one_that_runs(commsim):
     spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2,bandwidth=10Gbps,latency=0s"
     flags = ["--collective", "direct_all_to_all", "--engine", "auto", "--tolerance", "1%", "-b", "1M", "-e", "1M"]
-    slow = commsim.results("run", "--topology", spec, *flags, "--transport", "dcqcn")["results"][0]
+    slow = commsim.results("run", "--overhead", "0us", "--topology", spec, *flags, "--transport", "dcqcn")["results"][0]
     assert "it is the packet engine, DCQCN" in commsim.out
-    same = commsim.results("run", "--topology", spec, *flags[:3], "packet", *flags[6:], "--transport", "dcqcn")
+    same = commsim.results(
+        "run", "--overhead", "0us", "--topology", spec, *flags[:3], "packet", *flags[6:], "--transport", "dcqcn"
+    )
     assert slow["time_s"] == same["results"][0]["time_s"]
 
 
 def test_a_bound_beside_it_is_not_forgotten(commsim):
-    commsim.results("run", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M",
+    commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M",
                     "--bound")  # fmt: skip
     assert "# bound: 1 MiB: at least" in commsim.out
 
@@ -448,7 +484,19 @@ def test_a_missing_flag_is_told_before_a_collective_that_is_misspelt(commsim):
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "direct_all_to_all"])
 def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
     commsim(
-        "run", "--topology", "ring:n_hosts=1", "--collective", collective, "--engine", engine, "-b", "1K", "-e", "1K"
+        "run",
+        "--overhead",
+        "0us",
+        "--topology",
+        "ring:n_hosts=1",
+        "--collective",
+        collective,
+        "--engine",
+        engine,
+        "-b",
+        "1K",
+        "-e",
+        "1K",
     )
     assert f"# {collective}: one rank has nothing to send, so there is no rate" in commsim.out
     header, row = (line.split() for line in commsim.out.splitlines() if not line.startswith("#"))
@@ -477,8 +525,10 @@ def test_verbose_lists_the_links_that_need_longest(commsim):
 
 
 def test_one_size_may_be_asked_for_by_name(commsim):
-    one = commsim.results("run", "--topology", "star:n_hosts=4", "--size", "1M")["results"]
-    both = commsim.results("run", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M")["results"]
+    one = commsim.results("run", "--overhead", "0us", "--topology", "star:n_hosts=4", "--size", "1M")["results"]
+    both = commsim.results("run", "--overhead", "0us", "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M")[
+        "results"
+    ]
     assert one == both
     assert "give one of them" in commsim.refuses("run", "--topology", "star:n_hosts=4", "--size", "1M", "-b", "4K")
 
@@ -487,7 +537,7 @@ def test_a_collective_without_a_closed_form_does_not_stop_the_others(commsim):
     """It printed neither."""
     none, has = "double_tree_all_reduce", "ring_all_reduce"
     line = ("--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K", "--engine", "closed-form")
-    tree = commsim.results("run", none, has, *line)
+    tree = commsim.results("run", "--overhead", "0us", none, has, *line)
     assert [row["collective"] for row in tree["results"]] == [has]
     assert tree["config"]["collective"] == [has]
     assert f"# skipped: {none}: " in commsim.out

@@ -28,9 +28,9 @@ def made_up(monkeypatch):
 
 def test_a_new_system_is_known_to_every_verb(made_up, commsim):
     flow, packet = (
-        commsim.results("run", "--collective", "made_up", "--topology", STAR, "-b", "1M", "-e", "1M", *engine)[
-            "results"
-        ][0]
+        commsim.results(
+            "run", "--overhead", "0us", "--collective", "made_up", "--topology", STAR, "-b", "1M", "-e", "1M", *engine
+        )["results"][0]
         for engine in ((), ("--engine", "packet"))
     )
     (simulated,) = commsim.results("switch", "simulate", "--system", "made_up", "--topology", STAR, "--size", "1MiB")[

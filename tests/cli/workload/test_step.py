@@ -19,7 +19,7 @@ FABRIC = "dgx-h100@star:machines=2"
 
 def test_the_command_python_and_a_sweep_give_the_same_step(commsim):
     row = commsim.results(*STEP, "--topology", FABRIC)["results"][0]
-    step = cs.training_step("llama3-8b", "h100", FABRIC, tp=2, pp=2, vp=2, global_batch=16)
+    step = cs.training_step("llama3-8b", "h100", FABRIC, tp=2, pp=2, vp=2, global_batch=16, overhead="0us")
     own = {"model": "llama3-8b", "gpu": "h100", "tp": 2, "pp": 2, "vp": 2, "global_batch": 16}
     point = {"topology.name": FABRIC, **{f"workload.{key}": value for key, value in own.items()}}
     swept = Bench({"topology.name": "text"}).row(0, point)
@@ -51,7 +51,7 @@ def test_phases_are_those_of_all_gpus_and_of_a_link_out_of_a_machine(commsim, tm
     assert commsim(*STEP, "--topology", fabric, "--phases", path, "--job", "big", "--phase-gap", "1ms").code == 0
     assert "phases of m0.nic0:switch0, the busiest link out of a machine, period" in commsim.out
     (job,) = cs.read_jobs(path)
-    step = cs.training_step("llama3-8b", "h100", fabric, tp=2, pp=2, vp=2, global_batch=16)
+    step = cs.training_step("llama3-8b", "h100", fabric, tp=2, pp=2, vp=2, global_batch=16, overhead="0us")
     made = step.job("big", gap="1ms")
     assert (job.name, job.n_gpus, len(job.phases)) == ("big", 32, len(made.phases))
     assert job.period == pytest.approx(step.time)

@@ -98,7 +98,7 @@ def test_nics_and_nvlinks_carry_the_bytes_of_a_count_by_hand(operation, precisio
                 relay = rank // EACH * EACH + sender % EACH
                 nvlink[relay] += relay != rank
     text = ",".join(f"{key}={value}".lower() for key, value in asked.items())
-    (result,) = solve(scenario_of(f"ep_{operation}:{text}", network), [1.0]).results
+    (result,) = solve(scenario_of(f"ep_{operation}:{text}", network, overhead="0us"), [1.0]).results
     found = result.link_bytes
     back = operation == "combine"
     for rank in range(16):

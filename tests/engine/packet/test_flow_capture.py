@@ -24,7 +24,7 @@ class Everything(FlowCapture):
 
 
 def plan_on(network):
-    return plan_of(scenario_of("direct_all_to_all", network)).paths.plan
+    return plan_of(scenario_of("direct_all_to_all", network, overhead="0us")).paths.plan
 
 
 def counted(events, packet):
@@ -82,7 +82,7 @@ def test_one_flow_has_each_packet_once_in_order_and_the_times_of_its_message(tmp
 
 
 def test_ranks_that_send_each_other_nothing_are_refused():
-    plan = plan_of(scenario_of("ring_all_reduce", "star:n_hosts=4")).paths.plan
+    plan = plan_of(scenario_of("ring_all_reduce", "star:n_hosts=4", overhead="0us")).paths.plan
     with pytest.raises(InputError, match="rank 0 sends nothing to 2; it sends to 1"):
         run_packets(plan, SIZE, capture=FlowCapture(0, 2))
     with pytest.raises(InputError, match="rank 9 sends nothing to 2; it sends to nobody"):

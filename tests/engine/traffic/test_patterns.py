@@ -29,7 +29,7 @@ def test_an_unknown_parameter_of_a_pattern_names_those_that_there_are():
 @pytest.mark.parametrize("engine", ["packet", "flow"])
 @pytest.mark.parametrize("window", [1, 3])
 def test_at_most_a_window_of_messages_of_a_host_is_under_way(engine, window):
-    asked = cs.scenario_of(None, STAR, traffic=f"all_to_all:window={window}", engine=engine)
+    asked = cs.scenario_of(None, STAR, traffic=f"all_to_all:window={window}", engine=engine, overhead="0us")
     carried = cs.solve(asked, ["200kB"]).details
     sent, begin = carried.messages, carried.messages.start
     end = begin + carried.received
@@ -45,7 +45,9 @@ def test_at_most_a_window_of_messages_of_a_host_is_under_way(engine, window):
 
 
 def test_a_window_of_one_on_a_star_is_a_round_of_messages_after_the_other():
-    carried = cs.solve(cs.scenario_of(None, STAR, traffic="all_to_all:window=1", engine="flow"), ["100kB"]).details
+    carried = cs.solve(
+        cs.scenario_of(None, STAR, traffic="all_to_all:window=1", engine="flow", overhead="0us"), ["100kB"]
+    ).details
     # nobody begins with the receiver of another, so that each of the 5 rounds is 8 us at 100 Gb/s, and 1 us of the way
     assert (carried.messages.start + carried.received).max() == pytest.approx(5 * 9e-6)
     np.testing.assert_allclose(carried.slowdown, 1.0)
@@ -53,8 +55,8 @@ def test_a_window_of_one_on_a_star_is_a_round_of_messages_after_the_other():
 
 def test_messages_of_ones_own_go_between_the_hosts_of_the_network():
     sent = Messages(np.array([0, 5]), np.array([5, 0]), np.array([1000, 10**6]), np.array([0.0, 1e-6]))
-    found = cs.solve(cs.scenario_of(None, STAR, traffic=sent, engine="packet"), [0.0])
+    found = cs.solve(cs.scenario_of(None, STAR, traffic=sent, engine="packet", overhead="0us"), [0.0])
     assert found.results[0].n_ranks == 2
     assert found.details.messages.nbytes.tolist() == [1000, 10**6]
     with pytest.raises(InputError, match=r"hosts 0..3 of star"):
-        cs.solve(cs.scenario_of(None, "star:n_hosts=4", traffic=sent, engine="packet"), [0.0])
+        cs.solve(cs.scenario_of(None, "star:n_hosts=4", traffic=sent, engine="packet", overhead="0us"), [0.0])

@@ -19,7 +19,7 @@ QUESTION = Question(8, 4 * 2**20, (0.01,))
 def crossover(specs, dense, question=QUESTION, network=STAR):
     (data,) = {f"density={d},block=256,pattern={question.pattern}" for d in question.densities}
     ready = {f"{spec}:{data}": prepare(f"{spec}:{data}", network, n_ranks=question.n_workers) for spec in specs}
-    time = predict(dense, network, question.size, n_ranks=question.n_workers).time
+    time = predict(dense, network, question.size, n_ranks=question.n_workers, overhead="0us").time
     return density_crossover(question, ready, list(ready), dense, time), ready, time
 
 
@@ -93,7 +93,7 @@ def test_more_machines_and_ties_are_called_so(n_hosts, said):
     """Eight more servers were not named, and 0.4 % by fewer overheads was "still faster"."""
     question = Question(8, 100e6, (0.9,))
     network = load_network(f"star:n_hosts={n_hosts}")
-    remarks = advise(question.on(network), network, assume_overhead=True).crossover("ring_all_reduce").remarks
+    remarks = advise(question.on(network), with_default_overhead(network)).crossover("ring_all_reduce").remarks
     assert [line.startswith(said) for line in remarks if line.startswith("sparse ")] == [True]
 
 

@@ -31,7 +31,13 @@ def drawn(seed):
     faults = {} if "star" in fabric else FAULTS[rng.integers(len(FAULTS))]
     collective = COLLECTIVES[rng.integers(0 if machine else 1, len(COLLECTIVES))]
     size = int(2 ** rng.integers(14, 27))
-    return scenario_of(collective, network, seed=seed if faults else None, n_ranks=16 if machine else 8, **faults), size
+    return scenario_of(
+        collective,
+        network,
+        seed=seed if faults else None,
+        n_ranks=16 if machine else 8,
+        **({"overhead": "0us"} | faults),
+    ), size
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_every_strategy_brings_the_piece_to_all_receivers_in_the_time_of_its_for
     assert schedule.operation == "broadcast"
     check(schedule)
     network = star(n_receivers + 1, BANDWIDTH, 0.0)
-    found = predict(schedule, network, SIZE, placement=Placement(network.endpoints[: n_receivers + 1]))
+    found = predict(schedule, network, SIZE, placement=Placement(network.endpoints[: n_receivers + 1]), overhead="0us")
     assert found.time == pytest.approx(resharding_time(strategy, SIZE, BANDWIDTH, n_receivers, n_chunks=32), rel=1e-9)
 
 

@@ -65,7 +65,17 @@ def test_what_is_hidden_is_the_rest_of_what_is_exposed_without_overlap(layout, k
 
 def test_experts_expose_traffic_and_outside_of_a_machine_more():
     inside, outside = (
-        cs.training_step("qwen3-30b-a3b", "h100", network, ranks=16, ep=ep, global_batch=16, sequence=4096, factor=1.0)
+        cs.training_step(
+            "qwen3-30b-a3b",
+            "h100",
+            network,
+            ranks=16,
+            ep=ep,
+            global_batch=16,
+            sequence=4096,
+            factor=1.0,
+            overhead="0us",
+        )
         for network, ep in (("dgx-h100@star:machines=2", 8), ("dgx-h100@star:machines=2", 16))
     )
     assert 0 < inside.exposed["expert"] < outside.exposed["expert"]
@@ -74,10 +84,12 @@ def test_experts_expose_traffic_and_outside_of_a_machine_more():
 def test_oversubscription_and_dead_switches_cost_a_step_what_they_cost_its_collectives():
     two = "dgx-h100@leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=8,uplinks_per_spine=2"
     asked = {"ranks": 16, "global_batch": 16, "factor": 1.0}
-    whole = cs.training_step("llama3-8b", "h100", two, **asked)
-    over = cs.training_step("llama3-8b", "h100", f"{two},uplink_bandwidth=12.125GB/s", **asked)
-    slow = cs.training_step("llama3-8b", "h100", two, scale=["link:leaf*:spine*=0.25"], **asked)
-    dead = cs.training_step("llama3-8b", "h100", two, fail=[f"switch:spine{i}" for i in (1, 2, 3)], **asked)
+    whole = cs.training_step("llama3-8b", "h100", two, **({"overhead": "0us"} | asked))
+    over = cs.training_step("llama3-8b", "h100", f"{two},uplink_bandwidth=12.125GB/s", **({"overhead": "0us"} | asked))
+    slow = cs.training_step("llama3-8b", "h100", two, scale=["link:leaf*:spine*=0.25"], **({"overhead": "0us"} | asked))
+    dead = cs.training_step(
+        "llama3-8b", "h100", two, fail=[f"switch:spine{i}" for i in (1, 2, 3)], **({"overhead": "0us"} | asked)
+    )
     assert over.time == pytest.approx(slow.time)
     assert whole.time < min(over.time, dead.time)
     assert over.exposed["data"] / whole.exposed["data"] > 1.5 < dead.exposed["data"] / whole.exposed["data"]
@@ -115,4 +127,4 @@ def test_a_setup_without_a_calibration_takes_the_nearest_and_says_so():
 )
 def test_what_does_not_fit_is_one_line(more, message):
     with pytest.raises(InputError, match=message):
-        cs.training_step("llama3-8b", "h100", **SMALL | more)
+        cs.training_step("llama3-8b", "h100", **({"overhead": "0us"} | SMALL | more))

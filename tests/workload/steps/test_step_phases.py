@@ -12,7 +12,9 @@ FABRIC = "dgx-h100@star:machines=8"
 
 
 def step_of(batch=32, network=FABRIC, **layout):
-    return cs.training_step("llama3-8b", "h100", network, global_batch=batch, factor=1.0, **layout)
+    return cs.training_step(
+        "llama3-8b", "h100", network, global_batch=batch, factor=1.0, **({"overhead": "0us"} | layout)
+    )
 
 
 def n_bytes(phases):

@@ -38,5 +38,5 @@ def test_rings_that_overlap_end_when_they_do_in_the_flow_engine(tmp_path, networ
         )
     gpu.synchronize()
     (tmp_path / "jobs.toml").write_text(jobs)
-    together = cs.solve(scenario_of("", network, jobs=read_composition(tmp_path / "jobs.toml")), 0)
+    together = cs.solve(scenario_of("", network, jobs=read_composition(tmp_path / "jobs.toml"), overhead="0us"), 0)
     assert [one.end for one in exchanges] == pytest.approx([one.time for one in together.results], rel=5e-3)
