@@ -98,12 +98,14 @@ class Flags:
         Raises
         ------
         InputError
-            If a seed is negative.
+            If a seed is negative, or a number of hashes below 1.
         """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
         seed = values.get("seed")
         if isinstance(seed, int) and seed < 0:
             raise InputError(f"--seed must be 0 or more, got {seed}")
+        if (values.get("hashes") or 1) < 1 or values.get("hashes") == 0:
+            raise InputError(f"--hashes must be at least 1, got {values['hashes']}")
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
 
     def flags(self, *without: str) -> dict[str, Any]:
