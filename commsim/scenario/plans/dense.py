@@ -248,7 +248,7 @@ class Plan:
     def remarks(self, results: Sequence[Result], *, has_framing: bool = False, verbose: bool = False) -> list[str]:
         """Return what results leave out, assume or depend on."""
         own = self.remarks_of_sizes([result.size for result in results]) if self.own_size else []
-        own += of_paths(self.network, self.paths.routing, results)
+        own += of_paths(self.network, results)
         return own + remarks_of_results(results, self._of_switches(results, has_framing, verbose))
 
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[str]:  # noqa: ARG002
