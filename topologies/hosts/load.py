@@ -14,6 +14,7 @@ from commsim.core.network import Network
 from commsim.core.registry import Registry
 from commsim.core.services import service
 from commsim.core.spec import read_arguments, split_spec
+from commsim.files.whole_files import SUFFIXES
 
 from .. import TOPOLOGIES
 from ..presets import PRESETS
@@ -33,6 +34,35 @@ def is_machine(text: str) -> bool:
     return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
 
 
+def is_saved(text: str) -> bool:
+    """Whether `text` is a saved network: ``net.toml``, or with facts of its machines, ``net.toml:gpu=hopper``."""
+    return Path(text).suffix in SUFFIXES or Path(text.partition(":")[0]).suffix in SUFFIXES
+
+
+def load_saved(text: str) -> Network:
+    """Read a saved network; facts of its machines, as in ``net.toml:gpu=hopper,net=roce``, replace those of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or something else than a fact is given.
+    """
+    from commsim.files.network_file import read_network
+
+    if Path(text).suffix in SUFFIXES:
+        return read_network(text)
+    name, raw = split_spec(text)
+    rest, told = _split_hardware(raw)
+    for key in rest:
+        known = ", ".join(key for key in FACTS if key != "guessed")
+        raise InputError(f"{name} has no parameter {key!r}, since its links have rates; known: {known}")
+    network = read_network(name)
+    facts = read_hardware(network.hardware) | read_hardware(told)
+    if "gpu" in raw:
+        facts.pop("guessed", None)
+    return dataclasses.replace(network, name=text, hardware=write_hardware(facts))
+
+
 def load_machine(text: str) -> Network:
     """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt, or a saved network.
 
@@ -44,10 +74,8 @@ def load_machine(text: str) -> Network:
     InputError
         If the name is unknown, an argument is wrong, or the file does not hold one machine.
     """
-    if Path(text).suffix in (".toml", ".json", ".npz"):
-        from commsim.files.network_file import read_network
-
-        return read_network(text)
+    if is_saved(text):
+        return load_saved(text)
     name, raw = split_spec(text)
     if Path(name).suffix in MACHINE_FILES:
         gpu = {key: raw[key] for key in ("gpu",) if key in raw}  # decides rates too, so that it is the reader's
