@@ -104,6 +104,6 @@ def test_facts_of_machines_are_said_beside_a_saved_network(tmp_path):
     network = load_network(f"{path}:gpu=blackwell,net=roce")
     assert network.hardware == "gpu=blackwell,cpu=intel,net=roce"
     with pytest.raises(
-        InputError, match="net.toml has no parameter 'pcie', since its links have rates; known: gpu, cpu"
+        InputError, match=r"net\.toml has no parameter 'pcie', since its links have rates"
     ):
         load_network(f"{path}:pcie=48GB/s")
