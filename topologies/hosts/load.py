@@ -10,13 +10,13 @@ from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.fewer import fewer_devices
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
-from commsim.core.network import Network
+from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry
 from commsim.core.services import service
 from commsim.core.spec import read_arguments, split_spec
 from commsim.files.whole_files import SUFFIXES
 
-from .. import TOPOLOGIES
+from .. import TOPOLOGIES, require_buildable
 from ..presets import PRESETS
 from . import HOST_TYPES
 
@@ -119,6 +119,19 @@ def _asks_for_fewer(arguments: Mapping[str, str], given: Mapping[str, str]) -> b
     return is_fewer and not {"n_pcie_switches", "n_cpus"} & given.keys()
 
 
+def on_fabric(fabric: Network, machine: Network) -> Network:
+    """Put one machine on every few hosts of a fabric.
+
+    Raises
+    ------
+    InputError
+        As :func:`attach_machines` does, and before it if the network would be too large.
+    """
+    n = len(fabric.hosts) // max(1, int((machine.kind == NIC).sum()))
+    require_buildable(fabric.name, fabric.n_nodes + n * machine.n_nodes, fabric.n_links + n * machine.n_links)
+    return attach_machines(fabric, machine)
+
+
 def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Split ``gpu=hopper`` and the like, which every machine takes, from the builder's own arguments."""
     facts = {key: value for key, value in raw.items() if key in FACTS}
@@ -151,7 +164,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     if used:
         network = fewer_devices(dataclasses.replace(network, name=name), **used)
     if host is not None:
-        network = attach_machines(network, load_machine(host))
+        network = on_fabric(network, load_machine(host))
     written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
     # A preset of a whole network has machines in it, whose hardware the network then has.
     return dataclasses.replace(

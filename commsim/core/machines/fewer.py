@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.network import GPU, NIC, SWITCH, Network
 
-_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine", "coordinates")
-_PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
+from .attach import PER_LINK, PER_NODE
 
 
 def fewer_devices(machine: Network, n_gpus: int | None = None, n_nics: int | None = None) -> Network:
@@ -64,8 +63,8 @@ def _dead_ends(machine: Network, keep: NDArray[np.bool_]) -> Iterator[NDArray[np
 def _restricted(network: Network, keep: NDArray[np.bool_]) -> Network:
     number = np.cumsum(keep) - 1
     links = keep[network.src] & keep[network.dst]
-    per: dict[str, Any] = {name: getattr(network, name)[keep] for name in _PER_NODE}
-    per |= {name: getattr(network, name)[links] for name in _PER_LINK}
+    per: dict[str, Any] = {name: getattr(network, name)[keep] for name in (*PER_NODE, "machine", "coordinates")}
+    per |= {name: getattr(network, name)[links] for name in PER_LINK}
     return dataclasses.replace(
         network, nodes=tuple(name for name, kept in zip(network.nodes, keep, strict=True) if kept),
         src=number[network.src[links]], dst=number[network.dst[links]], **per,
