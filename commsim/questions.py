@@ -102,8 +102,9 @@ def advise_for(
 
 
 def cheapest_topologies(
-    sweep: str | PathLike[str], folder: str | PathLike[str] | None = None, *, jobs: int | None = None
-) -> Offers:
+    sweep: str | PathLike[str], folder: str | PathLike[str] | None = None, *, jobs: int | None = None,
+    code: Sequence[str | Path] = (),
+) -> Offers:  # fmt: skip
     """Find the cheapest topology of a sweep that keeps a goal, as ``commsim sweep cheapest`` does.
 
     Parameters
@@ -114,8 +115,11 @@ def cheapest_topologies(
         Folder that keeps the results, or has some to continue with. Default: none.
     jobs : int, optional
         Number of worker processes. Default: all processors.
+    code : sequence of path
+        Files of Python that the sweep's file may name: own collectives and topologies.
     """
-    return rank_topologies(str(path_of(sweep, "sweep")), None if folder is None else fspath(folder), jobs=jobs)
+    where = None if folder is None else fspath(folder)
+    return rank_topologies(str(path_of(sweep, "sweep")), where, jobs=jobs, code=code)
 
 
 def compare_with(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.spec import is_own_file, read_arguments, split_spec
+from commsim.core.spec import derived, is_own_file, read_arguments, split_spec
 from commsim.scenario.packet_options import ALL
 
 from .axis import Axis
@@ -117,7 +117,7 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
         if key in parameters and key.startswith(f"{table}.") and key.partition(".")[2] not in NOT_IN_SPEC[table]
     )
     fabric = name.rpartition("@")[2]  # arguments of MACHINE@FABRIC:key=value belong to the fabric
-    return name if not written else f"{name}{',' if ':' in fabric else ':'}{written}"
+    return name if not written else derived(name, f"{name}{',' if ':' in fabric else ':'}{written}")
 
 
 def check_specs(config: Config) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.machines.attach import attach_machines
 from commsim.core.machines.hardware import FACTS, read_hardware, write_hardware
-from commsim.core.network import Network
+from commsim.core.network import NIC, Network
 from commsim.core.registry import Registry
 from commsim.core.services import service
 from commsim.core.spec import read_arguments, split_spec
 
-from .. import TOPOLOGIES
+from .. import TOPOLOGIES, require_buildable
 from ..presets import PRESETS
 from . import HOST_TYPES
 
@@ -67,6 +67,19 @@ def load_machine(text: str) -> Network:
     return dataclasses.replace(machine, name=text, hardware=hardware) if hardware else machine
 
 
+def on_fabric(fabric: Network, machine: Network) -> Network:
+    """Put one machine on every few hosts of a fabric.
+
+    Raises
+    ------
+    InputError
+        As :func:`attach_machines` does, and before it if the network would be too large.
+    """
+    n = len(fabric.hosts) // max(1, int((machine.kind == NIC).sum()))
+    require_buildable(fabric.name, fabric.n_nodes + n * machine.n_nodes, fabric.n_links + n * machine.n_links)
+    return attach_machines(fabric, machine)
+
+
 def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Split ``gpu=hopper`` and the like, which every machine takes, from the builder's own arguments."""
     facts = {key: value for key, value in raw.items() if key in FACTS}
@@ -94,7 +107,7 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
     values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
     network = build(**read_arguments(build, values))
     if host is not None:
-        network = attach_machines(network, load_machine(host))
+        network = on_fabric(network, load_machine(host))
     written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
     # A preset of a whole network has machines in it, whose hardware the network then has.
     return dataclasses.replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
@@ -53,10 +53,10 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         parser.add_argument("named", nargs="*", metavar="COLLECTIVE", help="the same as --collective")
 
     @classmethod
-    def from_args(cls, args: argparse.Namespace) -> Any:
+    def from_args(cls, args: argparse.Namespace, code: Sequence[str] | None = None) -> Any:
         """Return the flags that were parsed, collectives without a flag first."""
         args.collective = [*args.named, *(args.collective or ())]
-        return super().from_args(args)
+        return super().from_args(args, code)
 
     def scenario(self, spec: str | None, network: Network | None = None, **more: Any) -> Scenario:
         """Return the scenario of one collective.

@@ -14,7 +14,7 @@ from commsim.core.network import HOST, KINDS, NIC, Network
 
 # What :func:`attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4
-_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma")
+_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "message_engines")
 _PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
 
 
