@@ -60,7 +60,8 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
     rows = tmp_path / "rows.json"
     topology = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
     for name in ("ring_all_reduce", "double_tree_all_reduce"):
-        commsim("run", "--overhead", "0us", "--topology", topology, "--collective", name, "-b", "1K", "-e", "1G", "-f", "16", "--json",
+        commsim("run", "--overhead", "0us", "--topology", topology, "--collective", name, "-b", "1K", "-e", "1G",
+            "-f", "16", "--json",
                 tmp_path / f"{name}.json")  # fmt: skip
     both = [
         json.loads((tmp_path / f"{name}.json").read_text()) for name in ("ring_all_reduce", "double_tree_all_reduce")

@@ -44,7 +44,7 @@ def test_both_doors_rank_what_is_named_by_a_library_and_what_is_synthesized(tmp_
 def test_python_ranks_what_the_tables_of_all_algorithms_say(tmp_path):
     words = ["run", "--topology", STAR, "--operation", "all_reduce", "-b", "1M", "-e", "1M"]
     answer = asked_for(tmp_path, *words, "--algorithm", "all")
-    ranking = cs.rank("all_reduce", STAR, "1MiB", overhead="0us")
+    ranking = cs.rank("all_reduce", STAR, "1MiB")
     assert {row["collective"]: row["time_s"] for row in answer["results"]} == {
         result.collective: result.time for _, result in ranking.by_size[MIB]
     }
@@ -59,7 +59,7 @@ def test_both_doors_bound_and_synthesize_for_the_same_placement(tmp_path, capsys
         for verb in ("bound", "synthesize"):
             assert main([verb, *words]) == 2
             assert "unknown placement 'nonsense'" in capsys.readouterr().err
-        for ask in (cs.lower_bound, lambda *asked, **m: cs.synthesize(*asked, "1MiB", **({"overhead": "0us"} | m))):
+        for ask in (cs.lower_bound, lambda *asked, **m: cs.synthesize(*asked, "1MiB", **m)):
             with pytest.raises(InputError, match="unknown placement 'nonsense'"):
                 ask("all_gather", network, **more)
         return
@@ -68,7 +68,7 @@ def test_both_doors_bound_and_synthesize_for_the_same_placement(tmp_path, capsys
         least = cs.lower_bound("all_gather", network, anywhere=one["anywhere"], **more)
         assert (least.time(MIB), least.why(MIB)) == (one["bound_s"], one["limited_by"])
     (row,) = asked_for(tmp_path, "synthesize", *words)["results"]
-    assert row == cs.synthesize("all_gather", network, "1MiB", **({"overhead": "0us"} | more)).row(MIB)
+    assert row == cs.synthesize("all_gather", network, "1MiB", **more).row(MIB)
     assert cs.lower_bound("all_gather", network, **more).ranks == (
         (0, 1, 2, 3) if placement == "packed" else (0, 4, 1, 5)
     )
@@ -147,7 +147,7 @@ def test_both_doors_compare_with_the_same_words_and_numbers(tmp_path):
 def test_python_has_what_the_table_of_run_computes(tmp_path, capsys):
     words = ["run", "--topology", LEAF, "ring_all_reduce", "-b", "1M", "-e", "4M", "-f", "4"]
     answer = asked_for(tmp_path, *words)
-    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, overhead="0us"), ["1MiB", "4MiB"])
+    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF), ["1MiB", "4MiB"])
     links = [result.busiest_link(found.plan.network) for result in found.results]
     assert [row["busiest_link"] for row in answer["results"]] == [
         {"name": link.name, "bytes": link.bytes, "Bps": link.rate} for link in links
@@ -164,7 +164,7 @@ def test_python_has_what_sharing_costs_jobs_and_background_traffic(tmp_path):
         '[[background]]\nkind = "incast"\nsenders = 3\nsize = "64kB"\nevery = "40us"\nuntil = "100us"\n'
     )
     answer = asked_for(tmp_path, "run", "--topology", LEAF, "--jobs", path, "--seed", "1")
-    asked = scenario_of("", LEAF, jobs=read_composition(str(path)), seed=1, overhead="0us")
+    asked = scenario_of("", LEAF, jobs=read_composition(str(path)), seed=1)
     found = solve(asked, [0.0])
     assert tuple(row["slowdown"] for row in answer["results"]) == found.details.slowdowns(found.results)
     assert max(found.details.slowdowns(found.results)) > 1

@@ -105,9 +105,7 @@ def solved():
     def of(name):
         if name not in known:
             asked = QUESTIONS[name]
-            known[name] = solve(
-                scenario_of(asked.collective, asked.network, **({"overhead": "0us"} | asked.keywords)), [MIB]
-            )
+            known[name] = solve(scenario_of(asked.collective, asked.network, **asked.keywords), [MIB])
         return known[name]
 
     return of
@@ -132,12 +130,12 @@ def by_run(tmp_path, asked):
 
 
 def by_predict(tmp_path, asked):
-    return cs.predict(asked.collective, asked.network, "1MiB", **({"overhead": "0us"} | asked.keywords)).time
+    return cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).time
 
 
 def by_timeline(tmp_path, asked):
     """Ask when the last transfer of a prediction ends; it is simulated again."""
-    timeline = cs.predict(asked.collective, asked.network, "1MiB", **({"overhead": "0us"} | asked.keywords)).timeline()
+    timeline = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).timeline()
     assert timeline["start_s"].min() >= 0
     return timeline["done_s"].max()
 
@@ -255,7 +253,7 @@ def by_write_report(tmp_path, asked):
     """Write the page of a prediction: its table, its remarks, and its run in detail."""
     pytest.importorskip("vl_convert")
     path = tmp_path / "page.html"
-    one = cs.predict(asked.collective, asked.network, "1MiB", **({"overhead": "0us"} | asked.keywords))
+    one = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords)
     left_out = cs.write_report(one, path)
     assert not [name for name in left_out if "timeline" in name]
     page = path.read_text()
@@ -274,8 +272,7 @@ def by_rank(tmp_path, asked):
 def by_operation(tmp_path, asked):
     named = ["--collective", asked.collective] if ":" in asked.collective or asked.collective == "switchml" else []
     words = ["--operation", asked.operation, "-b", "1M", "-e", "1M", *named, *asked.flags]
-    none = [] if {"overhead", "software"} & asked.keywords.keys() else ["--overhead", "0us"]
-    answer = asked_for(tmp_path, "run", "--topology", asked.network, *words, *none)
+    answer = asked_for(tmp_path, "run", "--topology", asked.network, *words)
     rows = {one["algorithm"]: one["time_s"] for one in answer["ranking"][0]["algorithms"]}
     return rows[asked.collective]
 
@@ -289,7 +286,6 @@ def by_advice(tmp_path, asked):
 def by_advise(tmp_path, asked):
     words = ["--topology", asked.network, "--size", "1MiB", *asked.flags]
     words += ["--programmable"] * (asked.collective == "switchml")
-    words += [] if {"overhead", "software"} & asked.keywords.keys() else ["--overhead", "0us"]
     return {row["spec"]: row["time_s"] for row in asked_for(tmp_path, "advise", *words)["results"]}[asked.collective]
 
 
@@ -350,13 +346,13 @@ def test_every_door_gives_the_same_number_to_the_last_bit(tmp_path, solved, name
 def test_command_line_and_python_make_the_remarks_of_solve(tmp_path, solved, name):
     asked, said = QUESTIONS[name], solved(name).said
     assert set(said) <= set(by_command_line(tmp_path, asked)["remarks"])
-    assert cs.predict(asked.collective, asked.network, "1MiB", **({"overhead": "0us"} | asked.keywords)).remarks == said
+    assert cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords).remarks == said
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_notebook_shows_the_time_and_the_remarks_of_solve(solved, name):
     asked, solution = QUESTIONS[name], solved(name)
-    one = cs.predict(asked.collective, asked.network, "1MiB", **({"overhead": "0us"} | asked.keywords))._repr_html_()
+    one = cs.predict(asked.collective, asked.network, "1MiB", **asked.keywords)._repr_html_()
     assert f">{format_time(solution.results[0].time)}<" in one
     table = solution._repr_html_()
     assert f">{solution.results[0].time * 1e6:.2f}<" in table
@@ -430,7 +426,7 @@ def test_an_advice_has_the_candidates_times_and_reasons_of_a_ranking(tmp_path, n
 
 def test_what_an_engine_cannot_do_is_refused_in_the_same_words_by_both_doors(capsys):
     with pytest.raises(InputError) as refused:
-        cs.predict("ring_all_reduce", STAR, "1MiB", engine="closed-form", start_jitter="1us", overhead="0us")
+        cs.predict("ring_all_reduce", STAR, "1MiB", engine="closed-form", start_jitter="1us")
     assert main(["run", "--topology", STAR, "ring_all_reduce", "--engine", "closed-form", "--start-jitter", "1us"]) == 2
     assert str(refused.value) in capsys.readouterr().err
 
@@ -456,7 +452,7 @@ FLAPS = {"flap": ["link:leaf0:spine0@10us+20us"]}
 )  # fmt: skip
 def test_an_option_that_a_kind_of_work_does_not_honour_is_refused_in_the_same_words(capsys, flags, keywords, refusal):
     with pytest.raises(InputError) as refused:
-        cs.solve(cs.scenario_of("ring_all_gather", LEAF, **({"overhead": "0us"} | keywords)), "1MiB")
+        cs.solve(cs.scenario_of("ring_all_gather", LEAF, **keywords), "1MiB")
     assert str(refused.value) == refusal
     assert main(["run", "--topology", LEAF, "ring_all_gather", *flags]) == 2
     assert capsys.readouterr().err == f"commsim run: error: {refusal}\n"
@@ -464,11 +460,9 @@ def test_an_option_that_a_kind_of_work_does_not_honour_is_refused_in_the_same_wo
 
 @pytest.mark.parametrize("name", ["method", "start_jitter"])
 def test_a_plan_that_is_given_does_not_let_options_through(name):
-    asked = cs.scenario_of("ring_all_reduce", LEAF, **({"overhead": "0us"} | IN_GROUPS))
+    asked = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS)
     plan = cs.solve(asked, "1MiB").plan
-    other = cs.scenario_of(
-        "ring_all_reduce", LEAF, **IN_GROUPS, **({"overhead": "0us"} | {name: {"method": "events"}.get(name, "1us")})
-    )
+    other = cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS, **{name: {"method": "events"}.get(name, "1us")})
     with pytest.raises(InputError, match="is not modelled for groups"):
         solve(other, [MIB], plan=plan)
 
@@ -528,9 +522,9 @@ def test_python_asks_for_jobs_and_background_as_the_command_line_does(tmp_path, 
 def test_python_asks_for_groups_as_the_command_line_does(tmp_path):
     asked = Question("ring_all_reduce", LEAF)
     rows = by_command_line(tmp_path, asked, *GROUPS)["results"]
-    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, **({"overhead": "0us"} | IN_GROUPS)), "1MiB")
+    found = cs.solve(cs.scenario_of("ring_all_reduce", LEAF, **IN_GROUPS), "1MiB")
     assert [row["time_s"] for row in rows] == [result.time for result in found.results]
-    one = cs.predict("ring_all_reduce", LEAF, "1MiB", groups=IN_GROUPS["groups"][:1], overhead="0us")
+    one = cs.predict("ring_all_reduce", LEAF, "1MiB", groups=IN_GROUPS["groups"][:1])
     assert one.time == by_command_line(tmp_path, asked, *GROUPS[:2])["results"][0]["time_s"]
 
 
@@ -549,9 +543,7 @@ def test_what_jobs_do_not_honour_is_refused_in_the_same_words(tmp_path, capsys, 
     path = tmp_path / "jobs.toml"
     path.write_text(JOBS)
     with pytest.raises(InputError) as refused:
-        cs.solve(
-            cs.scenario_of(**({"overhead": "0us"} | {"collective": None, "network": LEAF, "jobs": path} | keywords))
-        )
+        cs.solve(cs.scenario_of(**{"collective": None, "network": LEAF, "jobs": path} | keywords))
     assert str(refused.value) == refusal
     assert main(["run", "--topology", LEAF, "--jobs", str(path), *flags]) == 2
     assert capsys.readouterr().err == f"commsim run: error: {refused.value}\n"

@@ -215,7 +215,8 @@ def test_derived_groups_are_printed(commsim):
 def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
     commsim("topo", "save", STAR, "-o", tmp_path / "net.toml")
     (tmp_path / "where.json").write_text('{"placement": ["h3", "h1"]}')
-    row = commsim.results("run", "--overhead", "0us", "--topology", tmp_path / "net.toml", "--placement", tmp_path / "where.json",
+    row = commsim.results("run", "--overhead", "0us", "--topology", tmp_path / "net.toml", "--placement",
+        tmp_path / "where.json",
                           "--ranks", 2)["results"][0]  # fmt: skip
     assert row["n_ranks"] == 2
 
@@ -432,7 +433,8 @@ def test_the_transport_that_it_is_compared_with_is_the_one_that_runs(commsim):
     assert slow["time_s"] == same["results"][0]["time_s"]
 
 
-def test_a_bound_beside_it_is_not_forgotten(commsim):
+
+    ef test_a_bound_beside_it_is_not_forgotten(commsim):
     commsim.results("run", "--overhead", "0us", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M",
                     "--bound")  # fmt: skip
     assert "# bound: 1 MiB: at least" in commsim.out

@@ -64,7 +64,8 @@ def test_a_profile_of_one_rank_stands_for_all_and_other_groups_are_repeated(tmp_
         tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
     ]  # fmt: skip
     alone = [predict("ring_all_reduce", "star:n_hosts=16,bandwidth=10Gbps", 2e6, n_ranks=2, overhead="0us").time,
-             predict("ring_reduce_scatter", "star:n_hosts=16,bandwidth=10Gbps", 8e6, n_ranks=8, overhead="0us").time]  # fmt: skip
+             predict("ring_reduce_scatter", "star:n_hosts=16,bandwidth=10Gbps", 8e6, n_ranks=8,
+                 overhead="0us").time]  # fmt: skip
     assert waits.exposed == pytest.approx(sum(alone), 1e-6)
     assert timeline.iteration_time == pytest.approx(0.006 + sum(alone), 1e-6)
 
