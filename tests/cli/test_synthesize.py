@@ -185,15 +185,6 @@ def test_a_sweep_can_ask_for_what_is_made(commsim, tmp_path):
     assert "barrier: nothing is synthesized" in commsim.refuses("sweep", "plan", sweep)
 
 
-def test_small_sizes_without_overheads_are_said_to_be(commsim):
-    said = "the overhead per message decides, and here it is zero"
-    argv = ("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "1K", "-e", "1K")
-    commsim.results(*argv)
-    assert said in commsim.out
-    commsim.results(*argv, "--overhead", "1us")
-    assert said not in commsim.out
-
-
 @pytest.mark.parametrize(
     ("operation", "sizes", "said"),
     [

@@ -2,7 +2,6 @@ import pytest
 
 from commsim import predict
 from commsim.scenario import prepare, with_costs
-from commsim.scenario.contenders import SMALL, without_overhead
 from commsim.scenario.inputs import load_network
 from commsim.scenario.plans.cut_by_size import with_partitions_that_fit
 
@@ -70,14 +69,6 @@ def test_sparse_data_through_eight_aggregators_is_no_longer_slower_than_dense_da
     few, many = sorted(times.values())
     assert few < predict("ring_all_reduce", STAR, 2**24, n_ranks=8, overhead="0us").time < many
     assert many > 6 * few  # one aggregator's port carries what eight share
-
-
-def test_a_ranking_of_small_sizes_without_overheads_says_so():
-    network = load_network(STAR)
-    (said,) = without_overhead(network, [1024, 2**20])
-    assert "below 64 KiB the overhead per message decides, and here it is zero" in said
-    assert without_overhead(network, [SMALL, 2**20]) == []
-    assert without_overhead(with_costs(network, overhead=1e-6), [1024]) == []
 
 
 def test_servers_of_a_plain_default_are_said_beside_those_that_follow_from_the_network():

@@ -57,9 +57,9 @@ def test_the_cheapest_that_keeps_the_time_is_found_by_looking_at_all(tree, tmp_p
 def test_a_rate_is_kept_from_below(tree, tmp_path):
     tree["goal"] = {"keep": "busbw", "at_least": "1Gbps"}
     found = offers(tree, tmp_path)
-
-           for offer in found:
-        busbw = [max(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta", overhead="0us").busbw for name in ALGORITHMS)
+    for offer in found:
+        busbw = [max(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta",
+            overhead="0us").busbw for name in ALGORITHMS)
                  for size in SIZES]  # fmt: skip
         assert offer.value == min(busbw)
         assert offer.keeps is (min(busbw) >= 125e6)
@@ -102,10 +102,10 @@ def test_topologies_of_different_cases_are_compared(tree, tmp_path):
     found = offers(tree, tmp_path)
     assert {offer.topology for offer in found} == {
         "star:bandwidth=200Gbps,n_hosts=8", "torus:bandwidth=200Gbps,dims=2x4", "fat_tree:bandwidth=400Gbps,k=4",
-
-           }  # fmt: skip
+    }  # fmt: skip
     for offer in found:
-        assert offer.value == max(min(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta", overhead="0us").time
+        assert offer.value == max(min(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta",
+            overhead="0us").time
                                       for name in ALGORITHMS) for size in SIZES)  # fmt: skip
 
 

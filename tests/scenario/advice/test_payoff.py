@@ -12,7 +12,6 @@ from commsim.scenario.advice.payoff import MAX_DRAWN, TOLERANCE, at_density, can
 from commsim.scenario.advice.server_gains import GAIN, server_gains
 from commsim.scenario.inputs import load_network
 from commsim.scenario.read import with_default_overhead
-from commsim.scenario.read import with_default_overhead
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 QUESTION = Question(8, 4 * 2**20, (0.01,))
