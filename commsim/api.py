@@ -60,7 +60,7 @@ def predict(
     --------
     >>> import commsim as cs
     >>> cs.predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB")
-    Result(ring_all_reduce, 4 ranks, 64 MiB, flow: 8.065 ms, busbw 12.48 GB/s)
+    Result(ring_all_reduce, 4 ranks, 64 MiB, flow: 8.071 ms, busbw 12.47 GB/s)
     """
     n_bytes = size_of(size)
     scenario = scenario_of(collective, network, **options)

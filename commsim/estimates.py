@@ -76,7 +76,7 @@ def estimate(operation: str, n_bytes: float | str, ranks: int, machine: str) -> 
     --------
     >>> from commsim import estimate
     >>> round(estimate("all_reduce", 64 << 20, 4, "star:n_hosts=4,bandwidth=100Gbps,latency=1us").time * 1e3, 3)
-    8.065
+    8.071
     """
     n_bytes = n_bytes if isinstance(n_bytes, (int, float)) else size_of(n_bytes, "n_bytes")
     operation = checked("operation", operation)

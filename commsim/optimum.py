@@ -90,7 +90,8 @@ def over_bound(
     Examples
     --------
     >>> import commsim as cs
-    >>> found = cs.over_bound("all_gather", "star:n_hosts=4,latency=0us", "64MiB", algorithms=["ring_all_gather"])
+    >>> found = cs.over_bound("all_gather", "star:n_hosts=4,latency=0us", "64MiB", overhead="0us",
+    ...                       algorithms=["ring_all_gather"])
     >>> [round(one.times_bound, 3) for one in found.ratios]
     [1.0]
     """

@@ -71,14 +71,14 @@ def play(collective: str, ratio: str, fabric: str, cables: str, size: float, see
     preset, routing = FABRICS[fabric]
     begin = time.process_time()
     asked = cs.scenario_of(
-        collective, network, engine="packet", seed=seed, packets={"preset": preset}, **({"overhead": "0us"} | given)
+        collective, network, engine="packet", seed=seed, packets={"preset": preset}, overhead="0us", **given
     )
     wish = dataclasses.replace(asked.wish, trace=True)
     plan = plan_of(asked)
     assert isinstance(plan, Plan)
     result = plan.outcome(size, wish).results[0]
     spent = time.process_time() - begin
-    flow = cs.predict(collective, network, size, routing=routing, seed=seed, **({"overhead": "0us"} | given))
+    flow = cs.predict(collective, network, size, routing=routing, seed=seed, overhead="0us", **given)
     operation = "all_to_all" if collective.endswith("all_to_all") else "all_reduce"
     least = cs.lower_bound(operation, network, seed=seed, **given).time(size)
     return {

@@ -26,9 +26,8 @@ LOOKS = 200
 # Hosts spray packets unless something else is said; what else a transport means is the same in all verbs.
 USUAL = {"transport": "nscc"}
 # Flags that have the name of what they give to a scenario.
-SAME = (
-    "engine", "overhead", "routing", "seed", "hashes", "fail", "scale", "flap", "detection", "rto", "payload", "header"
-)
+SAME = ("engine", "overhead", "routing", "seed", "hashes", "fail", "scale", "flap", "detection", "rto", "payload",
+        "header")  # fmt: skip
 # Flags of some patterns, and the parameter that each is of one.
 OF_PATTERNS: Mapping[str, Mapping[str, str]] = {
     "peers": {"incast": "senders", "outcast": "receivers"}, "spread": {"incast": "spread"},

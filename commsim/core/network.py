@@ -167,9 +167,10 @@ class Network(Value):
             put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
             put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
-        given: bool | None = self.overhead_given
-        if given is None:
-            put(self, "overhead_given", self.overhead is not None or self.recv_overhead is not None)
+        said: Any = self.overhead_given
+        costs: Any = (self.overhead, self.recv_overhead)
+        if said is None:
+            put(self, "overhead_given", any(cost is not None for cost in costs))
         for field in ("overhead", "recv_overhead"):
             put(self, field, 0.0 if getattr(self, field) is None else getattr(self, field))
         for field in ("overhead", "recv_overhead", "gamma"):

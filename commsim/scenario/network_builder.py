@@ -50,7 +50,7 @@ class NetworkBuilder:
     >>> lab.build().n_links
     6
     >>> round(cs.predict("ring_all_reduce", lab, "1MiB").time * 1e6, 1)
-    115.8
+    119.8
     """
 
     def __init__(self, name: str = "network") -> None:

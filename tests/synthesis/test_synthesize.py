@@ -169,13 +169,10 @@ def test_an_estimate_is_never_chosen_before_what_is_simulated():
     assert any("not simulated" in note for note in cut.notes)
 
 
-def test_what_an_overhead_would_cost_is_said_at_any_size_where_it_is_much():
+def test_where_messages_cost_something_schedules_have_fewer():
     network = scale_links(load_network("ring:n_hosts=8,bandwidth=100Gbps"), 0.1, pattern="h0:h1")
     found = synthesize("all_reduce", network, [64 << 20], textbook=False)
-    (said,) = [line for line in found.remarks if "which are free here" in line]
     most = int(found.best(64 << 20).prepared.schedule.volumes()[2].max())
-    assert f"a rank sends {most} messages" in said
     costly = dataclasses.replace(network, overhead=np.full(network.n_nodes, 1e-6))
     cut = synthesize("all_reduce", costly, [64 << 20], textbook=False)
     assert cut.best(64 << 20).prepared.schedule.volumes()[2].max() < most
-    assert not any("which are free here" in line for line in cut.remarks)

@@ -171,7 +171,7 @@ def emulate(
     ...
     ...     return MPI.COMM_WORLD.allreduce(1)
     >>> cs.emulate(program, "star:n_hosts=4", 4)
-    Emulation(4 ranks on star:n_hosts=4,bandwidth=100Gbps,latency=500ns: 14 calls, 6.003 us)
+    Emulation(4 ranks on star:n_hosts=4,bandwidth=100Gbps,latency=500ns: 14 calls, 12 us)
     """
     words = ("leave", leave, LEAVES), ("data", data, DATAS), ("ranks_as", ranks_as, RANKS_AS), ("clock", clock, CLOCKS)
     for name, value, known in words:

@@ -225,4 +225,5 @@ def seen_by(kernel: Kernel, network: Network) -> Network:
     fabric = (network.kind == SWITCH) & (network.machine < 0)
     between = fabric[network.src] & fabric[network.dst]
     share = np.where(nvlink, kernel.nvlink, np.where(between, 1.0, kernel.network))
-    return dataclasses.replace(network, bandwidth=network.bandwidth * share)
+    overhead = network.overhead if network.overhead_given else 0.0  # the kernel's costs take the place of the usual one
+    return dataclasses.replace(network, bandwidth=network.bandwidth * share, overhead=overhead)

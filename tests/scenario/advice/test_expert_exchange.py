@@ -14,9 +14,7 @@ from commsim.scenario.solve import solve
 
 def time(network, tokens, mode, more=""):
     return sum(
-        solve(scenario_of(f"ep_{name}:tokens={tokens},mode={mode}{more}", network, overhead="0us"), [1.0])
-        .results[0]
-        .time
+        solve(scenario_of(f"ep_{name}:tokens={tokens},mode={mode}{more}", network), [1.0]).results[0].time
         for name in ("dispatch", "combine")
     )
 

@@ -1,0 +1,59 @@
+"""Messages cost the same in every engine, on networks whose hosts have one cable, many, or NICs."""
+
+import pytest
+
+import commsim as cs
+from commsim.core.network import SWITCH
+from commsim.scenario.read import DEFAULT_OVERHEAD, changed_network, with_default_overhead
+
+MESH, CUBE, TORUS = "fully_connected:n_hosts=16", "hypercube:dimension=4", "torus:dims=4x4"
+# No link of these is shared by two messages at once. Packets have headers, and closed forms one port.
+QUESTIONS = [
+    ("direct_all_to_all", MESH), ("pairwise_all_to_all", MESH), ("bruck_all_to_all", MESH), ("direct_scatter", MESH),
+    ("recursive_doubling_all_reduce", MESH), ("ring_all_reduce", MESH), ("dissemination_barrier", MESH),
+    ("halving_doubling_all_reduce", "fully_connected:n_hosts=8"), ("recursive_doubling_all_reduce", CUBE),
+    ("halving_doubling_all_reduce", CUBE), ("recursive_doubling_all_gather", CUBE),
+    ("ring_all_reduce", "ring:n_hosts=8"),
+    ("torus_all_reduce", TORUS), ("ring_all_reduce", "dgx-h100"), ("recursive_doubling_all_reduce", "dgx-h100"),
+    ("direct_all_to_all", "p4d"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("collective", "network"), QUESTIONS)
+def test_four_engines_agree_on_what_messages_cost(collective, network):
+    size = 0 if "barrier" in collective else "1KiB"
+    times = {e: cs.predict(collective, network, size, engine=e).time for e in ("flow", "packet", "alpha-beta")}
+    times["closed-form"] = cs.predict(collective, network, size, engine="closed-form", overhead="1us").time
+    assert times == {engine: pytest.approx(times["closed-form"], rel=1e-2) for engine in times}
+    ideal = cs.predict(collective, network, size, overhead="0us").time
+    assert times["flow"] > ideal + 0.9 * DEFAULT_OVERHEAD
+
+
+def test_what_is_known_of_messages_is_kept():
+    star = cs.load_network("star:n_hosts=4")
+    assert (with_default_overhead(star).overhead[star.kind != SWITCH] == DEFAULT_OVERHEAD).all()
+    assert not with_default_overhead(star).overhead[star.kind == SWITCH].any()
+    free = changed_network(star, overhead="0us")[0]
+    assert with_default_overhead(free) is free
+    for given in ({"overhead": "3us"}, {"recv_overhead": "1us"}, {"software": "nccl-tcp"}):
+        known = changed_network(star, **given)[0]
+        assert with_default_overhead(known) is known
+        assert known.overhead.max() != DEFAULT_OVERHEAD
+
+
+@pytest.mark.parametrize("suffix", ["toml", "npz"])
+def test_a_network_file_may_say_that_messages_cost_nothing(tmp_path, suffix):
+    from commsim.files.network_file import read_network, write_network
+
+    free = changed_network("star:n_hosts=4", overhead="0us")[0]
+    write_network(free, tmp_path / f"free.{suffix}")
+    assert read_network(tmp_path / f"free.{suffix}") == free
+    here = cs.predict("ring_all_reduce", str(tmp_path / f"free.{suffix}"), "1MiB").time
+    assert here == cs.predict("ring_all_reduce", "star:n_hosts=4", "1MiB", overhead="0us").time
+
+
+@pytest.mark.parametrize("collective", ["nccl", "nccl_all_gather", "nccl_all_to_all"])
+def test_a_library_with_costs_of_its_own_gets_none_in_addition(collective):
+    network = "dgx-h100@star:machines=2"
+    with_default, without = (cs.predict(collective, network, "64KiB", overhead=o).time for o in (None, "0us"))
+    assert with_default == without
