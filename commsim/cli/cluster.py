@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import counted, format_time
-from commsim.report.answer import Answer, Lines, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Table, comments, remarks
 from commsim.report.terminal import progress
 
 from .flags import Flags, Verb, WithJson, flag, switched
@@ -206,7 +206,7 @@ def list_models(config: ModelsConfig) -> Answer:
         for model in models.values()
     ]
     columns = ["model", "size", "compute", "busy", "skewed", "cpu", "noise", "speeds"]  # as --assume takes them
-    return Answer([Remarks(said), Table(columns, rows)])
+    return Answer([*comments(said), Table(columns, rows)])
 
 
 class TraceConfig(Flags):
@@ -248,7 +248,7 @@ def trace(config: TraceConfig) -> Answer:
     mean = sum(job.gpus for job in jobs) / len(jobs)
     days = jobs[-1].submit / 86400
     said.append(f"{counted(len(jobs), 'job')} in {days:.2f} days, {mean:.2f} GPUs on average: {config.output}")
-    return Answer([Remarks(said)])
+    return Answer(comments(said))
 
 
 COMMANDS = {

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import counted, format_bandwidth, format_size, format_time, parse_bandwidth, write_time
 from commsim.limits import check_room_for_libraries
-from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 from .flags import Verb, WithJson, flag, switched
 
@@ -42,7 +42,7 @@ def network_of(collective: str, fits: Sequence[Fit]) -> tuple[list[Part], dict[s
         f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum"
     )
     row = {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
-    return [Remarks([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
+    return [*comments([said]), Lines([f"commsim run --collective {collective} --topology '{spec}'"])], row
 
 
 def loggp_of(rows: Sequence[Measured], seed: int) -> tuple[list[Part], dict[str, Any]]:

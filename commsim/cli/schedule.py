@@ -10,7 +10,7 @@ from typing import Any
 
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.units import counted, format_size, parse_nccl_size
-from commsim.report.answer import Answer, Facts, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
 from .convert import ImportConfig, Writing, convert_file, formats
 from .flags import Flags, Verb, WithJson, flag
@@ -91,7 +91,7 @@ def list_collectives(config: ListConfig) -> Answer:
         for key, default in row["defaults"].items():
             lines += _wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
     of_all = "every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv"
-    return Answer([Lines(lines), Remarks([of_all])], rows, {"what": "collectives"})
+    return Answer([Lines(lines), *comments([of_all])], rows, {"what": "collectives"})
 
 
 def _own_parameters(entry: Any) -> dict[str, Any]:

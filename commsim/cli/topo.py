@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_bandwidth, format_time
 from commsim.report.answer import Answer, Facts, Lines, Table, remarks
 
@@ -128,7 +129,7 @@ def show(config: ShowConfig) -> Answer:
 
     whole = load_network(config.topology)
     network, notes = with_faults(whole, config)
-    said = list(notes)
+    said: list[str | Remark] = list(notes)
     if config.draw:
         loads = None if config.load is None else read_result(config.load)
         said += draw_loads(network, loads, config.draw, config.collapse, whole)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, parse_time
-from commsim.report.answer import Answer, remarks
+from commsim.report.answer import Answer, comments, remarks
 from commsim.report.fabric.traffic_table import more_of_traffic, parts_of_traffic, rows_of_traffic, title_of_traffic
 
 from .flags import Flags, Verb, WithJson, flag
@@ -144,7 +144,7 @@ def run(config: Config) -> Answer:
         failed = failed_links(load_network(config.topology), network) if config.fail else []
         of = made_by("traffic", {"version": __version__, **config.resolved(transport, "report", "timeline")})
         study = study_of_traffic(title, network, carried.run, carried.slowdown, of, (*said, *failed))
-        parts += remarks(write_report(study, config.report))
+        parts += comments(write_report(study, config.report))
     more = more_of_traffic(solution) | {"network": resolved_network(network)}
     return Answer(parts, rows_of_traffic(solution), config.resolved(transport), more)
 

@@ -236,7 +236,7 @@ class Bench:
         row = result.row()
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
         costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
-        return row | {"costs": costs, "remarks": list(solution.said)} | counters
+        return row | {"costs": costs, "remarks": [str(one) for one in solution.said]} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import scenario_of

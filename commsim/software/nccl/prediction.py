@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from collectives.nccl.call import BY_RANK, FEW, MANY, MAX_HEADS, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import microseconds
 
 from .choice import Cell, cells, fastest
@@ -16,8 +17,6 @@ from .search import LL_HOP_OF_SEVERAL, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
-# What is said of operation, bytes, algorithm and protocol, and microseconds where NCCL's choice is not the fastest.
-FASTER = "{} {} B: {} is predicted to take {} us, less than {}"
 # First release with a tuner, LL128, and NCCL_PROTO, by which plugins force a protocol; and bytes for each rank and
 # channel up to which a release before it takes LL: 64 for each of 256 threads (2.4, src/include/core.h).
 FIRST_TUNED, LL_LIMIT = (2, 5), 64 * 256
@@ -173,8 +172,8 @@ def predict(
     return Predicted(seconds, how, seconds * low, seconds * high)
 
 
-def faster_than_chosen(site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "") -> str:
-    """Say what is predicted to be faster than NCCL's choice with SHARP, or than NVLS trees; empty where nothing is.
+def faster_than_chosen(site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "") -> Remark | None:
+    """Say what is predicted to be faster than NCCL's choice with SHARP, or than NVLS trees; None where nothing is.
 
     NCCL's estimate with SHARP is of channels that are assumed, and that of NVLS trees between three machines or more is
     below what is predicted here for large sizes.
@@ -186,16 +185,17 @@ def faster_than_chosen(site: Site, operation: str, size: int, algorithm: str = "
     """
     is_nvls_tree = algorithm == "nvls_tree"
     if not (site.setting.collnet or is_nvls_tree) or operation in EXCHANGES:
-        return ""
+        return None
     usable = [cell for cell in cells(site.setting, operation) if cell.bandwidth]
     best = min(
         (predict(site, operation, size, cell.algorithm, cell.protocol) for cell in usable), key=lambda one: one.seconds
     )
     taken = predict(site, operation, size, algorithm, protocol)
     if best.seconds >= taken.seconds:
-        return ""
+        return None
     other = f"the {microseconds(taken.seconds, 1)} us of {taken.how}" if is_nvls_tree else "NCCL's choice"
-    return FASTER.format(operation, size, best.how, microseconds(best.seconds, 1), other)
+    told = f"{operation} {size} B: {best.how} is predicted at {microseconds(best.seconds, 1)} us, less than {other}"
+    return Remark("other-faster", told, taken.seconds / best.seconds - 1 if best.seconds else None)
 
 
 def over_releases(

@@ -10,6 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
+from commsim.core.remark import Remark
 from commsim.scenario.given import NetworkLike, network_of
 from commsim.scenario.inputs import load_placement
 from commsim.scenario.read import changed_network, scenario_of
@@ -105,7 +106,7 @@ def best_push(
 
 def _placed(
     network: NetworkLike, n_ranks: int, placement: str, seed: int, **costs: Any
-) -> tuple[Network, Placement, list[str]]:
+) -> tuple[Network, Placement, list[Remark]]:
     built, said = changed_network(network_of(network), seed=seed, **costs)
     if n_ranks > len(built.endpoints):
         raise InputError(f"senders and receivers are {n_ranks} ranks, the network has {len(built.endpoints)}")

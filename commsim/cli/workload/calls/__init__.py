@@ -10,7 +10,7 @@ from commsim.cli.flags import flag, repeated
 from commsim.cli.flags.outputs import check_written
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
-from commsim.report.answer import Answer, Lines, Part, Remarks, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 from ..message_flags import Communication
 from .retime import retimed
@@ -91,7 +91,7 @@ def run(config: Config) -> Answer:
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
-    parts.append(Remarks([f"iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}"]))
+    parts += comments([f"iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}"])
     if config.job:
         from commsim.files.whole_files import write_json
 
