@@ -13,7 +13,17 @@ MAX_TEXT, MOST_SHOWN, MATTERS = 100, 3, 0.01
 CUT = "..."
 # Code of what says that the sizes asked for have no effect, and of what was assumed of a library's choice.
 SIZE_UNUSED, ASSUMED = "size-unused", "library-assumed"
-__all__ = ["ASSUMED", "MATTERS", "MAX_TEXT", "MOST_SHOWN", "SIZE_UNUSED", "Remark", "as_remarks", "largest", "read_remarks"]
+__all__ = [
+    "ASSUMED",
+    "MATTERS",
+    "MAX_TEXT",
+    "MOST_SHOWN",
+    "SIZE_UNUSED",
+    "Remark",
+    "as_remarks",
+    "largest",
+    "read_remarks",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,10 @@ class Remark:
     def tree(self) -> dict[str, Any]:
         """Return it as an object of JSON."""
         needed = {"needed": True} if self.needed else {}
-        return {"code": self.code, "effect": self.effect, "text": self.text} | needed | (
-            {"details": self.details} if self.details else {}
+        return (
+            {"code": self.code, "effect": self.effect, "text": self.text}
+            | needed
+            | ({"details": self.details} if self.details else {})
         )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.remark import as_remarks
 from commsim.core.result import Result
 from commsim.files.trace_events import process_name, thread_name, write_events
 from commsim.real.emulation.emulate import Emulation

@@ -81,7 +81,7 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
-    """Print tables, facts and lines, and below them the remarks of the largest effect; if verbose, all in their place."""
+    """Print tables, facts and lines, and the largest remarks below them; if verbose, all remarks in their place."""
     _print_all(parts, verbose)
     _print_largest(Answer(parts).remarks, verbose)
 

@@ -44,7 +44,9 @@ USUAL = {
 OF_OTHER_TOOLS = (".xml", ".goal", ".bin", ".et")
 
 
-def usual_collective(network: Network, operation: str = OPERATION, *, textbook: bool = False) -> tuple[str, Remark | None]:
+def usual_collective(
+    network: Network, operation: str = OPERATION, *, textbook: bool = False
+) -> tuple[str, Remark | None]:
     """Return what runs on a network unless an algorithm is named, and what to say of it; None if it is a textbook's.
 
     Parameters
@@ -66,7 +68,9 @@ def usual_collective(network: Network, operation: str = OPERATION, *, textbook: 
     library = "" if textbook else LIBRARIES.get(maker_of(network.hardware), "")
     spec = f"{library}_{operation}"
     if library and spec in COLLECTIVES:
-        return spec, Remark("usual", f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named")
+        return spec, Remark(
+            "usual", f"{spec}: what {library.upper()} runs on these GPUs; another algorithm can be named"
+        )
     if operation not in USUAL:
         raise InputError(f"{operation} has no usual algorithm here; name one")
     usual = USUAL[operation]

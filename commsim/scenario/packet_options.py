@@ -259,7 +259,9 @@ def packet_notes(given: Mapping[str, Any], framing: Framing | None) -> list[Rema
     name = given.get("transport", USUAL).split(":")[0]
     sprays = name not in PATHS or given.get("balancing", None if SPREADING & given.keys() else "path") != "path"
     if framing is None and sprays:
-        lines.append(Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that"))
+        lines.append(
+            Remark("packets", "packets: 4096 bytes of payload and 64 of headers; payload and header change that")
+        )
     elif framing is None:
         told = "packets: 4096 bytes of payload and 82 of RoCE and Ethernet; payload and header change that"
         lines.append(Remark("packets", told, details="those of switches that aggregate have their own"))

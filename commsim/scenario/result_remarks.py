@@ -307,7 +307,9 @@ def _met(counters: Mapping[str, float]) -> str:
     return f"{counters['drops_loss']:.0f} packets lost, {counters['retransmissions']:.0f} sent again{late}"
 
 
-def of_switches(schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[Remark]) -> list[Remark]:
+def of_switches(
+    schedule: Schedule, network: Network, results: Sequence[Result], more: Sequence[Remark]
+) -> list[Remark]:
     """Describe what the numbers of in-network aggregation mean; nothing of collectives that switches do not aggregate.
 
     Parameters

@@ -207,7 +207,9 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[Remark]]:
         elif n_variables(graph, demand) > MAX_VARIABLES:
             size = n_variables(graph, demand)
             limit = f"it would have {size} variables, the limit is {MAX_VARIABLES}"
-            notes.append(Remark("bound-loose", "bounds are of cuts and distances only, no linear program", details=limit))
+            notes.append(
+                Remark("bound-loose", "bounds are of cuts and distances only, no linear program", details=limit)
+            )
     late = [Cut(part.per_byte, part.why, part.fixed + after) for part in by_bytes if part.per_byte]
     return [*always, *_tightest(late)], notes
 

@@ -204,10 +204,10 @@ def test_sharing_more_links_makes_no_placement_better() -> None:
     for check in (False, True):
         ranking = rank_placements(CLUSTER, placed, check=check)
         assert [one.generator for one in ranking.candidates] == ["near", "far"]
-        assert not any("simulated slow-down" in note for note in ranking.remarks)
+        assert not any("simulated slow-down" in note for note in map(str, ranking.remarks))
     by_mean = rank_placements(CLUSTER, placed, rank_by="mean", check=True)
     assert [one.generator for one in by_mean.candidates] == ["far", "near"]
-    assert any(note.startswith("candidate 2 has the least simulated slow-down") for note in by_mean.remarks)
+    assert any(note.startswith("candidate 2 has the least simulated slow-down") for note in map(str, by_mean.remarks))
 
 
 def test_an_estimate_is_no_less_than_what_a_job_loses_alone_in_its_place() -> None:
@@ -225,7 +225,7 @@ def test_an_estimate_is_no_less_than_what_a_job_loses_alone_in_its_place() -> No
     assert ranking.candidates[0].alone == pytest.approx({"a": 0.1, "b": 0.1})
     assert ranking.candidates[0].predicted == pytest.approx({"a": 0.13, "b": 0.13})
     assert simulated(CLUSTER, two, ranking.candidates[0]).predicted == pytest.approx({"a": 0.13, "b": 0.13})
-    assert any("are estimates" in note for note in ranking.remarks)
+    assert any("are estimates" in note for note in map(str, ranking.remarks))
 
 
 def test_an_estimate_is_no_less_than_the_bytes_of_a_link_need() -> None:
@@ -304,7 +304,7 @@ def test_scores_that_depend_on_the_hash_of_paths_are_said_to() -> None:
 
 def test_nothing_is_said_of_the_hash_where_paths_or_scores_do_not_depend_on_it() -> None:
     sprayed = dataclasses.replace(TWO_SPINES, network=dataclasses.replace(TWO_SPINES.network, routing="spray"))
-    assert not any("hash" in note for note in rank_placements(sprayed, {"far": FULL}).remarks)
+    assert not any("hash" in note for note in map(str, rank_placements(sprayed, {"far": FULL}).remarks))
     idle = tuple(dataclasses.replace(one, phases=()) for one in FULL)
     assert rank_placements(TWO_SPINES, {"far": idle}).remarks == ()
 
@@ -362,7 +362,9 @@ def test_phases_shorter_than_an_angle_are_put_beside_each_other() -> None:
 def test_of_more_than_two_jobs_phases_shorter_than_an_angle_are_named_with_a_step() -> None:
     bursts = tuple(Phase(0.02 * k, 0.005, 40 * GBPS) for k in range(50))
     three = [dataclasses.replace(one, period=1.0, phases=bursts) for one in (*TWO, job("c", "h0", "h3"))]
-    (said,) = (note for note in rank_placements(CLUSTER, {"far": three}).remarks if "angles longer than" in note)
+    (said,) = (
+        note for note in map(str, rank_placements(CLUSTER, {"far": three}).remarks) if "angles longer than" in note
+    )
     assert "the shortest phase of a (5 ms), b (5 ms), c (5 ms): --step 5ms may find better ones" in said
 
 

@@ -112,7 +112,7 @@ def test_both_doors_give_the_same_advice_of_sparse_data_faults_and_servers(tmp_p
     assert servers.row["simulated_s"]
     assert {*advice.notes, *advice.remarks, *density.remarks, *servers.remarks} <= set(answer["remarks"])
     page = html.unescape(advice._repr_html_())
-    assert [note for note in advice.remarks if note not in page] == []
+    assert [note for note in map(str, advice.remarks) if note not in page] == []
 
 
 def test_both_doors_find_the_same_cheapest_topology(tmp_path):
@@ -138,7 +138,7 @@ def test_both_doors_compare_with_the_same_words_and_numbers(tmp_path):
     assert answer["explanations"] == list(found.reasons) != []
     assert {*found.notes, *found.reasons} <= set(answer["remarks"])
     assert found.pairs != cs.compare_with(path, "dgx-h100").pairs
-    assert any("nccl_all_reduce: what NCCL runs" in note for note in found.notes)
+    assert any("nccl_all_reduce: what NCCL runs" in note for note in map(str, found.notes))
     (tmp_path / "predicted.txt").write_text(cs.fake_nccl_tests("dgx-h100"))
     answer = asked_for(tmp_path, "compare", tmp_path / "predicted.txt", path)
     assert answer["summary"]["median"] == cs.compare_with(path, predicted=tmp_path / "predicted.txt").summary.median

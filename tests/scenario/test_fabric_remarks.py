@@ -11,13 +11,13 @@ MACHINES = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"
 
 
 def said(collective, network, **given):
-    return "\n".join(cs.solve(cs.scenario_of(collective, network, **given), ["1MiB"]).remarks)
+    return "\n".join(map(str, cs.solve(cs.scenario_of(collective, network, **given), ["1MiB"]).remarks))
 
 
 def test_packed_ranks_on_an_oversubscribed_fabric_are_said_to_be():
     """2:1 seemed to cost nothing: nearly all messages of a ring stay in a rack."""
     assert PACKED in said("ring_all_reduce", HALF)
-    assert PACKED in " ".join(cs.rank("all_reduce", HALF, ["1MiB"], algorithms=["ring_all_reduce"]).remarks)
+    assert PACKED in " ".join(map(str, cs.rank("all_reduce", HALF, ["1MiB"], algorithms=["ring_all_reduce"]).remarks))
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,9 @@ def test_the_table_says_how_each_job_sends_where_they_differ(played):
 
 def test_a_job_whose_transport_wants_pauses_is_told_that_the_fabric_has_none(played):
     jobs = job('preset = "roce"'), job('preset = "uec"', ranks="1,5,9,13")
-    assert any("0:direct_all_to_all: pauses (PFC) are the fabric's" in line for line in played(*jobs).derived)
+    assert any("0:direct_all_to_all: pauses (PFC) are the fabric's" in line for line in map(str, played(*jobs).derived))
     paused = played(*jobs, packets={"pause_at": "200kB", "resume_at": "160kB"})
-    assert not any("pauses (PFC)" in line for line in paused.derived)
+    assert not any("pauses (PFC)" in line for line in map(str, paused.derived))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_flap_costs_jobs_what_it_costs_each_by_its_name(played, engine):
     for late, early in zip(found.results, whole.results, strict=True):
         assert late.counters["flap_lost_s"] == pytest.approx(late.time - early.time, abs=1e-12)
     assert found.details.alone == whole.details.alone
-    assert any(line.startswith("0:direct_all_to_all: 1000000 B: the flap costs") for line in found.remarks)
+    assert any(line.startswith("0:direct_all_to_all: 1000000 B: the flap costs") for line in map(str, found.remarks))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ LEAF = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4,bandwidth=400Gbps"
 
 
 def remarks(network, **given):
-    return " ".join(cs.scenario_of("ring_all_reduce", network, **given).remarks)
+    return " ".join(map(str, cs.scenario_of("ring_all_reduce", network, **given).remarks))
 
 
 def test_a_cable_that_fails_takes_away_all_that_it_stands_for_where_a_ratio_sets_its_rate():
@@ -67,7 +67,7 @@ def test_what_meets_no_slower_link_is_named():
     assert not any("crosses a slower link" in line for line in said[3])
     ranked = cs.rank("all_reduce", spine, ["1MB"], algorithms=["ring_all_reduce", "binomial_tree_all_reduce"],
                      seed=0, **slower)  # fmt: skip
-    (line,) = [line for line in ranked.remarks if "slower link" in line]
+    (line,) = [line for line in map(str, ranked.remarks) if "slower link" in line]
     assert line.endswith("no message crosses a slower link: ring_all_reduce; commsim bound tells what faults cost")
 
 
@@ -122,11 +122,11 @@ def test_a_failure_that_messages_would_meet_is_not_called_unused():
     failed = {"fail": [f"link:leaf0:spine{i}" for i in (0, 1, 2)], "placement": "spread"}
     for collective, more in (("direct_all_to_all", {}), ("switchml", {}), ("direct_all_to_all", {"engine": "packet"})):
         solution = cs.solve(cs.scenario_of(collective, LEAF, **failed, **more), ["64KiB"])
-        assert not any("no message" in line for line in solution.remarks)
+        assert not any("no message" in line for line in map(str, solution.remarks))
     ranked = cs.rank("all_to_all", LEAF, ["64KiB"], **failed)
-    assert not any("no message" in line for line in ranked.remarks)
+    assert not any("no message" in line for line in map(str, ranked.remarks))
     near = cs.rank("all_to_all", LEAF, ["64KiB"], n_ranks=4, fail=[CABLE])
-    (line,) = [line for line in near.remarks if "no message" in line]
+    (line,) = [line for line in map(str, near.remarks) if "no message" in line]
     assert line.startswith("with the hash of this --seed, no message would cross a link that failed: ")
     assert set(near.plans) <= set(line.partition(": ")[2].partition(";")[0].split(", "))
 
@@ -148,12 +148,12 @@ def test_the_detection_of_a_flap_is_told_and_whether_a_message_met_it():
 def test_a_hash_that_decides_the_busiest_link_is_named():
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
     solution = cs.solve(cs.scenario_of("direct_all_to_all", two), ["1MB"])
-    (line,) = [line for line in solution.remarks if "hash of ECMP" in line]
+    (line,) = [line for line in map(str, solution.remarks) if "hash of ECMP" in line]
     assert line.endswith("the routing spray gives the time without collisions")
     even = cs.predict("direct_all_to_all", two, "1MB", routing="spray")
     assert even.time < solution.results[0].time
     star = cs.solve(cs.scenario_of("direct_all_to_all", "star:n_hosts=4"), ["1MB"])
-    assert not any("hash of ECMP" in line for line in star.remarks)
+    assert not any("hash of ECMP" in line for line in map(str, star.remarks))
 
 
 def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link():
@@ -162,7 +162,7 @@ def test_an_uplink_that_the_hash_loads_is_named_where_a_host_is_the_busiest_link
 
     def told(name, **given):
         solution = cs.solve(cs.scenario_of(name, fabric, **given), ["16MB"])
-        return solution, [line for line in solution.remarks if "hash of ECMP" in line]
+        return solution, [line for line in map(str, solution.remarks) if "hash of ECMP" in line]
 
     solution, (line,) = told("halving_doubling_all_reduce")
     network, (result,) = solution.plan.network, solution.results
@@ -185,7 +185,7 @@ def test_an_uplink_that_stands_for_several_cables_is_named(given, n_uplinks):
     assert not any("of the links below it" in line for line in of[1].remarks)
     (more,) = [word for word in line.split() if word.startswith("uplinks_per_spine=")]
     single = cs.solve(cs.scenario_of("direct_all_to_all", f"{fat},{more}"), ["1MB"])
-    assert not any("of the links below it" in line for line in single.remarks)
+    assert not any("of the links below it" in line for line in map(str, single.remarks))
     assert single.plan.network.bandwidth.max() == single.plan.network.bandwidth.min()
     assert single.results[0].time >= of[0].results[0].time
 
@@ -195,8 +195,8 @@ def test_rails_without_pxn_are_said_to_cross_the_spines():
     plain, with_pxn = (
         cs.solve(cs.scenario_of("direct_all_to_all", f"{rails}:pxn={pxn}"), ["16MiB"]) for pxn in ("false", "true")
     )
-    assert any("pxn=true" in line for line in plain.remarks)
-    assert not any("pxn" in line or "hash of ECMP" in line for line in with_pxn.remarks)
+    assert any("pxn=true" in line for line in map(str, plain.remarks))
+    assert not any("pxn" in line or "hash of ECMP" in line for line in map(str, with_pxn.remarks))
     assert with_pxn.results[0].time < plain.results[0].time
 
 
@@ -213,9 +213,9 @@ def test_the_link_between_cpu_sockets_is_named_where_it_is_the_busiest(engine):
         cs.predict("ring_all_reduce", f"pcie_host{given}", "64MiB", engine=engine)
         for given in ("", ":inter_cpu=800Gbps")
     )
-    assert any(line.startswith(told) for line in slow.remarks)
+    assert any(line.startswith(told) for line in map(str, slow.remarks))
     assert slow.time > fast.time
-    assert not any("CPU sockets" in line for line in fast.remarks)
+    assert not any("CPU sockets" in line for line in map(str, fast.remarks))
 
 
 def test_what_is_said_of_faults_follows_from_the_network_whatever_its_name():
@@ -248,7 +248,7 @@ def test_ratios_by_rates_are_told_from_those_by_numbers_of_cables(more, is_set):
 def test_a_closed_form_says_that_it_does_not_see_a_fabric_that_is_oversubscribed():
     def said(network, **given):
         solution = cs.solve(cs.scenario_of("ring_all_reduce", network, **given), ["1MB"])
-        return any("does not see links between switches" in line for line in solution.remarks)
+        return any("does not see links between switches" in line for line in map(str, solution.remarks))
 
     two = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"
     assert said(f"{two},oversubscription=2", engine="closed-form")
@@ -267,9 +267,9 @@ def test_a_pattern_takes_all_its_cables_down_and_the_missing_timer_is_said():
     assert named == {f"{a}:{b}" for i in range(4) for a, b in ((f"spine{i}", "leaf0"), ("leaf0", f"spine{i}"))}
     solution = cs.solve(one, ["4MB"])
     assert solution.results[0].counters["stalled"] > 0
-    assert any("retransmission timers are left out" in line and "--rto" in line for line in solution.remarks)
+    assert any("retransmission timers are left out" in line and "--rto" in line for line in map(str, solution.remarks))
     timed = cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf0:spine*@10us+5ms"], placement="spread", rto="4ms")
-    assert not any("timers are left out" in line for line in cs.solve(timed, ["4MB"]).remarks)
+    assert not any("timers are left out" in line for line in map(str, cs.solve(timed, ["4MB"]).remarks))
     with pytest.raises(cs.InputError, match=r"has no link like 'leaf9:\*'"):
         cs.scenario_of("ring_all_reduce", slow, flap=["link:leaf9:*@10us+5ms"])
 

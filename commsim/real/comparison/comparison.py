@@ -10,7 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
-from commsim.core.remark import Remark, as_remarks, largest
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, parse_bandwidth
 from commsim.core.value import Shown
 from commsim.formats.measured import read_measured
@@ -222,7 +222,15 @@ def _compared(
     """Return a comparison, with what explains slow sizes, and the largest busbw if that is above the line."""
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     reasons = () if line is None else explain_above(fastest.measured, line)
-    return Comparison(pairs, summarise(pairs), predictor, "", alone, tuple(notes), tuple(Remark("explained", text, needed=True) for text in (*_longer(pairs), *reasons)))
+    return Comparison(
+        pairs,
+        summarise(pairs),
+        predictor,
+        "",
+        alone,
+        tuple(notes),
+        tuple(Remark("explained", text, needed=True) for text in (*_longer(pairs), *reasons)),
+    )
 
 
 def _longer(pairs: Sequence[Pair]) -> list[str]:

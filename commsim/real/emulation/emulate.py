@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, wrong_kind
 from commsim.core.frames import frame_of
 from commsim.core.network import Network
-from commsim.core.remark import Remark, largest
+from commsim.core.remark import Remark
 from commsim.core.units import counted, format_time, parse_size
 from commsim.routing.routing import read_routing
 from commsim.scenario.given import NetworkLike

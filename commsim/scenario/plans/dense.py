@@ -122,10 +122,14 @@ class Plan:
         """
         operation = OPERATIONS.get(self.schedule.operation)
         if operation is not None and operation.signals:
-            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(asked) > 1 else []
+            return [0.0], [Remark(SIZE_UNUSED, no_bytes(self.schedule.operation))] if any(asked) or len(
+                asked
+            ) > 1 else []
         if self.data is not None and self.data.size is not None:
             own = [float(self.data.size)]
-            return own, [Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")] if list(asked) not in (
+            return own, [Remark(SIZE_UNUSED, "sizes have no effect, the size is that of the gradients")] if list(
+                asked
+            ) not in (
                 [],
                 own,
             ) else []
@@ -244,7 +248,12 @@ class Plan:
     def _of_switches(self, results: Sequence[Result], has_framing: bool, verbose: bool) -> list[Remark]:  # noqa: ARG002
         """Describe what the numbers of in-network aggregation mean."""
         has_headers = has_framing or results[0].engine == "packet"
-        return of_switches(self.schedule, self.network, results, [] if has_headers else [Remark("no-headers", "headers are not counted")])
+        return of_switches(
+            self.schedule,
+            self.network,
+            results,
+            [] if has_headers else [Remark("no-headers", "headers are not counted")],
+        )
 
     def in_packets(self) -> Framing | None:
         """Return what the software adds to packets of a network."""

@@ -103,4 +103,6 @@ def plan_experts(asked: Asked) -> ExpertPlan:
     if given["zero_copy"]:
         kernel = dataclasses.replace(kernel, copy=0.0, copy_rate=float("inf"), fill=0.0)
     priced = found.with_kernel(kernel)
-    return dataclasses.replace(priced, notes=(*plan.notes, told, *([Remark("exchange-costs-of-other", said, needed=True)] if said else [])))
+    return dataclasses.replace(
+        priced, notes=(*plan.notes, told, *([Remark("exchange-costs-of-other", said, needed=True)] if said else []))
+    )

@@ -89,7 +89,9 @@ class StepCosts:
         asked, lay = self.setting, self.setting.layout
         said = [Remark("compute", asked.gpu.told(asked.precision))]
         if lay.chunks > 1 and asked.micro_batches % lay.pipeline:
-            told = f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
+            told = (
+                f"{asked.micro_batches} micro-batches are no multiple of {lay.pipeline} stages: between those that are"
+            )
             said.append(Remark("interpolated", told))
         return (*said, *self.traffic.notes)
 

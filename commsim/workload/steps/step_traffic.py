@@ -79,7 +79,10 @@ class StepTraffic:
     @property
     def notes(self) -> tuple[Remark, ...]:
         """What was assumed, once for all groups of which it was."""
-        return tuple(Remark(ASSUMED, f"settings of NCCL assumed for {counted(n, 'group')}", details=note) for note, n in self._notes.items())
+        return tuple(
+            Remark(ASSUMED, f"settings of NCCL assumed for {counted(n, 'group')}", details=note)
+            for note, n in self._notes.items()
+        )
 
     def link_bytes(self, operation: str, groups: Groups, size: float) -> dict[int, float]:
         """Return the bytes of all groups together on each link that they use; of groups that are alike, of some.

@@ -99,7 +99,7 @@ def test_more_machines_and_ties_are_called_so(n_hosts, said):
 
 def test_a_way_of_a_library_is_said_to_have_costs_that_the_others_lack():
     advice = advise(dataclasses.replace(QUESTION, densities=()), load_network("dgx-h100"))
-    assert any(line.startswith("nccl_all_reduce: with the launch (") for line in advice.remarks)
+    assert any(line.startswith("nccl_all_reduce: with the launch (") for line in map(str, advice.remarks))
 
 
 def test_sparse_may_pay_always_or_never():

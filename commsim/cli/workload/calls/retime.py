@@ -94,4 +94,6 @@ def _page(config: Config, found: Retimed) -> list[str]:
     rows = table_of_rows(calls_of(found.traced, found.timeline, found.waits))
     flags = {key: value for key, value in vars(config).items() if key not in ("json", "csv", "report")}
     provenance = {"input": ", ".join(config.files[:3]), **made_by("workload calls", {"version": __version__, **flags})}
-    return write_report(make_study(title, rows, provenance, remarks=as_remarks(found.notes, "read")), config.report or "")[-1:]
+    return write_report(
+        make_study(title, rows, provenance, remarks=as_remarks(found.notes, "read")), config.report or ""
+    )[-1:]
