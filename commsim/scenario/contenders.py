@@ -14,7 +14,7 @@ from commsim.core.errors import InputError, NoAggregatorError, OtherAggregatorsE
 from commsim.core.network import SWITCH, Network
 from commsim.core.operations import no_bytes
 from commsim.core.operations import operation as known_operation
-from commsim.core.remark import Remark, as_remarks
+from commsim.core.remark import SIZE_UNUSED, Remark, as_remarks
 from commsim.core.units import format_size, format_time
 from commsim.limits import EXPECTED
 from commsim.scenario.build import prepare
@@ -158,7 +158,7 @@ def require_blocks(operation: str) -> None:
         )
 
 
-def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[str]]:
+def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[Remark]]:
     """Return the sizes that an operation can have, in ascending order, and what to say where it has none.
 
     Raises
@@ -170,7 +170,7 @@ def legal_sizes(operation: str, sizes: Sequence[int]) -> tuple[list[int], list[s
     if not sizes:
         raise InputError("sizes must name at least one size, such as '64MiB'")
     if known_operation(operation).signals:
-        return [0], [no_bytes(operation)] if any(sizes) or len(sizes) > 1 else []
+        return [0], [Remark(SIZE_UNUSED, no_bytes(operation))] if any(sizes) or len(sizes) > 1 else []
     return sorted(set(sizes)), []
 
 

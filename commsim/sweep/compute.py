@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 
 from .emulated_program import FLAGS, check_program, program_row
 from .emulated_program import KINDS as PROGRAM_KINDS
@@ -200,7 +201,7 @@ class Bench:
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
-        self._network: tuple[Any, Network, list[str]] | None = None
+        self._network: tuple[Any, Network, list[Remark]] | None = None
         self._planned: tuple[Any, Any] | None = None
         self._trainer = Trainer(self._kinds)
 
@@ -260,7 +261,7 @@ class Bench:
         self._network = self._planned = None
         self._trainer = Trainer(self._kinds)
 
-    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[str]]:
+    def _network_of(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Network, list[Remark]]:
         """Return the network of a point, and what was drawn and chosen for it."""
         faults = faults_of(parameters)
         costs = network_costs_of(parameters)

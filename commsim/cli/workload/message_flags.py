@@ -9,6 +9,7 @@ from commsim.cli.flags import WithJson, flag
 from commsim.cli.flags.costs import TOPOLOGY
 from commsim.cli.flags.faults import Faults
 from commsim.core.errors import InputError
+from commsim.core.remark import Remark
 from commsim.core.units import parse_bandwidth, parse_time
 from commsim.scenario.packet_options import framing_of
 
@@ -90,7 +91,7 @@ def costs(
     return closed_form_costs(step, parse_bandwidth(config.bandwidth, "--bandwidth"), framing=framing)
 
 
-def notes_of(time_of: Callable[[Task], float]) -> tuple[str, ...]:
+def notes_of(time_of: Callable[[Task], float]) -> tuple[Remark, ...]:
     """Return what was drawn and derived for exchanges on a network; nothing without one."""
     from commsim.workload.cost_of import NetworkCosts
 

@@ -95,7 +95,7 @@ class Advice(Shown):
         Question, with the number of servers that the network has places for.
     network : Network
         Network with its faults and costs.
-    assumed : tuple of str
+    assumed : tuple of Remark
         What the times assume.
     whole : mapping of str to float, s, optional
         Time of each way by its label on the network without its faults, where it has some.
@@ -108,7 +108,7 @@ class Advice(Shown):
     partitioned: Mapping[tuple[str, str], tuple[str, ...]]
     question: Question
     network: Network
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[Remark, ...] = ()
     whole: Mapping[str, float] | None = None
 
     @property

@@ -33,7 +33,7 @@ def transfer_rows(
     scale: Sequence[str] = (),
     overhead: float | str | None = None,
     software: str | None = None,
-) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+) -> tuple[list[dict[str, Any]], tuple[Remark, ...]]:
     """Simulate a transfer in several ways.
 
     Parameters
@@ -51,7 +51,7 @@ def transfer_rows(
 
     Returns
     -------
-    list of dict, tuple of str
+    list of dict, tuple of Remark
         A row for each way, the fastest first, and remarks.
 
     Raises

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsim.core.remark import as_remarks
 from commsim.core.units import counted, format_size, format_time, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, remarks
@@ -94,6 +93,4 @@ def _page(config: Config, found: Retimed) -> list[str]:
     rows = table_of_rows(calls_of(found.traced, found.timeline, found.waits))
     flags = {key: value for key, value in vars(config).items() if key not in ("json", "csv", "report")}
     provenance = {"input": ", ".join(config.files[:3]), **made_by("workload calls", {"version": __version__, **flags})}
-    return write_report(
-        make_study(title, rows, provenance, remarks=as_remarks(found.notes, "read")), config.report or ""
-    )[-1:]
+    return write_report(make_study(title, rows, provenance, remarks=found.notes), config.report or "")[-1:]
