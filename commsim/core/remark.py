@@ -57,9 +57,14 @@ class Remark:
 
     def __str__(self) -> str:
         """Return the text with its details."""
-        if self.text.endswith(CUT) and self.details.startswith(self.text[: -len(CUT)]):
-            return self.details
-        return f"{self.text}; {self.details}" if self.details else self.text
+        text, details = self._whole
+        return f"{text}; {details}" if details else text
+
+    @property
+    def _whole(self) -> tuple[str, str]:
+        """The text as it was before it was cut, with the details that follow it; and the details of others."""
+        is_cut = self.text.endswith(CUT) and self.details.startswith(self.text.removesuffix(CUT))
+        return (self.details, "") if is_cut else (self.text, self.details)
 
     @property
     def is_shown(self) -> bool:
@@ -75,7 +80,8 @@ class Remark:
 
     def of(self, name: str) -> Remark:
         """Return the remark about one of several, which its text names."""
-        return replace(self, text=f"{name}: {self.text}", details="" if self.text.endswith(CUT) else self.details)
+        text, details = self._whole
+        return replace(self, text=f"{name}: {text}", details=details)
 
     def tree(self) -> dict[str, Any]:
         """Return it as an object of JSON."""

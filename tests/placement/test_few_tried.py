@@ -69,5 +69,5 @@ def test_a_job_that_loses_does_not_stay_by_choice_where_none_of_those_tried_is_b
     found = rank_moves(three, [job("a", (0, 7), (8, 10)), job("b", (11, 13), (16, 23))], n=1)
     assert [move.to() for move in found.moves] == ["none of 4 tried is better"] * 2
     assert "from h0-10x8: none of 4 tried is better" in str(found)
-    assert "jobs are still slower than alone: --candidates 16 tries more places" in found.remarks[-2]
+    assert "jobs are still slower than alone: --candidates 16 tries more places" in str(found.remarks[-2])
     assert {move.to() for move in rank_moves(CLUSTER, RUNNING, n=2).moves} == {"stays"}

@@ -63,7 +63,7 @@ def test_by_the_literal_rule_these_four_links_are_a_loop_and_the_candidate_is_di
     ranking = place_jobs(CLUSTER, TWO, loops="literal")
     assert not ranking.candidates
     assert len(ranking.discarded) == 1
-    assert "1 of 1 candidates have a loop and are discarded" in ranking.remarks[0]
+    assert "1 of 1 candidates have a loop and are discarded" in str(ranking.remarks[0])
 
 
 def test_without_contended_links_the_score_is_one() -> None:

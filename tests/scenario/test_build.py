@@ -14,7 +14,7 @@ def test_hierarchies_of_any_depth_follow_machines_and_racks():
     network = cs.load_network("dgx-a100@leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=16")
     ready = prepare("torus_all_reduce", network)
     assert ready.parameters["dims"] == (2, 2, 8)
-    assert "dims are 2x2x8" in ready.notes[-1]
+    assert "dims are 2x2x8" in str(ready.notes[-1])
 
 
 def test_dims_that_the_user_gives_are_kept():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.core.remark import ASSUMED, Remark, as_remarks
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted
 from commsim.workload.cost_of import NetworkCosts
 from commsim.workload.exchanges import ExchangesOnLinks

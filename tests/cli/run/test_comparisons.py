@@ -14,7 +14,7 @@ STAR = "star:n_hosts=8"
 
 
 def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
-    out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE).out
+    out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "-v").out
     said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same, and omnireduce:colocated=true"
     table = out[out.index("the fastest first") :].splitlines()
     ranks = {line.split()[2]: line.split()[table[1].split().index("ranks")] for line in table[2:4]}
@@ -22,7 +22,7 @@ def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
     assert said in table[4]
     assert (
         "different numbers"
-        not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7).out
+        not in commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "--ranks", 7, "-v").out
     )
 
 
@@ -67,8 +67,8 @@ def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim)
     assert doubling[low] < ring[low]
     told = f"fastest at these sizes: {two[4]} up to {low // 1024} KiB, {two[3]} from {high // 1024} KiB; more sizes"
     assert f"# {told} (-f) say it" in commsim.out
-    assert "fastest at these sizes" not in commsim(*two, "-e", "4K").out
-    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M").out
+    assert "fastest at these sizes" not in commsim(*two, "-e", "4K", "-v").out
+    assert "more sizes (-i) say it" in commsim(*two[:-2], "-i", "1M", "-e", "4M", "-v").out
 
 
 def test_collectives_of_one_operation_are_ranked_in_one_table(commsim):
@@ -111,12 +111,12 @@ def test_the_network_without_failures_is_predicted_only_where_it_can_be_slower(c
     solved = solve.solve
     monkeypatch.setattr(solve, "solve", lambda *args, **more: calls.append(args) or solved(*args, **more))
     asked = ("run", "--topology", LEAVES, "ring_all_reduce", *ONE, "--fail", "link:leaf0:spine0", *words)
-    assert commsim(*asked).code == 0
+    assert commsim(*asked, "-v").code == 0
     assert len(calls) == n_solved
     assert "not compared" not in commsim.out
     monkeypatch.setattr(run, "MAX_TWICE", 10)
     calls.clear()
-    assert commsim(*asked).code == 0
+    assert commsim(*asked, "-v").code == 0
     assert len(calls) == 1
     assert ("not compared with the network without the failures" in commsim.out) == (n_solved == 2)
     assert commsim(*asked, "-v").code == 0
@@ -128,13 +128,13 @@ def test_what_a_ranking_assumes_is_said_of_several_collectives(commsim):
     told = "# no time per message is assumed here; the ranking of --operation all_reduce assumes 1 us per message: add "
     small = ("-b", "1K", "-e", "1K")
     two = ("run", "ring_all_reduce", "halving_doubling_all_reduce", "--topology", "star:n_hosts=4", *small)
-    assert commsim(*two).code == 0
+    assert commsim(*two, "-v").code == 0
     assert told in commsim.out
     times = {row["collective"]: row["time_s"] for row in commsim.results(*two, "--overhead", "1us")["results"]}
     assert told not in commsim.out
     ranked = commsim.results("run", "--operation", "all_reduce", *two[3:])["results"]
     assert times.items() <= {row["collective"]: row["time_s"] for row in ranked}.items()
-    assert commsim(*two[:2], *two[3:]).code == 0
+    assert commsim(*two[:2], *two[3:], "-v").code == 0
     assert told not in commsim.out
-    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:]).code == 0
+    assert commsim("run", "ring_all_reduce", "ring_all_gather", *two[3:], "-v").code == 0
     assert told not in commsim.out

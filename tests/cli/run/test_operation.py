@@ -121,14 +121,14 @@ def test_rankings_below_64_kib_say_that_the_overhead_is_zero(commsim):
     star = ("--topology", "star:n_hosts=8,bandwidth=100Gbps,latency=1us")
     said = "the overhead per message decides, and here it is zero"
     ranked = ("run", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K")
-    assert said in commsim(*ranked, "--overhead", "0us").out
-    assert said not in commsim(*ranked, "--overhead", "1us").out
+    assert said in commsim(*ranked, "--overhead", "0us", "-v").out
+    assert said not in commsim(*ranked, "--overhead", "1us", "-v").out
     free = ("--overhead", "0us", "-b", "1M", "-e", "1M")
-    assert said not in commsim("run", *star, "--operation", "broadcast", *free).out
+    assert said not in commsim("run", *star, "--operation", "broadcast", *free, "-v").out
     bound = ("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K")
-    assert said in commsim(*bound, "--overhead", "0us").out
-    assert said not in commsim(*bound).out
-    assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB", "--overhead", "0us").out
+    assert said in commsim(*bound, "--overhead", "0us", "-v").out
+    assert said not in commsim(*bound, "-v").out
+    assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB", "--overhead", "0us", "-v").out
 
 
 def test_rankings_assume_an_overhead_unless_one_is_given(commsim):
@@ -160,7 +160,9 @@ def test_nothing_is_assumed_where_a_cost_is_known(commsim):
         *h100, "--engine", "flow", "--collective", "nccl_all_reduce", "--overhead", "1us", *flags
     )["results"]
     assert dear["time_s"] == times["nccl_all_reduce"]  # a hop of NCCL has what software takes for a message
-    software = commsim("run", "--topology", "star:n_hosts=4", "--operation", "broadcast", "--software", "gloo", *flags)
+    software = commsim(
+        "run", "--topology", "star:n_hosts=4", "--operation", "broadcast", "--software", "gloo", *flags, "-v"
+    )
     assert "is assumed" not in software.out
 
 

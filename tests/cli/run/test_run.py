@@ -144,9 +144,9 @@ def test_collective_repeats_and_takes_parameters(commsim):
 
 
 def test_flags_without_effect_are_said_so(commsim):
-    assert "-n and -w: no effect" in commsim("run", "--topology", STAR, "-n", "20", "-w", "5").out
-    assert "seed: no effect" in commsim("run", "--topology", STAR, "--routing", "spray", "--seed", "3").out
-    assert "no effect" not in commsim("run", "--topology", STAR, "-n", "3", "--start-jitter", "1ms").out
+    assert "-n and -w: no effect" in commsim("run", "--topology", STAR, "-n", "20", "-w", "5", "-v").out
+    assert "seed: no effect" in commsim("run", "--topology", STAR, "--routing", "spray", "--seed", "3", "-v").out
+    assert "no effect" not in commsim("run", "--topology", STAR, "-n", "3", "--start-jitter", "1ms", "-v").out
 
 
 def test_a_barrier_carries_no_bytes_whatever_the_sizes(commsim):
@@ -184,13 +184,13 @@ def test_overheads_of_messages_and_packets_are_paid(commsim):
 
 def test_alpha_beta_warns_where_contention_decides(commsim):
     network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=4"
-    commsim("run", "--topology", network, "--placement", "spread", "--engine", "alpha-beta")
+    commsim("run", "--topology", network, "--placement", "spread", "--engine", "alpha-beta", "-v")
     assert "contention is not modelled" in commsim.out
 
 
 def test_derived_groups_are_printed(commsim):
     network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
-    commsim("run", "--topology", network, "--collective", "hierarchical_all_reduce")
+    commsim("run", "--topology", network, "--collective", "hierarchical_all_reduce", "-v")
     assert "groups are the 2 racks, of 4 ranks each" in commsim.out
 
 
@@ -456,7 +456,7 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
 
 
 def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim):
-    commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K")
+    commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K", "-v")
     assert "# one rank has nothing to send, so there is no rate, and no algorithm is best" in commsim.out
     assert "# best: " not in commsim.out
     header, *rows = (line.split() for line in commsim.out.splitlines() if line[0] != "#")

@@ -154,7 +154,7 @@ def test_a_search_with_few_elements_does_not_contradict_the_ranking_with_all(mon
     advice = advise(question, load_network("star:n_hosts=4"))
     found = advice.crossover("ring_all_reduce")
     assert found.row["drawn_elements"] == 2**9
-    assert "as few as 512 elements of a worker in place of 131072" in found.remarks[-1]
+    assert "as few as 512 elements of a worker in place of 131072" in str(found.remarks[-1])
     ring = advice.times["ring_all_reduce"]
     for density in question.densities:
         fastest = min(
