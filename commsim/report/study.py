@@ -258,7 +258,7 @@ def make_study(
         names[CURVE] = curve_names(rows, by, names)
     return Study(
         printable(title), rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
-        remarks=(*dict.fromkeys(remarks), *as_remarks((*common, *costs), "of-all-rows")), names=names,
+        remarks=(*dict.fromkeys(remarks), *as_remarks(common, "of-all-rows"), *costs), names=names,
     )  # fmt: skip
 
 

@@ -229,7 +229,7 @@ class Bench:
         if any(name.startswith("workload.") for name in parameters):
             network, notes = self._network_of(seed, parameters) if "topology.name" in parameters else (None, [])
             row = self._trainer.row(seed, parameters, network)
-            return row | {"remarks": [*row.get("remarks", ()), *notes]}
+            return row | {"remarks": [*row.get("remarks", ()), *(one.tree() for one in notes)]}
         from commsim.report.title_of_network import software_costs
 
         solution = self._solved(seed, parameters)
@@ -237,7 +237,7 @@ class Bench:
         row = result.row()
         counters = {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
         costs = software_costs(solution.plan.network, has_own_costs=solution.plan.has_own_costs)
-        return row | {"costs": costs, "remarks": [str(one) for one in solution.said]} | counters
+        return row | {"costs": costs, "remarks": [one.tree() for one in solution.said]} | counters
 
     def _solved(self, seed: int, parameters: Mapping[str, Any]) -> Solution:
         from commsim.scenario.read import scenario_of

@@ -46,7 +46,7 @@ def test_the_release_decides_what_is_launched():
 
 def test_without_costs_only_links_cost_time_and_it_is_said_why():
     unnamed = prepare("nccl_all_reduce", "nvswitch_host:gpu=hopper@star:machines=2")
-    (why,) = [said for said in unnamed.remarks_of_sizes([2**20]) if "only links cost time" in said]
+    (why,) = [said for said in (*map(str, unnamed.remarks_of_sizes([2**20])),) if "only links cost time" in said]
     assert not unnamed.has_own_costs
     assert "does not say which network joins its machines" in why
     assert unnamed.at(2**20).before == 0
@@ -54,14 +54,14 @@ def test_without_costs_only_links_cost_time_and_it_is_said_why():
         unnamed.predict(2**20, engine="closed-form")
     known = prepare("nccl_all_reduce", "dgx-h100")
     assert known.has_own_costs
-    assert not [said for said in known.remarks_of_sizes([2**20]) if "only links" in said]
+    assert not [said for said in (*map(str, known.remarks_of_sizes([2**20])),) if "only links" in said]
 
 
 def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be_faster():
     """Over three machines large all-reduces take longer than in a ring by our own prediction, and nothing said so."""
     asked = prepare("nccl_all_reduce:algorithm=nvls_tree", "dgx-h100@star:machines=3")
-    assert asked.remarks_of_sizes([2**24]) == []
-    (told,) = asked.remarks_of_sizes([2**24, 2**33])
+    assert (*map(str, asked.remarks_of_sizes([2**24])),) == []
+    (told,) = (*map(str, asked.remarks_of_sizes([2**24, 2**33])),)
     site = asked.launch.site
     trees = predict(site, "all_reduce", 2**33, "nvls_tree", "simple")
     rings = min((predict(site, "all_reduce", 2**33, "ring", p) for p in ("simple", "ll128")), key=lambda r: r.seconds)
@@ -71,7 +71,9 @@ def test_nvls_trees_that_are_asked_for_are_compared_with_what_is_predicted_to_be
         f"{trees.seconds * 1e6:.1f} us of nvls_tree/simple"
     )
     for other in ("", ":algorithm=ring", ":protocol=simple"):
-        assert prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33]) == []
+        assert (
+            *map(str, prepare(f"nccl_all_reduce{other}", "dgx-h100@star:machines=3").remarks_of_sizes([2**33])),
+        ) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_the_hint_names_a_network_whose_costs_are_known(unnamed, rate):
     named = load_network(next(word for word in with_gpus(whole).split() if "@" in word))
     assert len(named.endpoints) == len(whole.endpoints)
     assert named.bandwidth[named.kind[named.src] == NIC].max() == rate
-    notes = prepare("nccl_all_reduce", named).notes
+    notes = (*map(str, prepare("nccl_all_reduce", named).notes),)
     assert not any("only links cost time" in note for note in notes)
 
 

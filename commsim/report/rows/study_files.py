@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError, printable
-from commsim.core.remark import Remark, as_remarks, read_remarks
+from commsim.core.remark import Remark, read_remarks
 from commsim.files.fields import Fields
 from commsim.files.result_file import read_result
 from commsim.files.whole_files import read_tree
@@ -167,4 +167,4 @@ def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
 def _said_of(path: Path) -> tuple[Remark, ...]:
     from commsim.sweep.remarks import remarks_of
 
-    return tuple(as_remarks(remarks_of(path), "of-points"))
+    return remarks_of(path)

@@ -58,7 +58,7 @@ def test_collectives_of_one_size_are_drawn_against_the_one_parameter_that_varies
 
 def test_the_sizes_between_which_another_collective_is_faster_are_named(commsim):
     two = ("run", "--topology", STAR, "ring_all_reduce", "recursive_doubling_all_reduce", "-b", "1K", "-f", "4")
-    tree = commsim.results(*two, "-e", "4M")
+    tree = commsim.results(*two, "-e", "4M", "-v")
     times = {name: {row["size_B"]: row["time_s"] for row in tree["results"] if row["collective"] == name}
              for name in two[3:5]}  # fmt: skip
     ring, doubling = times.values()
@@ -90,8 +90,8 @@ def test_too_few_hosts_for_helpers_are_refused_with_the_parameter_that_needs_non
 @pytest.mark.parametrize("seed", range(4))
 def test_a_call_that_a_dead_cable_makes_faster_is_explained(commsim, seed):
     words = ("run", "--topology", LEAVES, "ring_all_reduce", *ONE, "--placement", "spread", "--seed", seed)
-    whole = commsim.results(*words)["results"][0]["time_s"]
-    failed = commsim.results(*words, "--fail", "link:leaf0:spine0")
+    whole = commsim.results(*words, "-v")["results"][0]["time_s"]
+    failed = commsim.results(*words, "--fail", "link:leaf0:spine0", "-v")
     is_faster = failed["results"][0]["time_s"] < whole * (1 - 1e-9)
     assert is_faster == ("us without the failures, which is more" in commsim.out)
     assert is_faster or seed  # seed 0 is one of these

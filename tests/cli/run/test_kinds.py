@@ -58,7 +58,7 @@ def test_jobs_refuse_what_has_no_meaning_for_them(commsim, folder, words):
 
 
 def test_the_json_of_jobs_has_the_network_and_the_engine(commsim, folder):
-    tree = commsim.results(*ASKED["jobs"][0], "-n", "2")
+    tree = commsim.results(*ASKED["jobs"][0], "-n", "2", "-v")
     assert tree["network"]["n_links"] == 8
     assert tree["config"]["engine"] == "flow"
     assert tree["remarks"] == ["-n: no effect, a simulation without jitter gives the same time every time"]

@@ -60,7 +60,7 @@ def test_a_terminal_of_any_width_shows_whole_numbers(width):
 
 
 def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(commsim):
-    tree = commsim.results("run", "--topology", STAR, "-n", "3", "--overhead", "2us")
+    tree = commsim.results("run", "--topology", STAR, "-n", "3", "--overhead", "2us", "-v")
     (row,), network = tree["results"], tree["network"]
     busiest = row["busiest_link"]
     assert (busiest["name"], busiest["bytes"]) == ("h0:switch0", 1.5 * row["size_B"])
@@ -150,7 +150,9 @@ def test_flags_without_effect_are_said_so(commsim):
 
 
 def test_a_barrier_carries_no_bytes_whatever_the_sizes(commsim):
-    tree = commsim.results("run", "--topology", STAR, "--collective", "dissemination_barrier", "-b", "1M", "-e", "4M")
+    tree = commsim.results(
+        "run", "--topology", STAR, "--collective", "dissemination_barrier", "-b", "1M", "-e", "4M", "-v"
+    )
     (row,) = tree["results"]
     assert "no effect, a barrier carries no bytes" in commsim.out
     assert row["size_B"] == row["bytes_on_wire"] == 0
@@ -305,15 +307,17 @@ def test_a_flag_of_one_letter_leads_to_operation_and_collective(commsim):
 
 
 def test_in_network_aggregation_just_runs_and_says_where(commsim):
-    (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M")["results"]
+    (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M", "-v")[
+        "results"
+    ]
     assert row["max_link_bytes"] == 2**26 * 1111 / 1024
     assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
     assert "# switchml: busbw is above the" in commsim.out
     assert "# switchml: as switchml_rdma (packets of 1024 + 87 bytes of headers, 512 under way)" in commsim.out
     plain = ("--collective", "switchml:system=none", "--topology", STAR, "-b", "64M", "-e", "64M")
-    assert commsim.results("run", *plain)["results"][0]["max_link_bytes"] == 2**26
+    assert commsim.results("run", *plain, "-v")["results"][0]["max_link_bytes"] == 2**26
     assert "# switchml: headers are not counted" in commsim.out
-    (more,) = commsim.results("run", *plain, "--payload", "1024B", "--header", "76B")["results"]
+    (more,) = commsim.results("run", *plain, "--payload", "1024B", "--header", "76B", "-v")["results"]
     assert more["max_link_bytes"] == 2**26 * 1100 / 1024
     assert "headers are not counted" not in commsim.out
 
@@ -347,14 +351,14 @@ PLAIN_8 = "star:n_hosts=8"
 
 def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
     rows = commsim.results(
-        "run", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M"
+        "run", "--topology", PLAIN_8, "--engine", "auto", "--tolerance", "10%", "-b", "1M", "-e", "1M", "-v"
     )
     assert [row["engine"] for row in rows["results"]] == ["closed-form"]
     assert "# 1 MiB: engine closed-form" in commsim.out
     assert "1 comparison with the packet engine" in commsim.out
     assert "which is a model, not a measurement" in commsim.out
     chosen = rows["results"][0]["time_s"]
-    flow = commsim.results("run", "--topology", PLAIN_8, "-b", "1M", "-e", "1M")["results"][0]["time_s"]
+    flow = commsim.results("run", "--topology", PLAIN_8, "-b", "1M", "-e", "1M", "-v")["results"][0]["time_s"]
     assert chosen == pytest.approx(flow, rel=1e-9)
 
 
@@ -416,7 +420,7 @@ STAR_16 = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 def test_the_contract_for_scripts_holds_for_sparse_data(spec, tmp_path, capsys):
     path = tmp_path / "result.json"
     flags = ["--topology", STAR_16, "--ranks", "8", "-b", "1M", "-e", "1M", "--json", str(path)]
-    assert main(["run", "--collective", spec, *flags]) == 0
+    assert main(["run", "--collective", spec, *flags, "-v"]) == 0
     (row,) = json.loads(path.read_text())["results"]
     assert row["bytes_on_wire"] > row["max_link_bytes"] > 0
     out = capsys.readouterr().out
@@ -427,7 +431,7 @@ def test_the_contract_for_scripts_holds_for_sparse_data(spec, tmp_path, capsys):
 def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
     np.save(tmp_path / "g.npy", np.eye(4, 100, dtype=np.float32))
     spec = f"agsparse:gradients={tmp_path / 'g.npy'}"
-    assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4"]) == 0
+    assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4", "-v"]) == 0
     out = capsys.readouterr().out
     assert "no effect, the size is that of the gradients" in out
     assert "400 B: density 0.01, density of the union 0.04, densification 4" in out
@@ -487,7 +491,7 @@ def test_a_collective_without_a_closed_form_does_not_stop_the_others(commsim):
     """It printed neither."""
     none, has = "double_tree_all_reduce", "ring_all_reduce"
     line = ("--topology", "star:n_hosts=4", "-b", "64K", "-e", "64K", "--engine", "closed-form")
-    tree = commsim.results("run", none, has, *line)
+    tree = commsim.results("run", none, has, *line, "-v")
     assert [row["collective"] for row in tree["results"]] == [has]
     assert tree["config"]["collective"] == [has]
     assert f"# skipped: {none}: " in commsim.out
