@@ -183,7 +183,7 @@ def parts_of(
             ways = [f"flow engine: {named(m)[0].words}" for m in sorted({r.method for r in results} - {""})]
             framed = wish.framing is not None
             parts += _busiest_links(rows[-1])
-            said = as_remarks([*ways, *plan.remarks(results, has_framing=framed, verbose=True)], "note")
+            said = [*as_remarks(ways, "way"), *said, *plan.remarks(results, has_framing=framed, verbose=True)]
     return [*parts, *remarks(said)]
 
 

@@ -6,7 +6,7 @@ import commsim as cs
 
 LEAVES = "leaf_spine:n_leaves=2,n_spines=4,hosts_per_leaf=4"
 HALF = f"{LEAVES},oversubscription=2"
-PACKED = "ranks are packed, rack by rack, and racks have less capacity upwards than their hosts: --placement spread"
+PACKED = "ranks are packed rack by rack; --placement spread"
 MACHINES = "dgx-h100@leaf_spine:machines=4,n_leaves=2,n_spines=2"
 
 
@@ -36,7 +36,7 @@ def test_nothing_is_said_where_the_order_of_ranks_was_chosen_or_changes_little(c
 
 
 def test_clusters_that_public_tables_miss_are_named_beside_the_interval():
-    missed, uncovered = "two public logs of several machines of 8 H100", "no public table is of an oversubscribed"
+    missed, uncovered = "two public logs of machines of 8 H100", "no public table is of an oversubscribed"
     whole, half = said("nccl", f"{MACHINES},oversubscription=1"), said("nccl", f"{MACHINES},oversubscription=2")
     assert missed in whole
     assert uncovered not in whole

@@ -61,7 +61,7 @@ def test_the_json_of_jobs_has_the_network_and_the_engine(commsim, folder):
     tree = commsim.results(*ASKED["jobs"][0], "-n", "2", "-v")
     assert tree["network"]["n_links"] == 8
     assert tree["config"]["engine"] == "flow"
-    assert tree["remarks"] == ["-n: no effect, a simulation without jitter gives the same time every time"]
+    assert [remark["code"] for remark in tree["remarks"]] == ["option-unused"]
 
 
 def test_a_page_of_jobs_has_their_rows_and_no_timeline(commsim, folder):

@@ -68,7 +68,7 @@ def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(comms
     assert row["method"] in METHODS
     assert (network["n_nodes"], network["n_links"], network["bandwidth_Bps"]) == (5, 8, [12.5e9, 12.5e9])
     assert network["overhead_s"] == 2e-6
-    assert any("-n: no effect" in remark for remark in tree["remarks"])
+    assert any("-n: no effect" in remark["text"] for remark in tree["remarks"])
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_json_on_standard_output_is_alone_there(commsim):
     tree = json.loads(commsim.out)
     assert tree["results"][0]["collective"] == "ring_all_reduce"
     other = json.loads(commsim("run", "--topology", STAR, "--json", "-").out)
-    assert not any("-n: no effect" in remark for remark in other["remarks"])  # remarks are those of one command
+    assert not any("-n: no effect" in remark["text"] for remark in other["remarks"])  # remarks are those of one command
 
 
 def test_collectives_need_no_flag_and_stand_anywhere(commsim):
@@ -187,7 +187,7 @@ def test_overheads_of_messages_and_packets_are_paid(commsim):
 def test_alpha_beta_warns_where_contention_decides(commsim):
     network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=4"
     commsim("run", "--topology", network, "--placement", "spread", "--engine", "alpha-beta", "-v")
-    assert "contention is not modelled" in commsim.out
+    assert "no contention in this engine" in commsim.out
 
 
 def test_derived_groups_are_printed(commsim):
@@ -425,7 +425,7 @@ def test_the_contract_for_scripts_holds_for_sparse_data(spec, tmp_path, capsys):
     assert row["bytes_on_wire"] > row["max_link_bytes"] > 0
     out = capsys.readouterr().out
     assert "are drawn: pattern random" in out
-    assert "density of the union" in out
+    assert "times denser" in out
 
 
 def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
@@ -434,7 +434,7 @@ def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
     assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "4", "-v"]) == 0
     out = capsys.readouterr().out
     assert "no effect, the size is that of the gradients" in out
-    assert "400 B: density 0.01, density of the union 0.04, densification 4" in out
+    assert "400 B: density 0.01, of the sum 0.04, 4 times denser" in out
 
 
 @pytest.mark.parametrize("spec", ["omnireduce:density=1.5", "omnireduce:density=0.1,n_aggregators=9", "zen:density=0"])
@@ -461,7 +461,7 @@ def test_one_rank_has_no_rate_and_is_told_so(commsim, engine, collective):
 
 def test_a_ranking_of_one_rank_has_no_rates_and_no_best_algorithm(commsim):
     commsim("run", "--topology", "star:n_hosts=1", "--operation", "all_gather", "-b", "1K", "-e", "4K", "-v")
-    assert "# one rank has nothing to send, so there is no rate, and no algorithm is best" in commsim.out
+    assert "# one rank has nothing to send" in commsim.out
     assert "# best: " not in commsim.out
     header, *rows = (line.split() for line in commsim.out.splitlines() if line[0] != "#")
     assert {row[header.index("algbw(GB/s)")] for row in rows} == {"-"}
