@@ -1,12 +1,13 @@
 """NCCL's measured tables beside our prediction and NCCL's own estimate, row by row.
 
-python -m benchmarks.nccl_tables --data DIR [--json FILE] [--page FILE.md] [--rows] [--engines]
+python -m benchmarks.nccl_tables --data DIR [--only PATTERN] [--json FILE] [--page FILE.md] [--rows] [--engines]
 
 Each machine is a network (:mod:`benchmarks.nccl_tables.networks`) on which the flow engine predicts, as `commsim run`
 does. DIR has an ``index.csv`` and a CSV for each of its ids. Every row from 1 KiB of every table is shown or counted:
 tables that something was fitted on, tables whose version or NICs are unknown, unhealthy ones, and machines that are not
-known stand apart. The bounds are those that are asked for: median error 10 % from 1 MiB, 20 % below, 90th percentile 30
-%.
+known stand apart. An index with the columns ``topology`` and ``collective`` says the questions itself
+(:mod:`benchmarks.nccl_tables.asked`). The bounds are those that are asked for: median error 10 % from 1 MiB, 20 %
+below, 90th percentile 30 %.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.nccl_tables import amd
+from benchmarks.nccl_tables.asked import has_questions
+from benchmarks.nccl_tables.asked_summary import matches, print_asked
 from benchmarks.nccl_tables.machines import Table, read_tables
 from benchmarks.nccl_tables.rows import PEERS, Row, by_kind, group, median_of, ratios, rows_of, summary, usable
 from benchmarks.nccl_tables.ways import print_compared
@@ -72,13 +75,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and what they come to."""
     parser = argparse.ArgumentParser(prog="benchmarks.nccl_tables", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with index.csv and the tables")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="only tables with this in their name, or like it")
     parser.add_argument("--json", metavar="FILE", help="also write all rows as JSON")
     parser.add_argument("--page", metavar="FILE.md", help="also write errors by table as a page of the documentation")
     parser.add_argument("--rows", action="store_true", help="also print every row")
     parser.add_argument("--engines", action="store_true", help="compare NCCL's closed form with the event engine")
     flags = parser.parse_args(argv)
     try:
-        tables = read_tables(Path(flags.data))
+        if has_questions(Path(flags.data)):
+            return print_asked(Path(flags.data), flags.only, flags.json, with_rows=flags.rows)
+        tables = [table for table in read_tables(Path(flags.data)) if matches(table.id, flags.only)]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from commsim.core.machines.hardware import guesses_of
 from commsim.core.remark import Remark
 from commsim.core.units import format_time
 from commsim.routing.network_metrics import fabric_oversubscription
@@ -36,7 +37,7 @@ def remark_on_costs(texts: Iterable[str]) -> tuple[Remark, ...]:
 
 
 def costs_in_title(network: Network, *, has_own_costs: bool = False) -> str:
-    """Return what ends a title: the overhead of a message that times include, and the ratio of a fabric above 1:1.
+    """Return what ends a title: overhead per message, the ratio of a fabric above 1:1, and what is guessed of machines.
 
     Parameters
     ----------
@@ -47,4 +48,8 @@ def costs_in_title(network: Network, *, has_own_costs: bool = False) -> str:
     """
     said = software_costs(network, has_own_costs=has_own_costs)
     ratio = fabric_oversubscription(network)
-    return said + (f", fabric {ratio:.3g}:1 oversubscribed" if ratio > 1 + 1e-9 else "")
+    said += f", fabric {ratio:.3g}:1 oversubscribed" if ratio > 1 + 1e-9 else ""
+    if "guessed=" not in network.hardware:
+        return said
+    guessed = guesses_of(network.hardware, has_fabric=bool(network.machine.max(initial=0) > 0))
+    return said + (f", {guessed}" if guessed else "")

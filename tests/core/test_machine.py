@@ -76,7 +76,7 @@ def test_a_switch_with_one_nic_is_one_node():
 
 def test_nvlink_goes_before_pcie_whatever_the_number_of_links():
     parts = switch_of_four()
-    parts.join_gpus(100.0)
+    parts.join_gpus("nvswitch0", dict.fromkeys(range(4), 100.0))
     for routing in ("ecmp", "shortest", "spray"):
         assert path(parts.build("x"), "gpu0", "gpu1", routing=routing) == ["nvswitch0", "gpu1"]
 
