@@ -15,7 +15,7 @@ STAR = "star:n_hosts=8"
 
 def test_collectives_with_other_numbers_of_ranks_are_told_so(commsim):
     out = commsim("run", "--topology", STAR, "ring_all_reduce", "omnireduce", *ONE, "-v").out
-    said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same, and omnireduce:colocated=true"
+    said = "compared with different numbers of ranks, 8, 7: --ranks 7 gives all the same; omnireduce:colocated=true"
     table = out[out.index("the fastest first") :].splitlines()
     ranks = {line.split()[2]: line.split()[table[1].split().index("ranks")] for line in table[2:4]}
     assert ranks == {"ring_all_reduce": "8", "omnireduce": "7"}
