@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import counted
 from commsim.report.answer import Answer, Part, Table, comments, remarks
 
@@ -78,7 +79,7 @@ def run(config: Config) -> Answer:
             _largest(*one, _most_changed(found, sizes))
             for one in ((config_a, both[0], config.a), (config_b, both[1], config.b))
         )
-        parts += remarks(_no_paths({config.a: why_a, config.b: why_b}))
+        parts += remarks(as_remarks(_no_paths({config.a: why_a, config.b: why_b}), "no-path"))
         if run_a is not None and run_b is not None:
             path, links = runs_beside(run_a, run_b)
             what = f"{run_a.name} and {run_b.name}, {run_a.result.size:.0f} B"
@@ -156,7 +157,7 @@ def _pairs(found: Difference, a: str, b: str) -> list[Part]:
         said += [f"only in {side}: {one}" for one in shown]
         if len(only) > MAX_LISTED:
             said.append(f"only in {side}: {len(only) - MAX_LISTED} more")
-    return [*comments(files), table, *remarks([*_changed(found), *said])]
+    return [*comments(files), table, *comments([*_changed(found), *said])]
 
 
 def _filled(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:

@@ -341,7 +341,9 @@ def rules_from_results(config: Config) -> Answer:
     columns = ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"]
     table = Table(columns, cells, f"the fastest of {config.rows}")
     write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim nccl")
-    return Answer([*remarks(notes), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])])
+    return Answer(
+        [*remarks(as_remarks(notes, "read")), table, Lines([f"{config.tuner_csv}: written, {len(rules)} rules"])]
+    )
 
 
 COMMANDS = {"nccl": Verb(Config, run)}

@@ -181,9 +181,9 @@ def plot(config: PlotConfig) -> Answer:
     figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, output, width, {**study.provenance, "figure": config.kind})
     mixed = [] if of_rows is None else _mixed(study, figure)
-    own = [text for text in study.remarks if text not in study.said]
+    own = [one for one in study.remarks if one not in study.said]
     drawn = comments([*notes, f"{output}: drawn; the numbers: {csv}"])
-    return Answer([*drawn, *remarks((*own, *mixed, *study.said))])
+    return Answer([*drawn, *remarks((*own, *(Remark("median-over", one, needed=True) for one in mixed), *study.said))])
 
 
 def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.remark import Remark, as_remarks
 from commsim.core.units import counted, format_size, parse_nccl_size
 from commsim.report.answer import Answer, Facts, Lines, Part, Table, comments, remarks
 
@@ -181,7 +182,13 @@ def show(config: ShowConfig) -> Answer:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     flags = {"collective": config.collective, "n_hops": schedule.n_hops, "n_steps": steps, "size_B": size}
-    parts = [*remarks((*said, *drawn)), Facts(facts), Lines(_parameters(config.collective, schedule, size)), volumes]
+    parts = [
+        *remarks(as_remarks(said, "read")),
+        *comments(drawn),
+        Facts(facts),
+        Lines(_parameters(config.collective, schedule, size)),
+        volumes,
+    ]
     return Answer(parts, rows, flags)
 
 
@@ -251,7 +258,7 @@ def check_schedules(config: CheckConfig) -> Answer:
                 raise
             raise type(error)(f"{spec}: {error}") from None
         rows.append(row)
-        parts += [Lines([line]), *remarks(said)]
+        parts += [Lines([line]), *remarks(Remark("proof", one, needed=True) for one in said)]
     specs = [config.collective, *config.others]
     return Answer(parts, rows, {"collective": specs if config.others else config.collective})
 

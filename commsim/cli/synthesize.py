@@ -91,7 +91,7 @@ def run(config: Config) -> Answer:
         from commsim.formats.msccl.rules import write_rules
 
         written = write_rules(op.name, found.ranges(), config.msccl)
-        parts += remarks(one.note for one in written if one.note)
+        parts += remarks(Remark("not-written", one.note, needed=True) for one in written if one.note)
         parts.append(Lines([f"{config.msccl}: {counted(len(written), 'MSCCL file')}"]))
     if config.tuner_csv:
         parts.append(Lines([_write_tuner(found, found.n_ranks, config.tuner_csv)]))
@@ -143,7 +143,10 @@ def _table_of_faults(found: Synthesis) -> list[Part]:
         "cost of the faults: whole and faults are the times of the running schedule without and with them, repaired is "
         "that of the schedule made here, with them"
     )
-    return [Table(FAULT_COLUMNS, cells, title), *remarks(one.remark for one in found.faults if one.remark)]
+    return [
+        Table(FAULT_COLUMNS, cells, title),
+        *remarks(Remark("faults-cost", one.remark, needed=True) for one in found.faults if one.remark),
+    ]
 
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from commsim.core.remark import Remark, as_remarks
+from commsim.core.remark import Remark
 
 Cells: TypeAlias = Sequence[str]
 __all__ = ["Answer", "Facts", "Lines", "Part", "Remarks", "Table", "comments", "remarks"]
@@ -131,9 +131,9 @@ class Answer:
         return tuple(dict.fromkeys(said))
 
 
-def remarks(said: Iterable[str | Remark], code: str = "note") -> list[Part]:
-    """Return remarks as a part, or nothing where nothing is to be said; sentences get the code."""
-    known = tuple(dict.fromkeys(as_remarks(said, code)))
+def remarks(said: Iterable[Remark]) -> list[Part]:
+    """Return remarks as a part, or nothing where nothing is to be said."""
+    known = tuple(dict.fromkeys(said))
     return [Remarks(known)] if known else []
 
 

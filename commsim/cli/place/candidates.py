@@ -211,7 +211,8 @@ def _parts(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> list[
     columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
     cells = _jobs_of(best, jobs)
     cut = sum(row[-1].endswith(SHORTENED) for row in cells)
-    more = [f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"] if cut else []
+    told = f"placements of {counted(cut, 'job')} are shortened: --json has all hosts"
+    more = [Remark("shortened", told)] if cut else []
     return [
         *parts,
         Table(columns, cells, f"the best, iteration times by {best.prediction}:"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.cli.flags import WithJson, flag
 from commsim.core.units import counted, first_of, format_bandwidth, format_time
-from commsim.report.answer import Answer, Lines, Part, Table, remarks
+from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Goal, Offer
@@ -60,7 +60,7 @@ def _parts_of_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> lis
     more += _about_spare(offers, prices)
     table = Table(columns, rows, title, ["ports", "cables", "switches", "rank", "with"])
     answer, *bill = _about_best(offers, prices, f"{goal.keep} {side}", goal)
-    return [*remarks([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
+    return [*comments([answer]), Lines([f"# {line}" for line in bill]), table, *remarks(more)]
 
 
 def _about_spare(offers: Sequence[Offer], prices: Prices) -> list[str]:

@@ -106,9 +106,10 @@ def exchanges_of(time_of: Callable[[Task], float]) -> ExchangesOnLinks | None:
     return ExchangesOnLinks(time_of) if isinstance(time_of, NetworkCosts) else None
 
 
-def shared_note(links: ExchangesOnLinks | None) -> list[str]:
+def shared_note(links: ExchangesOnLinks | None) -> list[Remark]:
     """Describe how many exchanges shared links, where some did."""
-    return [f"{links.n_shared} exchanges overlapped others on shared links"] if links and links.n_shared else []
+    told = f"{links.n_shared} exchanges overlapped others on shared links" if links else ""
+    return [Remark("sharing", told)] if links and links.n_shared else []
 
 
 def _unknown(task: Task) -> float:

@@ -222,7 +222,7 @@ def _parts(outcome: SharedRun, config: Config) -> list[Part]:
     table = Table(columns, jobs, title)
     links = outcome.link_rows()
     if not links:
-        return [table, *remarks(["no two jobs share a link"])]
+        return [table, *remarks([Remark("nothing-shared", "no two jobs share a link", needed=True)])]
     shown = [
         [row["link"], f"{row['utilisation']:.1%}", f"{row['contended_share']:.1%}", f"{row['excess_share']:.1%}",
          ", ".join(row["jobs"])]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from commsim.cli.flags import flag, repeated
 from commsim.cli.flags.outputs import check_written
 from commsim.core.errors import InputError
+from commsim.core.remark import as_remarks
 from commsim.core.units import format_size, format_time, parse_time
 from commsim.report.answer import Answer, Lines, Part, Table, comments, remarks
 
@@ -84,7 +85,7 @@ def run(config: Config) -> Answer:
     said = (*notes, *_missing_ranks([listed.calls for listed in profiles]))
     calls, steps = profiles[0].calls, profiles[0].steps
     title = f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}"
-    parts: list[Part] = [*remarks(said), Table(COLUMNS, _rows(calls), title)]
+    parts: list[Part] = [*remarks(as_remarks(said, "read")), Table(COLUMNS, _rows(calls), title)]
     if not (config.job or config.graph or config.json or config.csv or config.period):
         return Answer(parts)
     profiles[0].require_times(config.files[0])
