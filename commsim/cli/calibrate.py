@@ -291,7 +291,7 @@ def _parts(rows: Sequence[Row], network: Network | None, transport: Transport, v
             "oversubscribed: more ranks than cores share this host; the errors of such rows are shown, and no median "
             "of errors and no count of intervals is made of them"
         )
-    return [_table(rows, title, verbose), *remarks(said)]
+    return [_table(rows, title, verbose), *comments(said)]
 
 
 def _table(rows: Sequence[Row], title: str, verbose: bool) -> Table:

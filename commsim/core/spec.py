@@ -130,7 +130,7 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):
             raise InputError(f"{build.__name__}: {key} must be whole numbers such as (4, 4, 4), got {value!r}")
         if (hint is float or _quantity(hint)) and not _is_number(value):
-            si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "": ""}
+            si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "ratio": "", "": ""}
             raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
 
 

@@ -110,7 +110,7 @@ def test_with_sharp_what_is_predicted_to_be_faster_than_the_choice_is_said(comms
 @pytest.mark.parametrize(
     ("network", "flags"),
     [
-        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=16", ()),
+        ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,uplink_bandwidth=24.25GB/s", ()),
         ("dgx-h100@leaf_spine:machines=4,n_leaves=4,n_spines=4,oversubscription=1", ("--fail", "link:leaf0:spine0")),
     ],
 )

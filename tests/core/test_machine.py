@@ -190,6 +190,6 @@ def test_what_does_not_fit_together_is_refused(fabric, machine, ports, message):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_it_reads_back_exactly_as_it_was_saved(tmp_path, suffix):
-    network = attach_machines(leaf_spine(2, 2, 2, oversubscription=3.0), SMALL)
+    network = attach_machines(leaf_spine(2, 2, 2, uplink_bandwidth=5e9), SMALL)
     save(network, tmp_path / f"x{suffix}")
     assert read_network(tmp_path / f"x{suffix}") == network
