@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commsim.core.errors import printable
-from commsim.core.remark import Remark, largest
+from commsim.core.remark import MOST_SHOWN, Remark, largest
 from commsim.limits import EXPECTED
 
 from .answer import Answer, Facts, Lines, Part, Remarks, Table
 from .answer_files import STANDARD_OUTPUT, write_answer, write_rows
-from .terminal import print_comment, print_facts, print_line, print_table
+from .terminal import comment_lines, print_comment, print_facts, print_line, print_table
 
 __all__ = ["announce", "html_of", "keep", "print_parts", "show", "show_step", "tell", "tree_of"]
 
@@ -41,10 +41,10 @@ def show(
     """
     EXPECTED.is_shown = True  # the line of progress ends
     show_step()
-    _print_all(answer.parts, verbose)
+    taken = _print_all(answer.parts, verbose)
     if answer.complete is not None:
         answer = _completed(answer, answer.complete, verbose)
-    _print_largest(answer.remarks, verbose)
+    _print_largest(answer.remarks, verbose, taken)
     if answer.rows is None:
         return answer.code
     if json:
@@ -82,22 +82,27 @@ def tree_of(answer: Answer, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def print_parts(parts: Sequence[Part], verbose: bool = False) -> None:
     """Print tables, facts and lines, and the largest remarks below them; if verbose, all remarks in their place."""
-    _print_all(parts, verbose)
-    _print_largest(Answer(parts).remarks, verbose)
+    _print_largest(Answer(parts).remarks, verbose, _print_all(parts, verbose))
 
 
-def _print_largest(said: Sequence[Remark], verbose: bool) -> None:
+def _print_largest(said: Sequence[Remark], verbose: bool, taken: int) -> None:
+    """Print the remarks of the largest effect, on as many lines as there are left for them."""
     for one in [] if verbose else largest(said):
+        taken += len(comment_lines(one.text))
+        if taken > MOST_SHOWN:
+            return
         print_comment(one.text)
 
 
-def _print_all(parts: Sequence[Part], verbose: bool) -> None:
+def _print_all(parts: Sequence[Part], verbose: bool) -> int:
+    """Print parts; return how many lines stand below the tables that are no part of them."""
+    taken = 0
     for part in parts:
         match part:
             case Table(only_verbose=True) if not verbose:
                 continue
             case Table():
-                print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
+                taken += print_table(part.columns, part.rows, part.title, part.least, verbose or part.whole)
             case Facts():
                 print_facts(part.values)
             case Lines():
@@ -106,6 +111,7 @@ def _print_all(parts: Sequence[Part], verbose: bool) -> None:
             case Remarks() if verbose:
                 for one in part.said:
                     print_comment(str(one))
+    return min(taken, MOST_SHOWN - 1)
 
 
 def tell(text: str) -> None:

@@ -85,7 +85,7 @@ def test_all_that_a_query_names_is_shown_with_integers_and_units(commsim, sweep,
     assert {"1048576", "12500000000", "1.5"} <= set(commsim.out.split())
     assert "# units of the table `sweep`: topology.bandwidth B/s, collective.size B" in commsim.out
     assert commsim("sweep", "sql", results, "select * from sweep").code == 0
-    assert "hidden to fit 80 columns" in commsim.out
+    assert "-v also shows " in commsim.out
 
 
 def test_the_directory_is_named_as_the_file_unless_said(commsim, sweep, tmp_path, monkeypatch):

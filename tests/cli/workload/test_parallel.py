@@ -163,7 +163,7 @@ def test_faults_of_a_network_slow_an_iteration_and_are_told(commsim, words):
     whole = commsim.results(*words, *network)["results"][0]["iteration_s"]
     slow = commsim.results(*words, *network, "--scale", "links:80%=0.1", "--fail", "links:1", "--seed", 2)
     assert slow["results"][0]["iteration_s"] > 1.05 * whole
-    assert any(said.startswith("fail links:1: 1 failed: ") for said in slow["remarks"])
+    assert any(said["text"].startswith("fail links:1: 1 failed: ") for said in slow["remarks"])
     assert "--scale goes with --network" in commsim.refuses(*words, "--bandwidth", "10Gbps", "--scale", "links:80%=0.1")
 
 

@@ -127,10 +127,10 @@ def test_a_sequence_is_the_models_own_where_it_is_known(commsim, model, tokens, 
 def test_what_is_assumed_of_many_groups_is_one_remark(commsim):
     fabric = "dgx-h100@leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=400Gbps"
     said = commsim.results(*STEP[:6], "--tp", 4, "--global-batch", 256, "--topology", fabric)["remarks"]
-    assumed = [line for line in said if "nccl_all_gather: assumed: NCCL takes a NIC" in line]
+    assumed = [one for one in said if one["code"] == "library-assumed" and "NCCL takes a NIC" in one["details"]]
     assert len(assumed) == 1
-    assert assumed[0].startswith("4 groups: ")
-    assert not any(line.startswith("group ") for line in said)
+    assert "4 groups" in assumed[0]["text"]
+    assert not any(one["text"].startswith("group ") for one in said)
 
 
 def test_the_help_says_how_many_ranks_are_data_parallel(commsim):
