@@ -118,7 +118,7 @@ def test_moves_show_what_the_others_gain_on_a_terminal(files, monkeypatch):
 )
 def test_a_score_says_where_no_start_time_holds(commsim, files, periods, said):
     _, jobs = files(*(job(f"j{period}.{i}", period) for i, period in enumerate(periods)))
-    tree = commsim.results("place", "score", jobs, "--capacity", "50Gbps")
+    tree = commsim.results("place", "score", jobs, "--capacity", "50Gbps", "-v")
     assert tree["is_common_multiple"] == (said is None)
     assert [remark["text"] for remark in tree["remarks"] if remark["code"] == "drifting"] == (
         [] if said is None else [f"iteration times have no common multiple up to 10 s (--longest): {said}"]

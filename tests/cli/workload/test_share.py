@@ -66,7 +66,7 @@ def test_a_file_of_place_brings_its_faults_and_its_seed(flags, tmp_path, capsys)
     rows = [row(f"j{i}", f"h{i}", f"h{i + 4}") | {"start_ms": 0} for i in range(4)]
     jobs.write_text(json.dumps(rows))
     words = (str(cluster), str(jobs))
-    assert main(["place", *words, *flags, "--check", "--json", str(placed)]) == 0
+    assert main(["place", *words, *flags, "--check", "--json", str(placed), "-v"]) == 0
     (found,) = json.loads(placed.read_text())["candidates"]
     expected = [time / 1e3 for time in found["predicted_iteration_ms"].values()]
     assert iterations(tmp_path, *words, *flags) == pytest.approx(expected, rel=0.02)

@@ -178,10 +178,10 @@ def test_a_graph_is_played_packet_by_packet(commsim, tmp_path):
     star = "star:n_hosts=4,bandwidth=8Gbps,latency=1us"
     argv = ("workload", "run", "--graph", path, "--network", star)
     for how in ((), ("--preset", "uec"), ("--transport", "dctcp", "--balancing", "spray")):
-        iteration = commsim.results(*argv, "--engine", "packet", *how)["iteration_s"]
+        iteration = commsim.results(*argv, "--engine", "packet", *how, "-v")["iteration_s"]
         assert "engine packet, transport" in commsim.out
         options = ("--topology", star, "--engine", "packet", *how, "-b", "10MB", "-e", "10MB")
-        (alone,) = commsim.results("run", "ring_all_reduce", *options)["results"]
+        (alone,) = commsim.results("run", "ring_all_reduce", *options, "-v")["results"]
         assert iteration == pytest.approx(0.01 + alone["time_s"], rel=1e-3)
     refused = commsim.refuses(*argv, "--engine", "packet", "--preset", "fast")
     assert "fast" in refused
